@@ -32,6 +32,13 @@ def test_there_is_a_cell_for_each_time_and_size(model: Model) -> None:
     assert {one.limits for one in found.cells} <= {COMPUTING, *(what for what, _ in GROUPS)}
 
 
+def test_a_map_has_two_times_for_each_power_of_ten_and_a_size() -> None:
+    assert [f"{one:g}" for one in TIMES] == [
+        "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100",
+    ]  # fmt: skip
+    assert SIZES == (0, MB / 1024, MB / 102.4, MB / 10.24, MB, 10 * MB, 100 * MB)
+
+
 def test_what_limits_is_what_it_is_known_to_be() -> None:
     # 0.1 s for 10 MB, one after the other: 4 tasks for each of 10 cores.
     known = system("ninfg")

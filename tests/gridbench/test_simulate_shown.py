@@ -1,0 +1,321 @@
+"""What is shown of simulated runs in a terminal and as JSON, of given figures."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from gridbench.errors import InputError
+from gridbench.formats import NOTHING
+from gridbench.model.fit import Estimate, Fit
+from gridbench.model.model import Model
+from gridbench.model.observation import Place, Situation
+from gridbench.model.pipeline import Link, Manager, Parameters
+from gridbench.model.ranges import range_of
+from gridbench.model.terms import Shape, terms_of
+from gridbench.simulate.account import Account, account, notices
+from gridbench.simulate.compared import Against, Comparison
+from gridbench.simulate.fitted import Fitted
+from gridbench.simulate.limits import Gain, Use
+from gridbench.simulate.simulation import simulate
+from gridbench.simulate.start_up import Batch, OneByOne
+from gridbench.simulate.sweep import MOST_VALUES, Swept, parse_sweep
+from gridbench.simulate.systems import System, system
+from gridbench.simulate.terminal import print_account, print_against, print_swept, sweep_rows
+from gridbench.simulate.throttling import Level, Pressure
+from gridbench.simulate.timeline import described, table_of
+from gridbench.simulate.work import Work
+from synthetic import PLACE
+
+MB = 2**20
+
+ACCOUNT = Account(
+    work=Work(cores=4, tasks=16, sleep=2.0, bytes_in=MB),
+    system=system("ninfg"),
+    total=20.0,
+    ideal=8.0,
+    efficiency=0.4,
+    first_start=1.5,
+    last_start=2.5,
+    # The last is less than half a thousandth of the total.
+    parts={"computing": 8.0, "waiting": 11.5, "rest": 0.0101, "nothing": 0.0099},
+    uses=[Use("the link", 10.0, 0.5), Use("the client", 2.0, 0.1)],
+    gains=[Gain("data", 15.0, 5.0)],
+    limit="Data: without it the total would be 15 s, 25 % less.",
+    pressure=Pressure(most=3 * MB, worst=Level.SEVERE, paged=1234),
+)
+SWEPT = Swept(
+    parse_sweep("cores=4,1000"),
+    [ACCOUNT, replace(ACCOUNT, uses=[], work=replace(ACCOUNT.work, cores=1000, tasks=4000))],
+)
+AGAINST = Against(
+    "Spans", "How it was done.", [Comparison("a", 10.0, 11.0), Comparison("b", 10.0, 7.0)]
+)
+TOTALS = Against(
+    "Totals",
+    "How it was done.",
+    [
+        Comparison("a", 10.0, 11.0, 5.0),
+        Comparison("b", 10.0, 9.5, 9.0),
+        Comparison("c", 10.0, 10.0, 7.0),
+        Comparison("none", 0.0, 1.0, 0.0),
+    ],
+    ["1 run: it is not complete or not valid"],
+)
+
+
+def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]]:
+    """The cells of each line that is printed and is not empty."""
+    printed = io.StringIO()
+    show(Console(file=printed, width=130), what)
+    lines = [line.strip() for line in printed.getvalue().splitlines()]
+    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
+
+
+def test_an_account_is_shown_part_by_part() -> None:
+    lines = _shown(print_account, ACCOUNT)
+    assert lines[:10] == [
+        ["Ninf-G with Grid Engine: batch allocation, then client to node, simulated"],
+        ["16 tasks of 2 s on 4 cores, input 1MB, shared 0, output 0; links of 1 Gbit/s"],
+        ["total", "20.00 s"],
+        ["ideal", "8.000 s"],
+        ["efficiency", "40.0 %"],
+        ["first task computing after", "1.500 s"],
+        ["last worker computing after", "2.500 s"],
+        ["most bytes held by the manager", "3MB"],
+        ["throttling reached", "severe"],
+        ["tasks paged to disk", "1,234"],
+    ]
+    begin = lines.index(["time", "share"])
+    assert lines[begin + 1 : begin + 4] == [
+        ["computing", "8.000 s", "40.0 %"],
+        ["waiting", "11.50 s", "57.5 %"],
+        ["rest", "10.10 ms", "0.1 %"],
+    ]
+    assert lines[begin + 4] == ["What was busy"]
+    begin = lines.index(["busy", "of the time"])
+    assert lines[begin + 1 : begin + 3] == [
+        ["the link", "10.00 s", "50.0 %"],
+        ["the client", "2.000 s", "10.0 %"],
+    ]
+    assert lines[-3:] == [
+        ["total", "saved"],
+        ["data", "15.00 s", "5.000 s"],
+        ["What limits: Data: without it the total would be 15 s, 25 % less."],
+    ]
+
+
+def test_what_there_is_none_of_is_not_shown() -> None:
+    bare = replace(ACCOUNT, parts={}, gains=[], pressure=Pressure())
+    told = [line[0] for line in _shown(print_account, bare)]
+    assert "Where the time goes, mean of" not in told
+    assert not any(line.startswith(("What the total", "most bytes", "throttling")) for line in told)
+    held = [line[0] for line in _shown(print_account, replace(bare, pressure=Pressure(most=1.0)))]
+    assert "most bytes held by the manager" in held
+    assert "throttling reached" not in held
+
+
+def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
+    limit = ACCOUNT.limit
+    assert sweep_rows(SWEPT) == [
+        ("4", "16", "20.00 s", "8.000 s", "40.0 %", "50.0 %", limit),
+        ("1,000", "4,000", "20.00 s", "8.000 s", "40.0 %", "-", limit),
+    ]
+    lines = _shown(print_swept, SWEPT)
+    assert lines[0] == ["Ninf-G with Grid Engine: batch allocation, then client to node, simulated"]
+    assert lines[1] == [
+        "cores", "tasks", "total", "ideal", "efficiency", "busiest", "what limits",
+    ]  # fmt: skip
+    # What is said is of the last value.
+    assert lines[-1][0].startswith("mind: ")
+    assert "extrapolation" in lines[-1][-1]
+    assert _shown(print_swept, replace(SWEPT, accounts=[])) == []
+
+
+def test_real_figures_and_simulated_ones_are_shown_side_by_side() -> None:
+    assert _shown(print_against, AGAINST) == [
+        ["Spans"],
+        ["How it was done."],
+        ["case", "real", "simulated", "error"],
+        ["a", "10.00 s", "11.00 s", "+10.0 %"],
+        ["b", "10.00 s", "7.000 s", "-30.0 %"],
+        ["absolute error, figure, median: 20.0 %"],
+        ["absolute error, figure, 90th percentile: 28.0 %"],
+    ]
+    assert _shown(print_against, TOTALS)[2:] == [
+        ["case", "real", "simulated", "error", "of the overhead"],
+        ["a", "10.00 s", "11.00 s", "+10.0 %", "+20.0 %"],
+        # An overhead of a tenth of the total is not compared by itself.
+        ["b", "10.00 s", "9.500 s", "-5.0 %", NOTHING],
+        ["c", "10.00 s", "10.00 s", "+0.0 %", "+0.0 %"],
+        ["none", "0 s", "1.000 s", NOTHING, NOTHING],
+        ["absolute error, total, median: 5.0 %"],
+        ["absolute error, total, 90th percentile: 9.0 %"],
+        ["absolute error, overhead, median: 10.0 %"],
+        ["absolute error, overhead, 90th percentile: 18.0 %"],
+        ["left out: 1 run: it is not complete or not valid"],
+    ]
+
+
+@pytest.mark.parametrize(("ideal", "compared"), [(7.99, True), (8.01, False)])
+def test_overhead_is_compared_from_a_fifth_of_the_total_on(ideal: float, compared: bool) -> None:
+    error = Comparison("a", 10.0, 11.0, ideal).overhead_error
+    assert math.isfinite(error) == compared
+
+
+def test_comparisons_as_json_have_no_value_where_none_is_known() -> None:
+    told = TOTALS.to_dict()
+    assert told["title"] == "Totals"
+    assert told["rows"][0] == {
+        "what": "a",
+        "real": 10.0,
+        "simulated": 11.0,
+        "ideal": 5.0,
+        "error": pytest.approx(0.1),
+        "overhead_error": pytest.approx(0.2),
+    }
+    assert told["rows"][3]["error"] is None
+    assert told["errors"]["total, median"] == pytest.approx(0.05)
+    assert told["left_out"] == ["1 run: it is not complete or not valid"]
+    assert AGAINST.to_dict()["rows"][0]["ideal"] is None
+    assert not AGAINST.totals
+    assert TOTALS.totals
+
+
+# An account, and JSON.
+
+
+def test_an_account_is_worked_out_from_the_stamps() -> None:
+    one = System(
+        name="by hand",
+        title="by hand",
+        parameters=Parameters(to_workers=Link(), from_workers=Link(), manager=Manager()),
+        start_up=OneByOne(constant=1.0, per_worker=1.0),
+        measured_cores=2,
+    )
+    # Workers are there after 2 and 3 s; the first does two of three tasks.
+    done = simulate(Work(cores=2, tasks=3, sleep=0.75), one)
+    told = account(done, table_of(done))
+    assert (told.total, told.ideal) == (3.75, 1.5)
+    assert told.efficiency == pytest.approx(0.4)
+    assert (told.first_start, told.last_start) == (2.0, 3.0)
+    assert sum(told.parts.values()) == pytest.approx(3.75)
+    assert told.notices == []
+    values = told.to_dict()
+    assert (values["first_start_s"], values["last_start_s"]) == (2.0, 3.0)
+    assert values["link_bits_per_second"] == 1e9
+    assert values["memory"] is None
+    assert (
+        replace(told, system=replace(one, one_host=True)).to_dict()["link_bits_per_second"] is None
+    )
+    assert replace(told, efficiency=math.nan).to_dict()["efficiency"] is None
+    assert ACCOUNT.to_dict()["memory"] == {
+        "most_bytes": 3 * MB,
+        "paged_tasks": 1234,
+        "throttling": "severe",
+    }
+
+
+def test_what_is_assumed_is_said() -> None:
+    assert notices(system("ninfg"), 100) == []
+    (told,) = notices(system("ninfg"), 101)
+    assert told.startswith("The profile's parameters were measured with up to 100 cores")
+    _, assumed = notices(system("condor"), 1)
+    assert assumed == (
+        "Assumptions, measured by nobody: matching; matching, for each core; process of a task;"
+        " all transfers together, from one machine."
+    )
+
+
+def test_stamps_are_rounded_down_to_what_is_known() -> None:
+    coarse = replace(system("ninfg"), resolution=0.5)
+    done = simulate(Work(cores=1, tasks=1, sleep=1.2, bytes_in=1024.4), coarse, start_up=0.0)
+    (row,) = table_of(done).to_pylist()
+    assert (row["submit"], row["calc_in"], row["calc_out"], row["retrieve"]) == (0, 0, 1, 1)
+    assert math.isnan(row["queued"])
+    assert (row["tid"], row["worker"], row["bytes_in"]) == (1, "w1", 1024)
+    exact = simulate(Work(cores=1, tasks=1, sleep=1.2), system("ninfg"), start_up=0.0)
+    (row,) = table_of(exact).to_pylist()
+    # It is sent off after it was submitted, however soon.
+    assert 0 < row["queued"] < 1e-9
+    assert row["calc_in"] == pytest.approx(0.0906)
+    assert row["clock_error"] == 0
+
+
+def test_a_system_for_json_has_no_infinity() -> None:
+    told = described(system("gridrpc"))
+    assert told["parameters"]["to_workers"]["each"] is None
+    assert told["start_up"] == {"kind": "OneByOne", "constant": 0.012, "per_worker": 0.00043}
+    assert (told["throttling"], told["files_per_task"]) == (None, False)
+    assert told["link_bits_per_second"] == 1e9
+    one_host = described(replace(system("gridrpc"), one_host=True))
+    assert one_host["link_bits_per_second"] is None
+
+
+def test_a_sweep_has_no_more_than_a_hundred_values() -> None:
+    values = ",".join(map(str, range(1, MOST_VALUES + 1)))
+    assert MOST_VALUES == 100
+    assert len(parse_sweep(f"cores={values}").values) == 100
+    with pytest.raises(InputError, match="101 values, more than 100"):
+        parse_sweep(f"cores={values},101")
+
+
+@pytest.mark.parametrize("text", ["cores=0", "tasks=10000001"])
+def test_counts_of_a_sweep_are_from_one_to_ten_million(text: str) -> None:
+    with pytest.raises(InputError, match="--sweep: the value must be"):
+        parse_sweep(text)
+    assert parse_sweep("tasks=1,10000000").values == [1, 10_000_000]
+    assert parse_sweep("sleep=0").values == [0.0]
+
+
+# Systems that were fitted to runs.
+
+
+def _model(place: Place) -> Model:
+    terms = terms_of(Shape())
+    estimates = tuple(
+        Estimate(term, 0.001, 0.0005, 0.002, number != 1) for number, term in enumerate(terms)
+    )
+    fit = Fit(place, Shape(), estimates, 30, 40, np.zeros((len(terms),) * 2), 0.1, ())
+    return Model(fit, range_of([Situation(cores=cores, sleep=np.ones(8)) for cores in (2, 16)]))
+
+
+def test_a_model_is_a_system_with_its_terms() -> None:
+    one = Fitted(Path("model.json"), [_model(PLACE)]).only()
+    assert one.name == "made-up"
+    assert one.title == "made-up, fitted to 30 runs on one host, 2 processors"
+    assert (one.one_host, one.link, one.measured_cores) == (True, 1e9, 16)
+    assert one.start_up == Batch(constant=0.0, per_worker=0.0)
+    assert one.resolution == 0
+    assert one.given[0].source == "fitted: 0.0005 to 0.002"
+    assert one.given[1].source == "fitted: 0.0005 to 0.002, not determined"
+    assert one.parameters.start is not None
+    assert one.parameters.submit_cost == 0.001
+
+
+def test_a_run_is_simulated_by_the_model_of_its_place() -> None:
+    links = replace(PLACE, transport="links", nodes=3, link_rate=1e8)
+    network = replace(PLACE, transport="network")
+    fitted = Fitted(Path("model.json"), [_model(PLACE), _model(links), _model(network)])
+    situation = Situation(cores=2, sleep=np.ones(2), warm=True)
+    found = fitted.for_run(links, situation)
+    assert found is not None
+    assert found.title.endswith("on 3 nodes behind links of 100 Mbit/s")
+    assert (found.one_host, found.link) == (False, 1e8)
+    assert found.parameters.start is None
+    here = fitted.for_run(PLACE, situation)
+    assert here is not None
+    assert here.one_host
+    for other in ({"nodes": 4}, {"link_rate": 1e9}, {"transport": "one host"}):
+        assert fitted.for_run(replace(links, **other), situation) is None
+    with pytest.raises(InputError, match="a network, from task logs"):
+        fitted.only()
