@@ -52,6 +52,10 @@ def test_a_model_is_kept_with_its_runs(model: Model, cache: Path) -> None:
     assert before <= kept.made <= time.time()
     assert kept.model.fit.values == model.fit.values
     assert [one.measured for one in kept.observations] == [one.measured for one in runs]
+    # Only runs that others did not disturb are kept.
+    assert [(one.name, one.others) for one in kept.observations] == [
+        (f"kept run {number}", 0.0) for number in range(1, 6)
+    ]
     for one, other in zip(kept.observations, runs, strict=True):
         assert one.situation.sleep.tolist() == other.situation.sleep.tolist()
         assert replace(one.situation, sleep=other.situation.sleep) == other.situation
