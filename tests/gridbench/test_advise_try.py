@@ -149,6 +149,14 @@ def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, told:
     assert told in " ".join(trial_sentences(found))
 
 
+def test_a_bound_of_exactly_5_percent_proves_nothing() -> None:
+    assert ratio_bounds((1.05, 1.05, 1.3), (1.0, 1.0, 1.0)) == (1.05, 1.3)
+    found = trial(tried(1, 1.0, 1.0, 1.0), tried(8, 1.05, 1.05, 1.3, advised=True))
+    assert found.close == "not proved"
+    found = trial(tried(1, 1.0, 1.0, 1.0), tried(8, 1.05, 1.0, 1.05, advised=True))
+    assert found.close == "yes"
+
+
 def test_two_runs_of_each_are_too_few_for_a_verdict() -> None:
     found = trial(tried(1, 1.0, 1.0), tried(8, 1.3, 1.3, advised=True))
     assert (found.bounds, found.close) == (None, None)
@@ -213,7 +221,7 @@ def test_what_disturbs_the_comparison_is_told() -> None:
     assert len(trial_sentences(accepted)) == 1
     (told,) = trial_warnings(replace(found, model_host="there"))
     assert "another machine, there" in told
-    failure = LeftOut(tasks=8, cores=4, reason="out of luck")
+    failure = LeftOut(tasks=8, cores=4, advised=False, reason="out of luck")
     (told,) = trial_warnings(replace(found, failed=(failure,)))
     assert told == "A run of 8 tasks on 4 cores failed, and no more were made: out of luck."
     # What has no run that counts is told as left out.

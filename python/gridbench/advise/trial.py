@@ -21,7 +21,7 @@ class Tried:
 
     tasks: int
     cores: int
-    advised: bool = False
+    advised: bool
     expected: float
     """Total, by the model."""
     totals: tuple[float, ...]
@@ -62,7 +62,7 @@ class LeftOut:
 
     tasks: int
     cores: int
-    advised: bool = False
+    advised: bool
     reason: str
 
 
