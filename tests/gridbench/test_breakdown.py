@@ -145,3 +145,39 @@ def test_the_sums_hold_for_any_stamps(rows, nnodes, cold):
     assert phases.total()[known] == pytest.approx(trip[known], abs=1e-6)
     begin = input_begin(table, lanes, cold=cold)
     assert (begin[known] <= np.array(table["calc_in"])[known]).all()
+
+
+def test_a_task_that_did_not_end_is_no_workers_first():
+    ended = {"submit": 0.5, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 3.5}
+    table = timelines.table_of([ended, {"submit": 0.5, "calc_in": 1.0, "queued": 0.75}])
+    lanes = assign_lanes(table)
+    phases = task_phases(table, lanes, cold=True)
+    assert phases.start_up == pytest.approx([1.5, 0.0])
+    # And what its stamps do not tell is not made up.
+    assert np.isnan(phases.total()[1])
+    assert input_begin(table, lanes, cold=True) == pytest.approx([0.5, 0.75])
+    assert handling(phases).count == 0
+
+
+def test_a_task_that_was_sent_off_as_it_began_has_no_input_phase():
+    row = {"submit": 1.0, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 3.0}
+    for queued, expected in ((1.0, (1.0, 0.0)), (1.25, (0.25, 0.75)), (2.0, (1.0, 0.0))):
+        table = timelines.table_of([row | {"queued": queued}])
+        phases = task_phases(table, assign_lanes(table), cold=False)
+        assert (phases.dispatch[0], phases.input[0]) == pytest.approx(expected)
+        begin = input_begin(table, assign_lanes(table), cold=False)
+        assert begin == pytest.approx([queued if queued < 2 else 1.0])
+
+
+def test_more_workers_than_asked_for_count():
+    row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 2.0}
+    table = timelines.table_of([row, row | {"worker": "w2"}])
+    cost = job_cost(table, assign_lanes(table), 1, cold=True)
+    assert cost is not None
+    assert (cost.workers, cost.start_up, cost.never_used) == (2, 1.0, 0.0)
+
+
+def test_the_end_is_the_last_result_or_the_last_task():
+    rows = [{"calc_in": 0.0, "calc_out": 5.0}, {"calc_in": 0.0, "calc_out": 2.0, "retrieve": 3.0}]
+    assert job_end(timelines.table_of(rows)) == 3.0
+    assert job_end(timelines.table_of(rows[:1])) == 5.0

@@ -63,3 +63,24 @@ def test_the_formula_of_the_report() -> None:
     assert total == pytest.approx(5.6 + 1.0 + 800 / 830)
     total = NINFG.total(tasks=200, cores=100, sleep=2.0, shared_mb=10.0, output_mb=0.1, queue=3.0)
     assert total == pytest.approx(4.2 + 15 + 2 + 8000 / 835 + 160 / 835 + 3)
+    # Workers that have no task are not started; shared data goes to all cores.
+    total = NINFG.total(tasks=10, cores=100, sleep=1.0, task_mb=2.0, shared_mb=0.5)
+    assert total == pytest.approx(4.2 + 1.5 + 160 / 835 + 400 / 835 + 1)
+    total = SYMPHONY.total(tasks=10, cores=5, sleep=1.0, shared_mb=2.0, output_mb=3.0)
+    assert total == pytest.approx(5.6 + 80 / 880 + 1 + 240 / 570)
+
+
+def test_what_lies_on_a_bound() -> None:
+    # Its lower end is the upper one of the best: it may be as good.
+    touching = {1: Interval(2.0, 1.0, 3.0), 2: Interval(4.0, 3.0, 5.0), 3: Interval(9.0, 8.0, 10.0)}
+    assert sweet_spot(touching).as_good == (1, 2)
+    # Of two with the same total the one with fewer tasks.
+    assert sweet_spot({8: _around(2), 4: _around(2), 9: _around(3)}).tasks == 4
+    # Twice as much has not jumped.
+    twice = {0: Interval(1.0, 0.5, 1.5), 10: Interval(4.0, 3.0, 5.0)}
+    assert jump(twice) is None
+    assert jump({0: Interval(1.0, 0.5, 1.49), 10: Interval(4.0, 3.0, 5.0)}) == 10
+    # A cost below 0 is none: anything that certainly costs has jumped.
+    assert jump({0: Interval(-1.0, -2.0, -0.5), 10: Interval(0.2, 0.1, 0.3)}) == 10
+    assert jump({0: _around(1)}) is None
+    assert largest_good({0: 0.9, 10: 0.89}, 0.9) == 0

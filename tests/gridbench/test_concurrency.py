@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import timelines
-from gridbench.analysis.concurrency import running_over_time, thinned
+from gridbench.analysis.concurrency import Concurrency, running_over_time, thinned
 from gridbench.analysis.overhead import Distribution
 
 NAN = float("nan")
@@ -67,3 +67,28 @@ def test_a_curve_keeps_its_tails_and_leaves_out_some_of_its_middle():
     assert values[-25:].tolist() == list(range(976, 1001))
     assert 95 <= len(values) <= 100
     assert share == pytest.approx(values / 1000)
+
+
+def test_each_slice_keeps_its_first_lowest_highest_and_last_step():
+    running = np.array([1, 2, 3, 2, 0, 1, 4, 5, 4, 3, 1, 0])
+    steps = Concurrency(np.arange(12.0), running)
+    # Eight points: two slices, of six steps each.
+    thin = thinned(steps, 8)
+    assert thin.time.tolist() == [0, 2, 4, 5, 6, 7, 11]
+    assert thin.running.tolist() == [1, 3, 0, 1, 4, 5, 0]
+    assert thinned(steps, 12) is steps
+    assert thinned(steps, 11) is not steps
+    # However few are asked for, there is one slice.
+    assert thinned(steps, 1).time.tolist() == [0, 4, 7, 11]
+    # Slices are as long as each other in time, however many steps they have.
+    crowded = Concurrency(np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 40.0]), running)
+    assert thinned(crowded, 8).time.tolist() == [0, 4, 7, 10, 40]
+
+
+def test_the_mean_counts_what_ran_until_the_end_asked_for():
+    steps = Concurrency(np.array([1.0, 2.0, 4.0]), np.array([2, 1, 0]))
+    assert steps.mean(3.0) == pytest.approx((2 + 1) / 3)
+    assert steps.mean(8.0) == pytest.approx((2 + 2) / 8)
+    assert np.isnan(steps.mean(0.0))
+    # What ran before t = 0 does not count.
+    assert Concurrency(np.array([-1.0, 1.0]), np.array([3, 0])).mean(2.0) == pytest.approx(1.5)

@@ -103,3 +103,57 @@ def test_the_steps_follow_each_other_from_the_start_to_the_last_result(
     assert path[-1].end == end
     assert all(one.end == other.begin for one, other in pairwise(path))
     assert sum(by_kind(path).values()) == pytest.approx(end)
+
+
+def test_a_task_that_was_submitted_as_the_one_before_ended_waited_for_its_worker() -> None:
+    rows = [task(0.0, 0.5, 1.0, 1.5), task(1.0, 1.25, 2.0, 2.5)]
+    assert [step.kind for step in path_of(rows, cold=False)] == [
+        "submission",
+        "dispatch",
+        "task",
+        "between tasks",
+        "task",
+        "output",
+    ]
+    # A moment later it was the client that was waited for.
+    later = [rows[0], task(1.01, 1.25, 2.0, 2.5)]
+    assert [step.kind for step in path_of(later, cold=False)] == [
+        "submission",
+        "dispatch",
+        "task",
+        "output",
+    ]
+
+
+def test_room_is_there_once_as_many_are_out_as_there_may_be() -> None:
+    # Two may be out. The third is submitted with the first result, at the same moment.
+    rows = [
+        task(0.0, 0.5, 1.0, 1.5),
+        task(0.0, 0.5, 8.0, 8.5, "w2"),
+        task(1.5, 2.0, 9.0, 9.5, "w3"),
+    ]
+    assert [(step.kind, step.row) for step in path_of(rows, cold=False, most=2)] == [
+        ("submission", 0),
+        ("dispatch", 0),
+        ("task", 0),
+        ("output", 0),
+        ("room", 2),
+        ("dispatch", 2),
+        ("task", 2),
+        ("output", 2),
+    ]
+    assert by_kind(path_of(rows, cold=False, most=2))["room"] == 0.0
+    # Three might have been, and it was the client itself that was late.
+    assert "room" not in by_kind(path_of(rows, cold=False, most=3))
+    assert by_kind(path_of(rows, cold=False, most=3))["submission"] == 1.5
+
+
+def test_of_two_last_results_the_first_is_followed_and_those_without_stamps_are_not() -> None:
+    rows = [
+        task(0.0, 0.5, 1.0, 3.0),
+        task(0.0, 0.6, 2.0, 3.0, "w2"),
+        {"submit": 0.0, "retrieve": 9.0},
+    ]
+    path = path_of(rows)
+    assert {step.row for step in path} == {0}
+    assert path[-1].length == 2.0

@@ -55,3 +55,33 @@ def test_what_is_not_known_is_left_out() -> None:
     failed = [row | {"status": "it failed"} for row in _rows()]
     assert stage_times(timelines.table_of(failed), 2).figures() == {}
     assert math.isnan(stage_times(timelines.table_of([{"submit": 1.0}]), 2).first_start)
+
+
+def test_a_task_that_did_not_end_tells_nothing_of_its_worker() -> None:
+    rows = [*_rows(), {"submit": 0.05, "calc_in": 0.5, "worker": "c"}]
+    found = stage_times(timelines.table_of(rows), 3)
+    assert (found.first_start, found.last_start) == (1.0, 1.5)
+    # Its stamps are stamps all the same: it is one of the first block.
+    assert found.submit_step == pytest.approx(0.05)
+    assert found.start_span == pytest.approx(1.0)
+    assert found.first_dispatch == pytest.approx((0.45 + 1.0 + 1.4) / 3)
+
+
+def test_a_worker_that_got_its_next_task_early_was_free_for_it_at_once() -> None:
+    rows = _rows()[:3]
+    rows[2] |= {"calc_in": 2.05}
+    # The result before came back at 2.1, when the task had begun.
+    found = stage_times(timelines.table_of(rows), 2)
+    assert found.later_dispatch == 0.0
+    rows[2] |= {"submit": 2.02}
+    assert stage_times(timelines.table_of(rows), 2).later_dispatch == 0.0
+    rows[2] |= {"submit": 2.2, "calc_in": 2.5}
+    found = stage_times(timelines.table_of(rows), 2)
+    assert found.later_dispatch == pytest.approx(0.3)
+
+
+def test_a_block_has_no_more_tasks_than_there_are() -> None:
+    found = stage_times(timelines.table_of(_rows()), 100)
+    assert found.start_span == pytest.approx(1.9)
+    assert found.return_span == pytest.approx(2.1)
+    assert math.isnan(found.later_return)
