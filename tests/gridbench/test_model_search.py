@@ -1,0 +1,174 @@
+"""Which runs a search for a model is made on, what is missing if they are too few, and what its end
+says of a term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridbench.errors import InputError
+from gridbench.model import fit as module
+from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
+from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.terms import Shape, Term, terms_of
+from synthetic import PLACE
+
+TERM = Term("one", "a cost", "s", guess=1e-3, low=1e-6, high=1.0, touches=lambda _: True)
+
+
+def _run(cores: int = 1, tasks: int = 1, place: str = "one host", **sizes: float) -> Observation:
+    situation = Situation(cores=cores, sleep=np.ones(tasks), **sizes)
+    where = replace(PLACE, transport=place)  # type: ignore[arg-type]
+    return Observation("a run", where, situation, Measured(2.0, 1.0, 1.0, 0.0))
+
+
+def _runs(count: int, place: str = "one host") -> list[Observation]:
+    """On one and two cores, with one and two tasks for each: of ten terms."""
+    kinds = [(1, 1), (1, 2), (2, 2), (2, 4)]
+    return [_run(*kinds[number % 4], place) for number in range(count)]
+
+
+def _missing(runs: list[Observation], *, few: bool = False) -> str:
+    with pytest.raises(InputError) as refused:
+        refuse_too_few(runs, [Shape()], few=few)
+    return str(refused.value)
+
+
+def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
+    refuse_too_few(_runs(13), [Shape()])
+    told = _missing(_runs(12))
+    assert told.startswith("12 runs are too few to fit a model to; missing are 1 more runs, as 10")
+    assert "measure them with `gridbench run`" in told
+    # With data to move there are more terms.
+    runs = [*_runs(14), _run(2, 4, bytes_in=10.0)]
+    more = len(terms_of(Shape())) - 6 - 10  # without those of output and shared data
+    assert f"as {10 + more} terms are to be found" in _missing(runs)
+
+
+def test_half_as_many_do_if_they_are_chosen_well() -> None:
+    refuse_too_few(_runs(7), [Shape()], few=True)
+    assert "missing are 1 more runs, as 10 terms" in _missing(_runs(6), few=True)
+
+
+def test_more_logs_are_asked_for_where_nothing_can_be_measured() -> None:
+    assert "give more logs of this system" in _missing(_runs(12, "network"))
+
+
+def test_of_several_shapes_that_with_the_most_terms_counts() -> None:
+    runs = [*_runs(15), _run(2, 4, bytes_in=10.0)]
+    # Two terms of data through a pipe, and four of copies.
+    refuse_too_few(runs[:1] + runs, [Shape(movement="pipe")])
+    with pytest.raises(InputError, match="as 14 terms"):
+        refuse_too_few(runs, [Shape(movement="pipe"), Shape()])
+
+
+def test_what_never_changes_cannot_be_told_from_the_rest() -> None:
+    assert "runs with another number of cores" in _missing([_run(2, 2), _run(2, 4)] * 10)
+    assert "runs with more tasks on each core" in _missing([_run(1, 2), _run(2, 4)] * 10)
+    for name, what in (
+        ("bytes_in", "task data"),
+        ("bytes_shared", "shared data"),
+        ("bytes_out", "output data"),
+    ):
+        same = [
+            replace(one, situation=replace(one.situation, **{name: 5.0}))  # type: ignore[arg-type]
+            for one in _runs(40)
+        ]
+        assert f"runs with another size of {what}, or without" in _missing(same)
+        refuse_too_few([*same, *_runs(1)], [Shape()])
+
+
+def test_engines_on_one_host_have_other_shapes_than_those_behind_links() -> None:
+    assert shapes_of(PLACE) == [
+        Shape(False, "copies"), Shape(True, "copies"), Shape(False, "pipe"), Shape(True, "pipe"),
+    ]  # fmt: skip
+    network = [Shape(False, "network"), Shape(True, "network")]
+    assert shapes_of(replace(PLACE, transport="links")) == network
+    assert shapes_of(replace(PLACE, transport="network")) == network
+
+
+@pytest.mark.parametrize(
+    ("runs", "tasks", "taken"),
+    [
+        (100, 400, 100),
+        (100, 500, 80),
+        (100, 666, 60),
+        # With so few as 59 more is lost than is won.
+        (100, 667, 100),
+        (3, 40_000, 3),
+    ],
+)
+def test_runs_are_drawn_if_they_have_more_than_40_000_tasks(
+    runs: int, tasks: int, taken: int
+) -> None:
+    given = [replace(_run(tasks=tasks), name=str(number)) for number in range(runs)]
+    found = [int(one.name) for one in module._affordable(given)]
+    assert len(found) == len(set(found)) == taken
+    assert found == sorted(found)
+    if taken < runs:
+        assert found != list(range(taken))
+
+
+def test_a_search_begins_on_sixty_small_runs() -> None:
+    def chosen(small: int, large: int) -> list[int]:
+        runs = [_run(tasks=300)] * small + [_run(tasks=301)] * large
+        return [one.situation.tasks for one in module._some(runs)]
+
+    assert chosen(60, 40) == [300] * 60
+    assert chosen(70, 40) == [300] * 60
+    found = chosen(59, 100)
+    assert len(found) == 60
+    assert set(found) == {300, 301}
+    assert found == sorted(found)
+    assert chosen(20, 30) == [300] * 20 + [301] * 30
+
+
+def test_who_watches_is_told_of_each_search() -> None:
+    told: list[tuple[int, int]] = []
+    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    count.more(2)
+    count.tell()
+    count.done()
+    count.done()
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    module._Count(1, None).done()
+
+
+def test_a_fit_ends_when_all_its_searches_have() -> None:
+    runs = _runs(13)
+    told: list[tuple[int, int]] = []
+    module.fit(
+        runs, shape=Shape(), watch=lambda done, planned: told.append((done, planned)), starts=1
+    )
+    done = [one for one, _ in told]
+    assert done == sorted(done)
+    # The last is the one that says how sure it is.
+    assert told[-1][0] == told[-1][1]
+    assert all(one < planned for one, planned in told[:-1])
+    assert MORE_STARTS > 1
+
+
+@pytest.mark.parametrize(
+    ("value", "reach", "expected", "determined"),
+    [
+        (0.01, math.log(2.0), (0.005, 0.01, 0.02), True),
+        (0.01, math.log(2.49), (0.01 / 2.49, 0.01, 0.0249), True),
+        # From then on the runs say at most that it is no larger.
+        (0.01, math.log(2.51), (1e-6, 0.01, 0.0251), False),
+        # No further than a term may be.
+        (0.8, math.log(2.0), (0.4, 0.8, 1.0), True),
+        (1.2e-6, math.log(2.0), (1e-6, 1.2e-6, 2.4e-6), True),
+        # What has ended at the lower bound is not known to be above it.
+        (1.05e-6, math.log(2.0), (1e-6, 1.05e-6, 2.1e-6), False),
+        (1.2, math.log(2.0), (0.6, 1.2, 1.2), True),
+    ],
+)
+def test_a_term_is_determined_if_its_interval_is_narrow(
+    value: float, reach: float, expected: tuple[float, float, float], determined: bool
+) -> None:
+    found = module._estimate(TERM, math.log(value), reach)
+    assert (found.low, found.value, found.high) == pytest.approx(expected)
+    assert found.determined == determined

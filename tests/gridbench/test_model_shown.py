@@ -1,0 +1,218 @@
+"""What a model is shown as in a terminal, and what it says of a run with one term changed."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from gridbench.formats import NOTHING
+from gridbench.model.comparison import Yardstick
+from gridbench.model.fit import Estimate, Fit
+from gridbench.model.held_out import Case, HeldOut
+from gridbench.model.model import Model, without
+from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.ranges import range_of
+from gridbench.model.repeated import Repeated
+from gridbench.model.terminal import place_told, print_model
+from gridbench.model.terms import Shape, parameters_of, terms_of
+from synthetic import MB, PLACE, TRUE
+
+TERMS = {term.name: term for term in terms_of(Shape())}
+SITUATIONS = [
+    Situation(cores=2, sleep=np.full(1000, 0.5), bytes_in=1.0 * MB),
+    Situation(cores=16, sleep=np.full(4000, 0.5), bytes_in=2.0 * MB, warm=True),
+]
+
+
+def _estimate(name: str, value: float, *, determined: bool = True) -> Estimate:
+    return Estimate(TERMS[name], value, value / 2, value * 2, determined)
+
+
+def _model() -> Model:
+    estimates = (
+        _estimate("start.constant", 0.25),
+        _estimate("in.client", 1e-9),
+        _estimate("submit", 1e-4, determined=False),
+        _estimate("take", 1e-4, determined=False),
+    )
+    fit = Fit(PLACE, Shape(), estimates, 30, 1200, np.zeros((4, 4)), math.log(1.125), ())
+    cases = tuple(Case(f"run {n}", 20.0, 20.0 + n * (-1) ** n, 10.0) for n in range(1, 6))
+    held = (
+        HeldOut(name="random", what="a random 30 %", fitted=20, cases=cases),
+        HeldOut(name="size", what="all with 2 MB", fitted=4, refused="too few"),
+        HeldOut(name="cores", what="all of 16 cores", fitted=20, cases=(Case("x", 9.0, 9.0, 9.0),)),
+    )
+    repeats = Repeated(cases=5, runs=15, median=0.02, percentile_90=0.075)
+    return Model(fit, range_of(SITUATIONS), held, repeats)
+
+
+def _shown(model: Model) -> list[list[str]]:
+    """The cells of each line that is printed and is not empty."""
+    printed = io.StringIO()
+    print_model(Console(file=printed, width=500), model)
+    lines = [line.strip() for line in printed.getvalue().splitlines()]
+    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
+
+
+def test_a_model_is_shown_with_its_terms_and_errors() -> None:
+    assert _shown(_model()) == [
+        ["made-up 1 on here, 2 processors, client and workers on one host"],
+        [
+            "workers take tasks as they come up, one after another; data is copied by client and"
+            " workers, at the same time as other work. Fitted to 30 runs, drawn from 1,200 at"
+            " random: 2 to 16 cores, 1,000 to 4,000 tasks, of 500.0 ms, 1 MB to 2 MB of task data,"
+            " no shared data, no output, cold and warm start. Overheads of these runs are 12.5 %"
+            " off, typically."
+        ],
+        ["term", "what it is", "value", "95 % interval", "as a rate"],
+        ["start.constant", "before the first worker is made", "250.0 ms", "125.0 ms to 500.0 ms"],
+        [
+            "in.client",
+            "client, to copy a task's data",
+            "1.049 ms/MB",
+            "524.3 µs/MB to 2.097 ms/MB",
+            "1,000 MB/s",
+        ],
+        ["submit", "client, to submit a task", NOTHING, "below 200.0 µs"],
+        ["take", "worker, to take a task", NOTHING, "below 200.0 µs"],
+        [
+            "Not determined by these runs, except that they are no larger: submit, take.",
+        ],
+        ["Errors of runs held out; overheads of at least 20 % of the total"],
+        [
+            "held out", "fitted", "held", "overhead: runs", "median", "90th", "total: median",
+            "90th",
+        ],
+        # Of the overhead 10 to 50 %, and of the total half of that.
+        ["a random 30 %", "20", "5", "5", "30.0 %", "46.0 %", "15.0 %", "23.0 %"],
+        ["all with 2 MB", "4", "0"],
+        ["all of 16 cores", "20", "1", "0", NOTHING, NOTHING, "0.0 %", "0.0 %"],
+        [
+            "Single runs differ from the median of the other runs of their case by 2.0 % (median)"
+            " and 7.5 % (90th): 15 runs of 5 cases."
+        ],
+        [
+            "a random 30 %: furthest off: run 5 (20.00 s, predicted 15.00 s, ideal 10.00 s); run 4"
+            " (20.00 s, predicted 24.00 s, ideal 10.00 s); run 3 (20.00 s, predicted 17.00 s,"
+            " ideal 10.00 s)"
+        ],
+        ["all with 2 MB: not possible: too few"],
+        ["all of 16 cores: furthest off: none"],
+    ]  # fmt: skip
+
+
+def test_what_was_not_done_is_not_shown() -> None:
+    model = _model()
+    fit = replace(model.fit, estimates=model.fit.estimates[:1], known=30)
+    lines = _shown(replace(model, fit=fit, held_out=(), repeated=None))
+    assert lines[-1][0] == "start.constant"
+    assert "Fitted to 30 runs: 2 to 16 cores" in lines[1][0]
+    assert not any("Single runs" in line[0] for line in _shown(replace(model, repeated=None)))
+
+
+def test_a_place_is_told_in_a_line() -> None:
+    links = replace(PLACE, transport="links", nodes=3)
+    assert place_told(links) == "made-up 1 on here, 2 processors, 3 nodes behind links"
+    assert place_told(replace(links, link_rate=1e8)).endswith("behind links of 100 Mbit/s")
+    network = replace(PLACE, transport="network")
+    assert place_told(network) == "made-up: the system that made these task logs, on a network"
+
+
+# What it says of runs.
+
+
+def _true(*, spread: float = 0.0, held: tuple[HeldOut, ...] = ()) -> Model:
+    estimates = tuple(Estimate(term, TRUE[name], 0, 1, True) for name, term in TERMS.items())
+    empty = np.zeros((len(TERMS), len(TERMS)))
+    fit = Fit(PLACE, Shape(), estimates, 30, 30, empty, spread, ())
+    return Model(fit, range_of(SITUATIONS), held)
+
+
+ONE = Situation(cores=1, sleep=np.array([1.0]))
+
+
+def test_a_run_takes_what_its_terms_take() -> None:
+    model = _true()
+    terms = (
+        *("start.constant", "start.prepare", "start.serial", "start.parallel", "start.adopt"),
+        *("submit", "take", "latency", "finish", "retrieve"),
+    )
+    # The client submits while the worker starts.
+    least = sum(TRUE[name] for name in terms if name != "submit")
+    assert model.total(ONE) - 1.0 == pytest.approx(least)
+    assert model.totals([ONE, ONE]).tolist() == [model.total(ONE)] * 2
+    assert model.total(ONE, {"retrieve": 1.0}) == pytest.approx(
+        model.total(ONE) + 1.0 - TRUE["retrieve"]
+    )
+    assert without(model, ONE, ["retrieve", "finish"]) == pytest.approx(
+        model.total(ONE) - TRUE["retrieve"] - TRUE["finish"]
+    )
+    assert without(model, ONE, terms) == 1.0
+
+
+def test_slopes_are_shares_of_the_overhead() -> None:
+    model = _true()
+    slopes = dict(zip(TERMS, model.slopes(ONE).tolist(), strict=True))
+    overhead = model.total(ONE) - 1.0
+    assert slopes["start.constant"] == pytest.approx(TRUE["start.constant"] / overhead, rel=0.02)
+    assert slopes["retrieve"] == pytest.approx(TRUE["retrieve"] / overhead, rel=0.02)
+    # What does not count in a situation moves nothing.
+    assert slopes["in.client"] == slopes["shared.worker"] == 0
+    warm = dict(zip(TERMS, model.slopes(replace(ONE, warm=True)).tolist(), strict=True))
+    assert warm["start.constant"] == 0
+    assert warm["retrieve"] > slopes["retrieve"]
+
+
+def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
+    inside = SITUATIONS[0]
+    assert _true(spread=0.3).unsure(inside) == pytest.approx(0.3)
+    off = HeldOut(
+        name="random", what="", fitted=1, cases=(Case("one", 20.0, 10 + 10 * math.exp(0.5), 10.0),)
+    )
+    error = 0.5 / 0.6745
+    assert _true(spread=0.3, held=(off,)).unsure(inside) == pytest.approx(error)
+    other = replace(off, name="cores")
+    assert _true(spread=0.3, held=(other,)).unsure(inside) == pytest.approx(0.3)
+    # Of exact runs it is not nothing.
+    assert _true().unsure(inside) == pytest.approx(0.02)
+    sure = HeldOut(name="random", what="", fitted=1, cases=(Case("one", 20.0, 20.1, 10.0),))
+    assert _true(spread=0.3, held=(sure,)).unsure(inside) == pytest.approx(0.02)
+
+
+# What is compared.
+
+
+def test_differences_are_weighted_logarithms_of_ratios() -> None:
+    situation = Situation(cores=1, sleep=np.array([10.0]))
+    measured = Measured(20.0, 2.0, 4.0, math.nan)
+    one = Observation("one", PLACE, situation, measured)
+    stick = Yardstick([one, one])
+    said = np.array([[30.0, 4.0, 4.0, 1.0], [10.0, 2.0, -1.0, 1.0]])
+    first, second = stick.differences(np.array([0, 1]), said)
+    # A thousandth of a second and a two hundredth of the total are less than a run can tell.
+    floor = 0.001 + 0.005 * 20.0
+    assert first == pytest.approx(
+        [math.log((20 + floor) / (10 + floor)), 0.4 * math.log((4 + floor) / (2 + floor)), 0, 0]
+    )
+    assert second == pytest.approx(
+        [math.log(floor / (10 + floor)), 0, 0.4 * math.log(floor / (4 + floor)), 0]
+    )
+    extra = Observation("two", PLACE, situation, replace(measured, extra=0.5))
+    (third,) = Yardstick([extra]).differences(np.array([0]), said[:1])
+    assert third[3] == pytest.approx(0.3 * math.log((1 + floor) / (0.5 + floor)))
+
+
+def test_hosts_hand_on_shared_data_from_a_megabyte_on() -> None:
+    links = replace(PLACE, transport="links", nodes=3)
+    situation = Situation(cores=2, sleep=np.ones(2))
+    assert parameters_of(Shape(), TRUE, links, situation).chained_from == MB
+    assert parameters_of(Shape(), TRUE, PLACE, situation).chained_from == math.inf
+    network = replace(PLACE, transport="network")
+    assert parameters_of(Shape(), TRUE, network, situation).processors == math.inf
+    assert parameters_of(Shape(), TRUE, PLACE, situation).processors == 2
