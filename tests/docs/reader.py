@@ -35,6 +35,9 @@ _PARSE = (
 #: Packages of other engines: programs that import them run in the environments that `gridbench
 #: engines install` makes.
 _ENGINES = ("dask", "ray")
+#: Folders whose files no page changes, so that all pages have the same: copying them takes longer
+#: than reading most pages.
+_SOURCES = ("crates", "datagrid", "packaging", "python", "scripts", "tests")
 _OPEN = "import gridrpc; gridrpc.Grid(config='printed.toml').close()"
 
 
@@ -51,8 +54,8 @@ class Ran:
     stderr: str
 
 
-def copy_checkout(environment: Environment, folder: Path) -> None:
-    """A copy of the checkout, as it is after `make install`."""
+def copy_checkout(folder: Path) -> None:
+    """A copy of the checkout's files, without what is built in it."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -61,6 +64,16 @@ def copy_checkout(environment: Environment, folder: Path) -> None:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
+
+
+def install(environment: Environment, copy: Path, folder: Path) -> None:
+    """Another copy, as the checkout is after `make install`."""
+
+    def link_or_copy(source: str, target: str) -> None:
+        top = Path(source).relative_to(copy).parts[0]
+        (os.link if top in _SOURCES else shutil.copy)(source, target)
+
+    shutil.copytree(copy, folder, copy_function=link_or_copy, dirs_exist_ok=True)
     (folder / ".venv").symlink_to(environment.prefix)
     stamps = folder / (".venv/.stamps" + str(folder.resolve()).replace("/", "-"))
     stamps.mkdir()
@@ -81,15 +94,15 @@ def _python_for(program: str) -> str:
 
 
 class Reader:
-    """Reads one page."""
+    """Reads one page, in `folder`, with a copy of the checkout of its own."""
 
-    def __init__(self, environment: Environment, folder: Path) -> None:
+    def __init__(self, environment: Environment, copy: Path, folder: Path) -> None:
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._state = folder / "state"
         for one in (self.folder, self._home, self._state):
             one.mkdir()
-        copy_checkout(environment, self.folder)
+        install(environment, copy, self.folder)
         self.place = self.folder
         settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         self.variables = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from blocks import blocks_of, pages
 from not_run import FAILS, GIVEN, NOT_RUN, SAYS
-from reader import Reader
 
 #: Pages whose blocks are checked together: all of them show calls of one library.
 C_PAGES = [page for page in pages() if page.startswith("docs/c/") and page != "docs/c/README.md"]
@@ -15,13 +14,12 @@ HERE = ("docs/c/README.md", "docs/coming-from-ninf-g.md", "docs/fortran.md", "do
 
 
 @pytest.mark.parametrize("page", HERE)
-def test_page(page, full_environment, tmp_path):
-    wrong = Reader(full_environment, tmp_path).read(blocks_of(page))
+def test_page(page, reader):
+    wrong = reader.read(blocks_of(page))
     assert not wrong, "\n\n".join(wrong)
 
 
-def test_pages_of_functions_in_c(full_environment, tmp_path):
-    reader = Reader(full_environment, tmp_path)
+def test_pages_of_functions_in_c(reader):
     # They go on where the overview ends, which says how the module comes to be.
     wrong = reader.read(blocks_of("docs/c/README.md"))
     for page in C_PAGES:

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 from blocks import ROOT, blocks_of, pages
-from reader import Reader
 
 sys.path.insert(0, str(ROOT / "tests/gridbench"))
 
@@ -25,9 +24,9 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page(page, full_environment, tmp_path):
+def test_page(page, reader):
     for why_not in NEEDS.get(page, ()):
         if why := why_not():
             pytest.skip(why)
-    wrong = Reader(full_environment, tmp_path).read(blocks_of(page))
+    wrong = reader.read(blocks_of(page))
     assert not wrong, "\n\n".join(wrong)

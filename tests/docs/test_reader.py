@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 from blocks import blocks_of
 from not_run import NOT_RUN, NotRun
-from reader import Reader
 
 ACTIVE = "```sh\nsource .venv/bin/activate\n```\n"
-
-
-@pytest.fixture
-def reader(full_environment, tmp_path):
-    return Reader(full_environment, tmp_path)
 
 
 def sh(*lines: str) -> str:
