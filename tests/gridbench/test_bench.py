@@ -87,7 +87,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, P
 
 
 def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
-    area = libraries.area_of(small=200, size=1_000_000, calls=200, rounds=1)
+    area = libraries.area_of(small=200, searched=1, size=1_000_000, calls=200, rounds=1)
     samples = Points()
     measure(area, 1, samples)
     samples = as_if_quiet(samples)

@@ -48,6 +48,7 @@ TINY = Sizes(
     arrays=(10_000, 1_000_000),
     chunks=(10,),
     order=50,
+    longest_grain=0.02,
     clients=2,
     readers=2,
     shared=2_000_000,

@@ -46,7 +46,7 @@ def joblib_backends(count: int) -> Values:
     return _by_backend(lambda: joblib.Parallel(_WORKERS)(tasks), 5)
 
 
-def searches() -> Values:
+def searches(rounds: int) -> Values:
     """Seconds for a grid search with warm workers, by backend."""
     from sklearn.datasets import make_classification
     from sklearn.linear_model import LogisticRegression
@@ -57,7 +57,7 @@ def searches() -> Values:
     x, y = make_classification(400, 10, random_state=1)
     grid = {"C": [0.1, 0.3, 1, 3, 10]}
     return _by_backend(
-        lambda: GridSearchCV(LogisticRegression(), grid, cv=4, n_jobs=_WORKERS).fit(x, y), 15
+        lambda: GridSearchCV(LogisticRegression(), grid, cv=4, n_jobs=_WORKERS).fit(x, y), rounds
     )
 
 
@@ -202,20 +202,20 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def area(full: bool) -> Area:
     """In full there is more of what takes little."""
-    return area_of(
-        small=_SMALL, size=64_000_000, calls=20_000 if full else 5_000, rounds=7 if full else 3
-    )
+    calls, rounds = (20_000, 7) if full else (5_000, 3)
+    return area_of(small=_SMALL, searched=15, size=64_000_000, calls=calls, rounds=rounds)
 
 
-def area_of(*, small: int, size: int, calls: int, rounds: int) -> Area:
-    """With so many small tasks, bytes of that size, and so many calls amid killers."""
+def area_of(*, small: int, searched: int, size: int, calls: int, rounds: int) -> Area:
+    """With so many small tasks, rounds of searches, bytes of that size in so many rounds, and so
+    many calls amid killers."""
     return Area(
         "libraries",
         f"Python's libraries, {_WORKERS} workers; peers: loky, multiprocessing.Pool, "
         "ProcessPoolExecutor",
         [
             Case(name=_JOBLIB, function=joblib_backends, arguments={"count": small}),
-            Case(name=_SEARCH, function=searches),
+            Case(name=_SEARCH, function=searches, arguments={"rounds": searched}),
             Case(name=_START, function=start_of_grid),
             Case(name=_START_POOL, function=start_of_pool),
             Case(name=_EVOLUTION, function=evolution, arguments={"pool": False}),

@@ -202,7 +202,9 @@ class _Engine:
             for by_map in (False, True):
                 yield self._item(
                     "metg", "metg:metg", parameters={"by": "map" if by_map else "submit"},
-                    arguments={"by_map": by_map, "chunk": self._chunk},
+                    arguments={
+                        "by_map": by_map, "chunk": self._chunk, "longest": sizes.longest_grain,
+                    },
                     seconds=3 * self._slowness,
                 )  # fmt: skip
 

@@ -26,6 +26,8 @@ class Sizes:
     chunks: tuple[int, ...] = (10, 100, 1000)
     order: int = 1000
     """Equations to solve."""
+    longest_grain: float = 1.0
+    """Seconds of a task up to which the shortest effective one is looked for."""
     clients: int = 4
     readers: int = 16
     """Workers that share data."""

@@ -19,7 +19,7 @@ from gridbench.workload.calls import spin
 if TYPE_CHECKING:
     from gridbench.engines.functions import Chunk
 
-_SHORTEST, _LONGEST = 1e-6, 1.0  # seconds of a task
+_SHORTEST = 1e-6  # seconds of a task
 _IDEAL = 0.05  # seconds that a try takes at least, if there is no overhead
 _MOST = 3.0  # seconds that a try may take, about
 _CLOSE = 1.15  # the factor between the ends of the interval that is searched no further
@@ -28,12 +28,13 @@ _STEP = 4.0
 Try = Callable[[float], float]
 
 
-def metg(client: Client, by_map: bool, chunk: Chunk) -> Found:
+def metg(client: Client, by_map: bool, chunk: Chunk, longest: float) -> Found:
     """`us_50`, `us_90`: METG; the tries, as `task_us` and `efficiency`, are the samples.
 
     Single submissions, or a map with `chunk` items to a call: a number that is lowered where each
-    worker would not get several chunks, or "auto". A value at the end of the range of task times
-    says that the METG is no longer, or no shorter, than that.
+    worker would not get several chunks, or "auto". `longest`: the seconds of a task beyond which
+    nothing is tried. A value at the end of the range of task times says that the METG is no longer,
+    or no shorter, than that.
     """
     engine, workers = client.engine, client.workers
     known = batch_size(engine, client.budget / 5)
@@ -59,10 +60,10 @@ def metg(client: Client, by_map: bool, chunk: Chunk) -> Found:
         tries[task] = count * task / (workers * elapsed)
         return tries[task]
 
-    guess = min(_LONGEST, max(_SHORTEST, overhead / (10 if by_map else 1)))
+    guess = min(longest, max(_SHORTEST, overhead / (10 if by_map else 1)))
     values = {
-        "us_50": 1e6 * _search(efficiency, 0.5, guess),
-        "us_90": 1e6 * _search(efficiency, 0.9, guess),
+        "us_50": 1e6 * _search(efficiency, 0.5, guess, longest),
+        "us_90": 1e6 * _search(efficiency, 0.9, guess, longest),
     }
     ordered = sorted(tries)
     return Found(
@@ -71,7 +72,7 @@ def metg(client: Client, by_map: bool, chunk: Chunk) -> Found:
     )
 
 
-def _search(efficiency: Try, share: float, guess: float) -> float:
+def _search(efficiency: Try, share: float, guess: float, longest: float) -> float:
     """The task time at which efficiency is `share`, by bisection of its logarithm."""
     low = high = guess
     while efficiency(low) >= share:
@@ -79,9 +80,9 @@ def _search(efficiency: Try, share: float, guess: float) -> float:
             return _SHORTEST
         low, high = max(_SHORTEST, low / _STEP), low
     while efficiency(high) < share:
-        if high >= _LONGEST:
-            return _LONGEST
-        low, high = high, min(_LONGEST, high * _STEP)
+        if high >= longest:
+            return longest
+        low, high = high, min(longest, high * _STEP)
     while high / low > _CLOSE:
         middle = math.sqrt(low * high)
         if efficiency(middle) < share:
