@@ -19,6 +19,7 @@ from gridbench.model.model import Model, without
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
+from gridbench.model.saved import to_record
 from gridbench.model.terminal import place_told, print_model
 from gridbench.model.terms import Shape, parameters_of, terms_of
 from synthetic import MB, PLACE, TRUE
@@ -105,6 +106,14 @@ def test_a_model_is_shown_with_its_terms_and_errors() -> None:
         ["all with 2 MB: not possible: too few"],
         ["all of 16 cores: furthest off: none"],
     ]  # fmt: skip
+
+
+def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
+    (saved,) = to_record([_model()])["models"]
+    medians = [one["errors"]["overhead_median"] for one in saved["held_out"]]
+    assert medians == [pytest.approx(0.3), None, None]
+    assert saved["repeated"]["percentile_90"] == 0.075
+    assert [one["errors"]["runs"] for one in saved["held_out"]] == [5, 0, 1]
 
 
 def test_what_was_not_done_is_not_shown() -> None:

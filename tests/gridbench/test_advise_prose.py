@@ -1,0 +1,256 @@
+"""What is said of advice: of its model, and of where shared data should come from."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridbench.advise.advice import Advice
+from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
+from gridbench.advise.limits_map import Cell, LimitsMap
+from gridbench.advise.page import _asked, _groups, _map, _terms
+from gridbench.advise.prose import between, sentences, warnings
+from gridbench.advise.recorded import Recorded
+from gridbench.advise.search import Split
+from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.advise.trial_prose import left_out, row
+from gridbench.advise.uneven import Uneven
+from gridbench.advise.work import Work
+from gridbench.formats import NOTHING
+from gridbench.model.fit import Estimate, Fit
+from gridbench.model.model import Model, Prediction
+from gridbench.model.observation import Situation
+from gridbench.model.ranges import range_of
+from gridbench.model.terms import Shape, terms_of
+from synthetic import MB, PLACE
+
+TERMS = {term.name: term for term in terms_of(Shape())}
+FIT = Fit(
+    PLACE,
+    Shape(),
+    (
+        Estimate(TERMS["submit"], 1e-3, 5e-4, 2e-3, True),
+        Estimate(TERMS["in.client"], 1e-9, 1e-12, 2e-9, False),
+    ),
+    30,
+    30,
+    np.zeros((2, 2)),
+    0.1,
+    (),
+)
+MODEL = Model(FIT, range_of([Situation(cores=4, sleep=np.ones(8))]))
+GIVEN = Advice(
+    model=MODEL,
+    work=Work(seconds=80.0, cores=4),
+    split=Split(8, 2, 25.0),
+    expected=Prediction(25.0, 22.0, 30.0, 20.0, ()),
+    parts=(("computing", 20.0),),
+    points=(),
+    helps=(),
+    sharing=None,
+)
+LOOSE = (
+    "The runs behind this do not tell each of the model's costs by itself: not in.client. The"
+    " interval of the expected time allows for that."
+)
+
+
+def _sure(**changed: object) -> Advice:
+    """With a model of which each term is determined."""
+    fit = replace(FIT, estimates=FIT.estimates[:1])
+    return replace(GIVEN, model=replace(MODEL, fit=fit), **changed)  # type: ignore[arg-type]
+
+
+def test_terms_that_runs_do_not_tell_are_named() -> None:
+    assert warnings(GIVEN) == [LOOSE]
+    assert warnings(_sure()) == []
+    beyond = replace(GIVEN.expected, extrapolated=("no run had a warm start",))
+    assert warnings(_sure(expected=beyond)) == [
+        "This is beyond what was measured, and may be far off: no run had a warm start."
+    ]
+
+
+def test_of_disturbed_runs_nothing_can_be_claimed() -> None:
+    disturbed = replace(GIVEN, model=replace(MODEL, disturbed=3))
+    first, second = warnings(disturbed)
+    assert first.startswith("Nothing can be claimed: other programs disturbed 3 of 30 runs behind")
+    assert second == LOOSE
+
+
+def test_more_cores_than_processors_are_for_tasks_that_wait() -> None:
+    (told,) = warnings(_sure(split=Split(8, 3, 25.0)))
+    assert told.startswith("All of this is for tasks that wait")
+    assert "the 2 processors of here at a time" in told
+    assert warnings(_sure(split=Split(8, 2, 25.0))) == []
+    asked = replace(GIVEN.work, body="spin", cores=2, cores_asked=16)
+    (told,) = warnings(_sure(work=asked))
+    assert told.startswith(
+        "16 cores were asked for, but work that computes gets no more than the 2"
+    )
+
+
+# Shared data.
+
+FOUND = FromWhere(
+    size=100.0 * MB,
+    tasks=8,
+    cores=4,
+    engine="made-up",
+    through=10.0,
+    grids=(FromGrid(title="Grid", put_and_read=10.0, there_already=9.5),),
+    host="here",
+    made=time.time() - 7200,
+    most_readers=4,
+    most_bytes=100 * MB,
+)
+
+
+def _from_where(found: FromWhere) -> str:
+    told = [one for one in sentences(_sure(from_where=found)) if "hared data" in one]
+    assert len(told) <= 1
+    return "".join(told)
+
+
+def test_ways_of_shared_data_are_told_with_where_they_were_measured() -> None:
+    assert _from_where(FOUND) == (
+        "Shared data of 100 MB for 8 tasks on 4 cores: through made-up 10 s; from Grid 10 s (9.5 s"
+        " if it is there already): either will do. It was measured on here 2 hours ago, with up to"
+        " 100 MB for 4 readers."
+    )
+
+
+@pytest.mark.parametrize(
+    ("put", "there", "verdict"),
+    [
+        (9.0, 1.0, "take it from Grid"),
+        (9.2, 1.0, "either will do"),
+        (10.9, 1.0, "either will do"),
+        (11.1, 9.2, "keep it as shared data"),
+        (11.1, 9.0, "keep it as shared data, unless it is in the data grid anyway"),
+    ],
+)
+def test_a_tenth_decides_where_shared_data_comes_from(
+    put: float, there: float, verdict: str
+) -> None:
+    grids = (FromGrid(title="Grid", put_and_read=put, there_already=there),)
+    assert f" if it is there already): {verdict}. It was" in _from_where(
+        replace(FOUND, grids=grids)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "beyond"),
+    [({}, False), ({"size": 100.0 * MB + 1}, True), ({"cores": 5}, True), ({"cores": 3}, False)],
+)
+def test_more_than_was_measured_may_be_far_off(changed: dict[str, object], beyond: bool) -> None:
+    found = replace(FOUND, **changed)  # type: ignore[arg-type]
+    assert found.beyond == beyond
+    assert _from_where(found).endswith("; this is more than that, and may be far off.") == beyond
+
+
+def test_only_large_data_are_worth_measuring() -> None:
+    nothing = FromWhere(size=float(LARGE), tasks=8, cores=4)
+    assert LARGE == 64 * MB
+    assert _from_where(nothing) == (
+        "Whether the 64 MB of shared data would be there sooner from a data grid was not measured:"
+        " `gridbench data crossover` does it."
+    )
+    assert _from_where(replace(nothing, size=LARGE - 1.0)) == ""
+
+
+# Times that differ.
+
+
+def test_what_is_assumed_of_times_is_told() -> None:
+    uneven = Uneven(share=0.5, distribution="pareto")
+    assert sentences(_sure(work=replace(GIVEN.work, uneven=uneven)))[-1] == (
+        "Task times are taken to deviate by 50 % of their mean (pareto) however the work is"
+        " divided, as if what lies side by side in it were alike. Totals are means of 32 draws."
+    )
+
+
+def test_tasks_of_a_log_are_put_together() -> None:
+    log = Recorded(
+        source="my.log",
+        pieces=16,
+        share=0.5,
+        done=np.concatenate(([0.0], np.cumsum([1.0, 3.0] * 8))),
+    )
+    told = sentences(_sure(work=replace(GIVEN.work, uneven=log, most_tasks=16)))
+    assert told[0].startswith("Put its 16 tasks together to 8 of 10.00 s on average, on 2 of the 4")
+    assert told[-1] == (
+        "The 16 tasks of my.log deviate by 50 %; put together in their order to 8, by 0 %. Data is"
+        " taken to be the same for each of them."
+    )
+    whole = _sure(work=replace(GIVEN.work, uneven=log, most_tasks=16), split=Split(16, 2, 25.0))
+    told = sentences(whole)
+    assert told[0].startswith("Leave its 16 tasks as they are, of 5.000 s on average")
+    assert "put together" not in told[-1]
+    assert log.told() == "deviating by 50 %, as in my.log"
+
+
+def test_an_interval_without_width_is_none() -> None:
+    assert between(GIVEN.expected) == "22 s to 30 s"
+    assert between(Prediction(25.0, 25.0, 25.0, 20.0, ())) == NOTHING
+
+
+# Splits that were tried, and the page.
+
+TRIED = (
+    Tried(tasks=2, cores=2, advised=False, expected=4.0, totals=(5.0, 4.8, 7.0)),
+    Tried(tasks=8, cores=2, advised=True, expected=4.0, totals=(4.0,)),
+    Tried(tasks=8, cores=4, advised=False, expected=4.0, totals=(3.0,)),
+)
+TRIAL = Trial(
+    rounds=3,
+    seed=1,
+    tried=TRIED,
+    left_out=(LeftOut(tasks=1000, cores=1, advised=False, reason="time"),),
+)
+
+
+def test_a_split_is_a_row_with_its_ratio_to_the_best() -> None:
+    assert row(TRIAL, TRIED[0]) == [
+        "2", "2", "4.000 s", "5.000 s", "4.800 s", "7.000 s", "+25.0 %", "1.67",
+    ]  # fmt: skip
+    assert left_out(TRIAL) == ["1,000 tasks on 1 core: time"]
+
+
+def test_splits_on_the_advised_cores_are_drawn_apart_from_others() -> None:
+    own, more = _groups(GIVEN, TRIAL)
+    assert own["name"] == "measured on up to 2 cores"
+    assert (own["tasks"], own["median"]) == ([2, 8], [5.0, 4.0])
+    assert (own["smallest"], own["largest"]) == ([4.8, 4.0], [7.0, 4.0])
+    assert own["texts"][1] == "8 tasks on 2 cores took 4.000 s"
+    assert (more["name"], more["tasks"]) == ("measured on up to 4 cores", [8])
+    assert len(_groups(GIVEN, replace(TRIAL, tried=TRIED[:2]))) == 1
+
+
+def test_a_map_is_drawn_by_what_limits() -> None:
+    cells = (
+        Cell(0.001, 1024, "task data", 0.75, 0.1, True),
+        Cell(1.0, MB, "computing", 0.9, 0.9, False),
+    )
+    kinds = {one["name"]: one for one in _map(LimitsMap("made-up", 4, 16, cells))}
+    assert next(iter(kinds)) == "computing"
+    assert len(kinds) == 6
+    assert kinds["task data"]["texts"] == ["1.000 ms, 1 KB: task data 75 %, efficiency 10 %"]
+    assert kinds["computing"]["texts"] == [
+        "1.000 s, 1 MB: computing 90 %, efficiency 90 %, beyond what was measured"
+    ]
+    assert kinds["output"]["texts"] == []
+    assert kinds["computing"]["all_sizes"] == ["1 KB", "1 MB"]
+    assert len({one["colour"] for one in kinds.values()}) == 6
+
+
+def test_the_terms_of_a_model_are_a_table() -> None:
+    assert _terms(MODEL).rows == [
+        ["submit", "1.000 ms", "500.0 µs to 2.000 ms", "client, to submit a task"],
+        ["in.client", NOTHING, "below 2.097 ms/MB", "client, to copy a task's data"],
+    ]
+    assert _asked(replace(GIVEN.work, uneven=Uneven(share=0.5))) == (
+        "80.00 s of work that waits, up to 4 cores, deviating by 50 %, cold start"
+    )

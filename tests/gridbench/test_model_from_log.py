@@ -1,0 +1,103 @@
+"""What a task log says of a run: worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import timelines
+from gridbench.model import from_log
+from gridbench.model.from_log import PLACE
+from gridbench.model.observation import Situation
+
+
+@pytest.mark.parametrize(
+    ("begins", "alone"),
+    [
+        ((1.0, 9.0), False),  # of two, either may be the one that is alone
+        ((0.0, 5.0, 6.0), True),
+        ((0.0, 5.0, 10.0), False),
+        ((0.0, 5.1, 10.0), True),
+        ((4.0, 5.0, 6.0, 7.0), False),
+        ((3.0,), False),
+    ],
+)
+def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
+    begins: tuple[float, ...], alone: bool
+) -> None:
+    rows = [
+        {"calc_in": begin + later, "calc_out": begin + later + 1, "worker": f"w{number}"}
+        for number, begin in enumerate(begins)
+        for later in (20.0, 0.0)
+    ]
+    assert from_log._forerunner(timelines.table_of(rows)) == alone
+
+
+@pytest.mark.parametrize(
+    ("slept", "asked"),
+    [
+        # What was slept longer is no more than 5 ms, or than what tasks differ by.
+        ((1.0001, 1.0002, 1.0001), 1.0),
+        ((1.234, 1.2345, 1.235), 1.23),
+        ((12.346, 12.347, 12.346), 12.35),
+        ((0.0001234, 0.0001234), 0.000123),
+        ((30.004, 30.004), 30.0),
+        ((30.006, 30.006), 30.01),
+    ],
+)
+def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], asked: float) -> None:
+    found = from_log._asked(np.array(slept))
+    assert found == pytest.approx([asked] * len(slept), rel=1e-12)
+
+
+@pytest.mark.parametrize(("largest", "even"), [(1.009, True), (1.011, False)])
+def test_times_that_differ_by_a_hundredth_were_not_to_be_equal(largest: float, even: bool) -> None:
+    slept = np.array([1.0, 1.0, 1.0, largest])
+    found = from_log._asked(slept)
+    assert (found == 1.0).all() == even
+    assert even or found is slept
+
+
+def _stamped(computed: float, slept: float, *, whole: bool = False) -> bool:
+    start = 1.0 if whole else 1.234567
+    row = {"submit": 0.0, "calc_in": start, "calc_out": start + computed, "slept": slept}
+    return from_log._stamped(timelines.table_of([row] * 9))
+
+
+def test_hosts_that_did_not_stamp_their_tasks_are_told_by_tasks_that_took_no_time() -> None:
+    assert _stamped(10.0, 10.0)
+    assert _stamped(9.91, 10.0)
+    assert not _stamped(9.89, 10.0)
+    assert not _stamped(0.0, 10.0)
+    # By clocks of whole seconds a task may seem a second shorter.
+    assert _stamped(9.0, 10.0, whole=True)
+    assert not _stamped(8.0, 10.0, whole=True)
+
+
+def test_stamps_of_hosts_count_if_their_clocks_are_known_to_a_fifth() -> None:
+    def measured(error: float) -> tuple[float, float]:
+        rows = [
+            {
+                "submit": 0.0,
+                "calc_in": begin + 0.1234567,
+                "calc_out": begin + 1.1234567,
+                "retrieve": begin + 1.2,
+                "worker": f"w{begin:g}",
+                "clock_error": error,
+            }
+            for begin in (1.0, 1.4, 1.9)
+        ]
+        situation = Situation(cores=3, sleep=np.ones(3))
+        found = from_log._measured(timelines.table_of(rows), situation)
+        assert found.total == pytest.approx(3.1)
+        return found.first_calc_in, found.last_worker_calc_in
+
+    assert measured(1e-3) == pytest.approx((1.1234567, 2.0234567))
+    # The interval that the stamps leave is wider than a fifth of either.
+    assert all(map(math.isnan, measured(math.inf)))
+
+
+def test_a_log_is_of_a_network_of_which_nothing_is_known() -> None:
+    assert (PLACE.engine, PLACE.transport, PLACE.processors) == ("log", "network", 1)
