@@ -35,6 +35,16 @@ OPERATORS = (
     "core/ReplaceBreakWithContinue", "core/ReplaceContinueWithBreak",
 )  # fmt: skip
 
+#: How a search goes on, and not what it finds: with others it finds the same, sooner or later.
+SEARCHES = {
+    "model/fit.py": {
+        "_COARSE", "_FINE", "_INSIDE", "_MOST_STEPS", "_NEAR", "MORE_STARTS", "_APART",
+        "_GOING_ON", "_AGAIN", "_MOST_TIMES", "_EXACT", "_ROUGH",
+    },
+}  # fmt: skip
+#: Functions of model/terms.py whose third argument is where a search begins.
+GUESSED = {"_seconds", "_per_byte"}
+
 
 class OtherNumber(Operator):
     """Small whole numbers become their neighbours, others half as large again, or a third less."""
@@ -120,10 +130,16 @@ def operator_of(name: str) -> Operator:
     return (own.get(name) or get_operator(name))()
 
 
-def not_computed(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """From where to where annotations and decorators stand, and what only tells of errors."""
+def not_computed(file: str, text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """From where to where annotations and decorators stand, what only tells of errors, and how
+    searches go on."""
     found: list[ast.expr] = []
+    searches = next((names for end, names in SEARCHES.items() if file.endswith(end)), set())
     for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and _names(node.targets[0]) & searches:
+            found.append(node.value)
+        if isinstance(node, ast.Call) and file.endswith("model/terms.py"):
+            found += node.args[2:3] if _names(node.func) & GUESSED else []
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             found.append(node.annotation)
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -138,10 +154,14 @@ def not_computed(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     ]
 
 
+def _names(node: ast.expr) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
 def mutants_of(file: str) -> Iterator[Mutant]:
     """All mutants of a source file."""
     text = (ROOT / file).read_text()
-    left_out = not_computed(text)
+    left_out = not_computed(file, text)
     nodes = list(ast_nodes(get_ast(text)))
     stars = {node.start_pos for node in nodes if _separates(node)}
     for name in (*OPERATORS, "OtherNumber", "NoStatement"):
