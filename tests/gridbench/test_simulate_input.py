@@ -1,0 +1,276 @@
+"""What is asked of simulations: works, what is varied, memory, cases of models, and profiles."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from gridbench.costs.spans import Span
+from gridbench.errors import InputError
+from gridbench.model_kind import Expected, FittedModel, Parameter
+from gridbench.simulate import cases, command
+from gridbench.simulate.command import Request
+from gridbench.simulate.options import simulate as options
+from gridbench.simulate.page import _data, render
+from gridbench.simulate.profile_file import read_profile
+from gridbench.simulate.sweep import Swept, parse_sweep
+from gridbench.simulate.systems import system
+from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
+from gridbench.workload.setup_file import LARGEST_KB
+from gridbench.workload.task_times import LONGEST_TIME
+from test_simulate_shown import ACCOUNT
+
+ASKED = Request(profile="gridrpc", cores=4)
+NINFG = system("ninfg")
+
+
+# Works.
+
+
+def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
+    work = Work(cores=4, tasks=40, sleep=30.0)
+    assert command._work(ASKED) == work
+    assert (work.stddev, work.bytes_in, work.bytes_shared, work.bytes_out) == (0, 0, 0, 0)
+    assert work.seed == 1
+    assert command._work(replace(ASKED, tasks_per_core=3)).tasks == 12
+    assert command._work(replace(ASKED, tasks=7)).tasks == 7
+    told = {one.name: one.default for one in options.params}
+    assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, 0.0, 1, 100)
+    assert (told["input"], told["shared"], told["output"]) == ("0", "0", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("cores=6", {"cores": 6, "tasks": 60}),
+        ("tasks=6", {"tasks": 6}),
+        ("tasks-per-core=6", {"tasks": 24}),
+        ("sleep=6", {"sleep": 6.0}),
+        ("stddev=6", {"stddev": 6.0}),
+        ("input=6KB", {"bytes_in": 6144}),
+        ("shared=6KB", {"bytes_shared": 6144}),
+        ("output=6KB", {"bytes_out": 6144}),
+    ],
+)
+def test_a_sweep_varies_one_thing_alone(text: str, changed: dict[str, float]) -> None:
+    sweep = parse_sweep(text)
+    work, on = command._varied(ASKED, NINFG, sweep, sweep.values[0])
+    assert work == replace(command._work(ASKED), **changed)  # type: ignore[arg-type]
+    assert on is NINFG
+
+
+def test_a_sweep_of_links_varies_the_system_alone() -> None:
+    for text, expected in (
+        ("link=100mbit", NINFG.on_link(1e8)),
+        ("node-link=100mbit", NINFG.behind(1e8)),
+    ):
+        sweep = parse_sweep(text)
+        assert command._varied(ASKED, NINFG, sweep, sweep.values[0]) == (
+            command._work(ASKED),
+            expected,
+        )
+
+
+ONE = Work(cores=1, tasks=1, sleep=1.0)
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"cores": MOST_CORES},
+        {"tasks": MOST_TASKS},
+        {"sleep": 0.0},
+        {"sleep": float(LONGEST_TIME)},
+        {"stddev": float(LONGEST_TIME)},
+        {"bytes_in": LARGEST_KB * 1024.0},
+        {"bytes_out": 0.0},
+    ],
+)
+def test_the_largest_and_smallest_works_are_taken(fine: dict[str, float]) -> None:
+    replace(ONE, **fine)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"cores": 0}, "--cores must be from 1 to 1,000,000, not 0"),
+        ({"cores": MOST_CORES + 1}, "--cores must be from 1"),
+        ({"tasks": 0}, "--tasks must be from 1 to 10,000,000, not 0"),
+        ({"tasks": MOST_TASKS + 1}, "--tasks must be from 1"),
+        ({"sleep": LONGEST_TIME * 1.01}, "--sleep must be from 0"),
+        ({"stddev": -0.1}, "--stddev must be from 0"),
+        ({"bytes_shared": LARGEST_KB * 1024.0 + 1}, "--shared must be from 0 bytes to a terabyte"),
+        ({"bytes_out": -1.0}, "--output must be from 0 bytes to a terabyte"),
+    ],
+)
+def test_other_works_are_refused(wrong: dict[str, float], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        replace(ONE, **wrong)  # type: ignore[arg-type]
+
+
+def test_as_much_as_memory_holds_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 1,500 bytes for each of 40 tasks and four cores.
+    monkeypatch.setattr(command, "available_memory", lambda: 66_000)
+    command._check(ASKED, [command._work(ASKED)])
+    command._check(replace(ASKED, start_up=0.0), [])
+    command._check(replace(ASKED, start_up=float(LONGEST_TIME)), [])
+    for wrong in (-0.1, LONGEST_TIME * 1.01, math.nan):
+        with pytest.raises(InputError, match="--start-up must be from 0"):
+            command._check(replace(ASKED, start_up=wrong), [])
+    monkeypatch.setattr(command, "available_memory", lambda: 65_999)
+    with pytest.raises(InputError, match="40 tasks on 4 cores need about"):
+        command._check(ASKED, [command._work(ASKED)])
+
+
+# The page of a sweep.
+
+
+def _swept(*values: float) -> Swept:
+    sweep = parse_sweep("sleep=" + ",".join(f"{value:g}" for value in values))
+    return Swept(sweep, [ACCOUNT] * len(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "logarithmic"),
+    [((1, 20), False), ((1, 21), True), ((0, 21), False), ((5, 1, 21), True), ((3,), False)],
+)
+def test_values_that_differ_much_are_on_a_logarithmic_axis(
+    values: tuple[float, ...], logarithmic: bool
+) -> None:
+    assert _data(_swept(*values))["log"] == logarithmic
+
+
+def test_the_lines_of_a_sweep_are_its_figures() -> None:
+    free = replace(ACCOUNT, total=0.0, parts={}, uses=[], efficiency=math.nan)
+    data = _data(Swept(parse_sweep("sleep=1,2,3"), [ACCOUNT, free]))
+    assert (data["axis"], data["x"], data["texts"]) == ("sleep", [1.0, 2.0], ["1 s", "2 s"])
+    total, ideal = data["total"]["lines"]
+    assert (total["y"], total["texts"][0], total["quiet"]) == ([20.0, 0.0], "20.00 s", False)
+    assert (ideal["y"], ideal["quiet"]) == ([8.0, 8.0], True)
+    efficiency, link, client = data["efficiency"]["lines"]
+    assert efficiency["y"] == [0.4, None]
+    assert (link["name"], link["y"]) == ("the link", [0.5, 0.0])
+    assert client["y"] == [0.1, 0.0]
+    parts = {one["name"]: one["y"] for one in data["parts"]["lines"]}
+    assert parts["computing"] == [0.4, None]
+    assert parts["waiting"] == [0.575, None]
+    page = render(_swept(1, 2))
+    assert "No run was made: these are figures of a model." in page
+    assert "sleep varied; first: 16 tasks of 2 s on 4 cores" in page
+
+
+# Cases of models.
+
+PARAMETERS = (
+    Parameter("cores", "cores"),
+    Parameter("sleep", "time of a task", "s", harder="less"),
+    Parameter("input", "task data", "bytes", usual=0.0),
+)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A model of which only the measured is asked."""
+
+    measured: Mapping[str, Span] = field(
+        default_factory=lambda: {
+            "cores": Span(2, 8),
+            "sleep": Span(1.0, 1.0),
+            "input": Span(0.0, 1024.0),
+        }
+    )
+    name: str = "made-up"
+    told: str = "made-up on here"
+    quantity: str = "total time"
+
+    def expect(self, case: Mapping[str, float]) -> Expected:
+        return Expected(total=case["cores"], low=1.0, high=2.0, parts={"ideal": 0.5})
+
+
+MODEL: FittedModel = Stated()  # type: ignore[assignment]
+
+
+def test_what_nobody_gives_is_what_all_runs_had_or_what_is_usual() -> None:
+    found = cases._cases(MODEL, PARAMETERS, {"cores": [2, 4]})
+    assert found == [
+        {"cores": 2, "sleep": 1.0, "input": 0.0},
+        {"cores": 4, "sleep": 1.0, "input": 0.0},
+    ]
+    with pytest.raises(InputError, match="the model needs cores"):
+        cases._cases(MODEL, PARAMETERS, {})
+
+
+def test_no_more_than_a_thousand_cases_are_predicted() -> None:
+    many = list(range(1, 41))
+    assert len(cases._cases(MODEL, PARAMETERS, {"cores": many, "sleep": many[:25]})) == 1000
+    with pytest.raises(InputError, match="these are more than 1,000 cases"):
+        cases._cases(MODEL, PARAMETERS, {"cores": many, "sleep": many[:26]})
+
+
+@pytest.mark.parametrize(
+    ("case", "far"),
+    [
+        ({"cores": 80}, False),
+        ({"cores": 81}, True),
+        # Fewer cores than measured, longer tasks and less data are no harder.
+        ({"cores": 0.1}, False),
+        ({"sleep": 100.0}, False),
+        ({"sleep": 0.1}, False),
+        ({"sleep": 0.099}, True),
+        ({"input": 10_240}, False),
+        ({"input": 10_241}, True),
+    ],
+)
+def test_more_than_ten_times_beyond_the_measured_nothing_is_predicted(
+    case: dict[str, float], far: bool
+) -> None:
+    whole = {"cores": 4.0, "sleep": 1.0, "input": 0.0} | case
+    if far:
+        with pytest.raises(InputError, match="more than 10 times as far"):
+            cases._refuse_far(MODEL, PARAMETERS, whole)
+    else:
+        cases._refuse_far(MODEL, PARAMETERS, whole)
+
+
+def test_a_predicted_case_as_json() -> None:
+    case = {"cores": 4.0, "sleep": 1.0, "input": 0.0}
+    told = cases.Predicted(MODEL, case, MODEL.expect(case)).to_dict()
+    assert json.loads(json.dumps(told)) == {
+        "model": "made-up on here",
+        "case": case,
+        "total_s": 4.0,
+        "low_s": 1.0,
+        "high_s": 2.0,
+        "parts_s": {"ideal": 0.5},
+        "outside": [],
+    }
+
+
+# Profiles.
+
+MINIMAL = '[parameters.to_workers]\n[parameters.from_workers]\n[start_up]\nkind = "batch"\n'
+MINIMAL += "constant = 0\nper_worker = 0\n"
+
+
+def test_a_profile_may_have_costs_of_nothing_but_no_rates(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL)
+    found = read_profile(path)
+    assert (found.name, found.title, found.link) == ("mine", "from mine.toml", 1e9)
+    assert (found.one_host, found.files_per_task, found.resolution) == (False, False, 0.0)
+    assert found.measured_cores is None
+    path.write_text("resolution = -1\n" + MINIMAL)
+    with pytest.raises(InputError, match="resolution is -1"):
+        read_profile(path)
+    path.write_text(
+        MINIMAL.replace('"batch"', '"waves"')
+        .replace("constant", "first")
+        .replace("per_worker = 0", "second = 0\nstep = 0\nmost_at_once = 0")
+    )
+    with pytest.raises(InputError, match=r"start_up\.most_at_once is 0"):
+        read_profile(path)
