@@ -10,10 +10,7 @@ use gridrpc_core::{
     Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
-#[path = "support/policies.rs"]
-mod policies;
-
-use policies::{Anybody, InTurn};
+use crate::policies::{Anybody, InTurn};
 
 /// What the client says to a host.
 #[derive(Debug)]

@@ -9,10 +9,7 @@ use gridrpc_core::{
     Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
-#[path = "support/policies.rs"]
-mod policies;
-
-use policies::{Anybody, InTurn};
+use crate::policies::{Anybody, InTurn};
 
 /// What the world outside the core knows of one worker process.
 #[derive(Default)]

@@ -11,8 +11,7 @@ use std::hint::black_box;
 use gridrpc_wire::{Frame, Kind, MAX_BODY, MAX_SECTIONS, Message, Order, VERSION, decode_values};
 use proptest::prelude::*;
 
-#[path = "support/arbitrary.rs"]
-mod arbitrary;
+use crate::arbitrary;
 
 /// Bytes allocated for a message, per byte of its body: an empty text takes 4 on the wire and
 /// 16 as a `&str`. (A section takes 9 and 32, a lease 12 and 16, a worker 4 and 4.)

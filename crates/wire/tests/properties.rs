@@ -7,10 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-#[path = "support/arbitrary.rs"]
-mod arbitrary;
-#[path = "support/check.rs"]
-mod check;
+use crate::{arbitrary, check};
 
 /// Some damage to valid bytes.
 #[derive(Clone, Debug)]

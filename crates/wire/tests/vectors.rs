@@ -9,8 +9,7 @@ use gridrpc_wire::{
     encode_values,
 };
 
-#[path = "support/json.rs"]
-mod json;
+use crate::json;
 
 const ORDERS: [(&str, Order); 2] = [("little", Order::Little), ("big", Order::Big)];
 

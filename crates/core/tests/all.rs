@@ -1,0 +1,11 @@
+//! All tests of the core from outside are one program: whatever the core is made for, such as a policy, is
+//! compiled once for all of them, and not once for each file.
+
+mod chosen;
+mod elastic;
+mod failing_starts;
+mod hosts;
+mod many_workers;
+mod policies;
+mod resources;
+mod simulation;
