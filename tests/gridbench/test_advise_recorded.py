@@ -125,9 +125,30 @@ def test_what_a_log_tells_cannot_be_given_besides(tmp_path: Path) -> None:
         (None, None, SIZES, None, "there is no work"),
         (None, path, SIZES | {"--shared": "1MB"}, None, "--shared and --work-from cannot both"),
         (None, path, SIZES, Uneven(share=0.5), "--stddev and --work-from cannot both"),
+        # Of several the first is named.
+        (None, path, SIZES | {"--shared": "1MB"}, Uneven(share=0.5), "^--shared and --work-from"),
     ):
         with pytest.raises(InputError, match=what):
             work_asked(time=time, log=source, sizes=sizes, uneven=uneven, **rest)  # type: ignore[arg-type]
+
+
+def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
+    sizes = {option: f"{number}KB" for number, option in enumerate(_OPTIONS, 1)}
+
+    def found(uneven: Uneven | None) -> Work:
+        return work_asked(
+            time="2s", log=None, cores="4", sizes=sizes, uneven=uneven, most_tasks=100, warm=True,
+            body="spin",
+        )  # fmt: skip
+
+    assert found(None) == Work(
+        seconds=2.0, cores=4, bytes_in=1024, bytes_in_each=2048, bytes_shared=3072, bytes_out=4096,
+        bytes_out_each=5120, warm=True, most_tasks=100, body="spin",
+    )  # fmt: skip
+    # No task can have less than a piece.
+    assert found(Uneven(share=0.5, pieces=10)).most_tasks == 10
+    assert found(Uneven(share=0.5, pieces=1000)).most_tasks == 100
+    assert found(Uneven(share=0.5)).most_tasks == 100
 
 
 def test_tasks_are_put_together_where_that_is_better(model: Model, tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ from rich.console import Console
 
 from gridbench.advise import trying
 from gridbench.advise.advice import COMPARED, Advice, advise
-from gridbench.advise.effort import Effort
+from gridbench.advise.effort import Effort, effort_of
 from gridbench.advise.trial import Tried
 from gridbench.advise.trying import Candidate, candidates, try_out
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
+from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import Model
 from gridbench.run.participants import find_participant
@@ -270,3 +271,16 @@ def test_a_split_is_as_it_was_run() -> None:
         tasks=4, cores=2, advised=True, expected=2.5, totals=(2.0, 3.0), again=(4.0,)
     )
     assert found.difference == 0.0
+
+
+def test_what_is_tried_is_three_rounds_of_up_to_a_minute_unless_said_otherwise() -> None:
+    assert effort_of(trying=False, rounds=None, limit=None) is None
+    assert effort_of(trying=True, rounds=None, limit=None) == Effort(rounds=3, limit=60.0)
+    assert effort_of(trying=True, rounds=1, limit=None) == Effort(rounds=1, limit=60.0)
+    assert effort_of(trying=True, rounds=None, limit=1e-3) == Effort(rounds=3, limit=1e-3)
+    for wrong in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="--try-limit must be a number of seconds above 0"):
+            effort_of(trying=True, rounds=None, limit=wrong)
+    for rounds, limit, option in ((2, None, "--rounds"), (None, 2.0, "--try-limit")):
+        with pytest.raises(InputError, match=f"{option} is for what is tried"):
+            effort_of(trying=False, rounds=rounds, limit=limit)
