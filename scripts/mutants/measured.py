@@ -111,21 +111,49 @@ class Measured:
 
     def _noticing(self, mutant: Mutant) -> set[str]:
         """All tests that run what it changes. Programs import a file whatever they do: of what is
-        run then, those tests count that run where it is used."""
+        run then, those tests count that run where it is used, or that look at it themselves."""
         lines = self._lines[mutant.file]
-        inside, using = _lines_by((self._folder / mutant.file).read_text(), mutant.line)
+        tree = ast.parse((self._folder / mutant.file).read_text())
+        names = _named(tree, mutant.line)
+        inside, using = _lines_by(tree, mutant.line, names)
         for some in (using, inside, set(lines)):
             found = {test for line in some for test in lines.get(line, ())}
             if found:
-                return found
-        return set()
+                return found | self._looking_at(names)
+        return self._looking_at(names)
+
+    def _looking_at(self, names: set[str]) -> set[str]:
+        """Tests in which one of the names stands."""
+        if not names:
+            return set()
+        found = set()
+        for file in {test.partition("::")[0] for test in self.seconds}:
+            text = (self._folder / file).read_text()
+            if any(name in text for name in names):
+                found |= {
+                    f"{file}::{one.name}"
+                    for one in ast.walk(ast.parse(text))
+                    if isinstance(one, ast.FunctionDef)
+                    and any(isinstance(at, ast.Name) and at.id in names for at in ast.walk(one))
+                }
+        return {test for test in self.seconds if test.partition("[")[0] in found}
 
 
-def _lines_by(text: str, line: int) -> tuple[set[int], set[int]]:
+def _named(tree: ast.Module, line: int) -> set[str]:
+    """The names of the module that a statement on this line gives a value."""
+    return {
+        one.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and statement.lineno <= line <= (statement.end_lineno or 0)
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
+
+
+def _lines_by(tree: ast.Module, line: int, names: set[str]) -> tuple[set[int], set[int]]:
     """The lines inside of functions; and those which use what this one says: itself inside of a
-    function, the whole function if it is of its head, and if it gives a name of the module a value,
-    all with this name."""
-    tree = ast.parse(text)
+    function, the whole function if it is of its head, and all with one of the names."""
     inside: set[int] = set()
     using: set[int] = set()
     for one in ast.walk(tree):
@@ -136,13 +164,5 @@ def _lines_by(text: str, line: int) -> tuple[set[int], set[int]]:
                 using |= body
     if line in inside:
         return inside, {line}
-    names = {
-        one.id
-        for statement in tree.body
-        if isinstance(statement, ast.Assign | ast.AnnAssign)
-        and statement.lineno <= line <= (statement.end_lineno or 0)
-        for one in ast.walk(statement)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    }
     using |= {one.lineno for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names}
     return inside, using & inside
