@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from gridbench.advise.advice import Advice
+from gridbench.advise.advice import Advice, Point
 from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
 from gridbench.advise.page import _asked, _groups, _map, _terms
 from gridbench.advise.prose import between, sentences, warnings
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split
+from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trial import LeftOut, Trial, Tried
-from gridbench.advise.trial_prose import left_out, row
+from gridbench.advise.trial_prose import HEAD, left_out, row
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING
@@ -254,3 +260,41 @@ def test_the_terms_of_a_model_are_a_table() -> None:
     assert _asked(replace(GIVEN.work, uneven=Uneven(share=0.5))) == (
         "80.00 s of work that waits, up to 4 cores, deviating by 50 %, cold start"
     )
+
+
+# In a terminal.
+
+
+def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]]:
+    """The cells of each line that is printed and is not empty."""
+    printed = io.StringIO()
+    show(Console(file=printed, width=300), what)
+    lines = [line.strip() for line in printed.getvalue().splitlines()]
+    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
+
+
+def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
+    points = (
+        Point(8, Prediction(25.0, 22.0, 30.0, 20.0, ())),
+        Point(1000, Prediction(75.0, 70.0, 80.0, 20.0, ())),
+    )
+    lines = _shown(print_advice, replace(GIVEN, points=points))
+    told = [[text] for text in (*sentences(GIVEN), *warnings(GIVEN))]
+    assert [line for line in lines if line in told] == told
+    begin = lines.index(["part", "time", "share"])
+    assert lines[begin + 1] == ["computing", "20 s", "80 %"]
+    begin = lines.index(["tasks", "total", "90 % interval"])
+    assert lines[begin + 1 :] == [["8", "25 s", "22 s to 30 s"], ["1,000", "75 s", "70 s to 80 s"]]
+    assert "On 2 cores, or as many as tasks" in " ".join(lines[begin - 1])
+
+
+def test_a_trial_is_shown_with_what_was_left_out() -> None:
+    lines = _shown(print_trial, replace(TRIAL, disturbed=1, runs=5))
+    begin = lines.index(list(HEAD))
+    assert lines[begin + 1 : begin + 4] == [row(TRIAL, one) for one in TRIED]
+    assert lines[begin + 4] == ["left out: 1,000 tasks on 1 core: time"]
+    assert "disturbed 1 of 5 runs" in lines[begin + 5][0]
+    assert lines[begin + 6][0].startswith("The advised 8 tasks on 2 cores took 4.000 s")
+    nothing = _shown(print_trial, replace(TRIAL, tried=()))
+    assert list(HEAD) not in nothing
+    assert nothing[-1] == ["The advised split could not be tried: no run of it counts."]
