@@ -146,8 +146,11 @@ def not_computed(file: str, text: str) -> list[tuple[tuple[int, int], tuple[int,
             found += node.decorator_list
         if isinstance(node, ast.FunctionDef) and node.returns is not None:
             found.append(node.returns)
-        if isinstance(node, ast.keyword) and node.arg == "strict":
+        if isinstance(node, ast.keyword) and node.arg in ("strict", "xtol"):
             found.append(node.value)
+        # Another seed is as good.
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "default_rng":
+            found += node.args
     return [
         ((one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0))
         for one in found

@@ -93,11 +93,13 @@ class Measured:
         return [test] if test else []
 
     def tests(self, mutant: Mutant, most: float) -> list[str]:
-        """Those that may notice a mutant, the quickest ones, which take no more than so many
-        seconds together; one at least. Files one after another, the quick ones first."""
+        """Those that may notice a mutant, which take no more than so many seconds together; one at
+        least. First of all those that look at what it changes, then those that run it, of each the
+        quickest. Files one after another, the quick ones first."""
+        looking, running = self._noticing(mutant)
         chosen: dict[str, list[str]] = defaultdict(list)
         left = most
-        for test in sorted(self._noticing(mutant), key=lambda one: (self._takes(one), one)):
+        for test in (*self._quick_first(looking), *self._quick_first(running - looking)):
             left -= self._takes(test)
             if chosen and left < 0:
                 break
@@ -105,25 +107,29 @@ class Measured:
         quick_first = sorted(chosen.values(), key=lambda some: sum(map(self._takes, some)))
         return [test for some in quick_first for test in some]
 
+    def _quick_first(self, tests: set[str]) -> list[str]:
+        return sorted(tests, key=lambda one: (self._takes(one), one))
+
     def _takes(self, test: str) -> float:
         """Seconds."""
         return self.seconds.get(test, 0.0)
 
-    def _noticing(self, mutant: Mutant) -> set[str]:
-        """All tests that run what it changes. Programs import a file whatever they do: of what is
-        run then, those tests count that run where it is used, or that look at it themselves."""
+    def _noticing(self, mutant: Mutant) -> tuple[set[str], set[str]]:
+        """All tests in which the name stands that a mutant gives another value, and all that run
+        what it changes. Programs import a file whatever they do: of what is run then, those count
+        that run where it is used."""
         lines = self._lines[mutant.file]
         tree = ast.parse((self._folder / mutant.file).read_text())
-        names = _named(tree, mutant.line)
+        names = _given_a_value(tree, mutant.line)
         inside, using = _lines_by(tree, mutant.line, names)
+        looking = self._looking_at(names)
         for some in (using, inside, set(lines)):
             found = {test for line in some for test in lines.get(line, ())}
             if found:
-                return found | self._looking_at(names)
-        return self._looking_at(names)
+                return looking, found
+        return looking, set()
 
     def _looking_at(self, names: set[str]) -> set[str]:
-        """Tests in which one of the names stands."""
         if not names:
             return set()
         found = set()
@@ -133,17 +139,25 @@ class Measured:
                 found |= {
                     f"{file}::{one.name}"
                     for one in ast.walk(ast.parse(text))
-                    if isinstance(one, ast.FunctionDef)
-                    and any(isinstance(at, ast.Name) and at.id in names for at in ast.walk(one))
+                    if isinstance(one, ast.FunctionDef) and names & set(map(_name, ast.walk(one)))
                 }
         return {test for test in self.seconds if test.partition("[")[0] in found}
 
 
-def _named(tree: ast.Module, line: int) -> set[str]:
-    """The names of the module that a statement on this line gives a value."""
+def _name(node: ast.AST) -> str:
+    """`x` of `x` and of `y.x`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _given_a_value(tree: ast.Module, line: int) -> set[str]:
+    """The names that a statement of the module, or of a class, on this line gives a value."""
+    classes = [one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
     return {
         one.id
-        for statement in tree.body
+        for body in (tree.body, *classes)
+        for statement in body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         and statement.lineno <= line <= (statement.end_lineno or 0)
         for one in ast.walk(statement)
@@ -164,5 +178,7 @@ def _lines_by(tree: ast.Module, line: int, names: set[str]) -> tuple[set[int], s
                 using |= body
     if line in inside:
         return inside, {line}
-    using |= {one.lineno for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names}
+    using |= {
+        one.lineno for one in ast.walk(tree) if isinstance(one, ast.expr) and _name(one) in names
+    }
     return inside, using & inside
