@@ -21,7 +21,7 @@ from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
 from gridbench.model.saved import to_record
 from gridbench.model.terminal import place_told, print_model
-from gridbench.model.terms import Shape, parameters_of, terms_of
+from gridbench.model.terms import Movement, Shape, parameters_of, terms_of
 from synthetic import MB, PLACE, TRUE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -225,3 +225,45 @@ def test_hosts_hand_on_shared_data_from_a_megabyte_on() -> None:
     network = replace(PLACE, transport="network")
     assert parameters_of(Shape(), TRUE, network, situation).processors == math.inf
     assert parameters_of(Shape(), TRUE, PLACE, situation).processors == 2
+
+
+@pytest.mark.parametrize("movement", ["copies", "pipe", "network"])
+def test_each_term_counts_where_it_is_said_to(movement: Movement) -> None:
+    terms = [term.name for term in terms_of(Shape(movement=movement))]
+    values = {name: float(number) for number, name in enumerate(terms, 1)}
+    situation = Situation(cores=2, sleep=np.ones(2), bytes_in=8.0, most_outstanding=5.0)
+    place = replace(PLACE, most_waiting_bytes=7, kept_from=3)
+    found = parameters_of(Shape(movement=movement), values, place, situation)
+    assert found.start is not None
+    start = (found.start.constant, found.start.prepare, found.start.serial)
+    assert start == (values["start.constant"], values["start.prepare"], values["start.serial"])
+    assert found.start.parallel == values["start.parallel"]
+    assert found.start.adopt == values["start.adopt"]
+    assert (found.submit_cost, found.retrieve_cost) == (values["submit"], values["retrieve"])
+    assert (found.take.fixed, found.make.fixed) == (values["take"], values["finish"])
+    assert found.start_latency == values["latency"]
+    assert found.share.per_byte == values["shared.client"]
+    assert found.take_shared.per_byte == values["shared.worker"]
+    assert found.make.per_byte == values["out.worker"]
+    assert (found.most_waiting_bytes, found.most_outstanding, found.kept_from) == (7, 5, 3)
+    copies = movement == "copies"
+    # In memory that it has not seen a worker maps what was copied there; else it takes all of it.
+    assert found.map_input.per_byte == (values["in.worker"] if copies else 0)
+    assert found.take.per_byte == (0 if copies else values["in.worker"])
+    assert found.to_workers.rate == (math.inf if copies else 1 / values["in.way"])
+    assert found.from_workers.rate == (math.inf if copies else 1 / values["out.way"])
+    way = values.get("shared.way")
+    assert found.shared_rate == (math.inf if way is None else 1 / way)
+    assert (way is None) == (movement != "network")
+    assert found.submit_per_byte == (values["in.client"] if copies else 0)
+    assert found.new_input.per_byte == (values["in.new"] if copies else 0)
+    assert found.new_input.fixed == (values["in.piece"] if copies else 0)
+    assert found.new_output.per_byte == (values["out.new"] if copies else 0)
+    assert found.new_output.fixed == (values["out.piece"] if copies else 0)
+    assert found.map_output.per_byte == (values["out.client"] if copies else 0)
+    assert found.last_used_first == (movement != "pipe")
+    assert found.client_lock
+    warm = parameters_of(Shape(movement=movement), values, place, replace(situation, warm=True))
+    assert warm.start is None
+    # What is not told has no bound.
+    assert parameters_of(Shape(), {}, PLACE, ONE).most_waiting_bytes == math.inf

@@ -178,5 +178,12 @@ def test_the_published_runs_are_simulated_with_their_own_work() -> None:
             for data in ("no data", "1 MB"):
                 name = f"{tasks} task{'s' if tasks > 1 else ''}, {data}"
                 assert rows[name].ideal == pytest.approx(ideal)
+    # 400 MB through the client's link take 6.2 s each way, beside the start-up and the tasks.
     both = {one.what: one for one in symphony.rows}
-    assert both["400 tasks of 1 s, 1 MB in and out"].ideal == 4.0
+    small, large = (both[f"400 tasks of 1 s, {size} in and out"] for size in ("100 KB", "1 MB"))
+    assert small.ideal == large.ideal == 4.0
+    assert 9.6 < small.simulated < 10.0
+    assert 400 * 8 / 513 + 5.58 < large.simulated < 400 * 8 / 513 + 6.58
+    assert "As many tasks as cores, of 30 s. All instances start after 5.6 s" in into_nodes.how
+    assert "On up to 100 cores." in symphony.how
+    assert "On up to 100 cores." in ninfg.how
