@@ -56,23 +56,24 @@ def read_source(given: Sequence[Path], *, others: str = "") -> Source:
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "does not exist"
             raise InputError(what, file=folder, remedy="give folders of runs, or task logs")
-        before = len(found)
+        own: dict[Path, Observation | str] = {}
         scenarios = sorted(path.parent for path in folder.rglob(CASES))
         for scenario in scenarios:
             for case in read_cases(scenario):
                 if case.folder is not None:
-                    found[case.folder.resolve()] = _of_case(case, case.folder)
+                    own[case.folder.resolve()] = _of_case(case, case.folder)
         for record in sorted(folder.rglob(RECORD)):
             place = record.parent
             # What lies in a scenario's folder and is not in its results was not finished.
             if not any(scenario in place.parents for scenario in scenarios):
-                found[place.resolve()] = observe(place)
-        if len(found) == before:
+                own[place.resolve()] = observe(place)
+        if not own:
             raise InputError(
                 "there are no runs in this folder",
                 file=folder,
                 remedy=f"give a folder of gridbench run or scenario{others}",
             )
+        found |= own
     usable = tuple(one for one in found.values() if isinstance(one, Observation))
     return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))
 
