@@ -16,6 +16,7 @@ from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import Case, HeldOut
 from gridbench.model.model import Model, without
+from gridbench.model.model_kind import Runs, TasksModel
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
@@ -267,3 +268,34 @@ def test_each_term_counts_where_it_is_said_to(movement: Movement) -> None:
     assert warm.start is None
     # What is not told has no bound.
     assert parameters_of(Shape(), {}, PLACE, ONE).most_waiting_bytes == math.inf
+
+
+# As a kind of models.
+
+
+def test_a_case_is_a_run_of_tasks_that_are_alike() -> None:
+    kind = TasksModel(_true())
+    case = {"cores": 2, "tasks": 4, "sleep": 1.0, "input": 8.0, "shared": 0.0, "output": 3.0}
+    situation = Situation(cores=2, sleep=np.ones(4), bytes_in=8.0, bytes_out=3.0)
+    expected, found = kind.model.predict(situation), kind.expect(case)
+    assert (found.total, found.low, found.high) == (expected.total, expected.low, expected.high)
+    assert found.parts == {"ideal": 2.0, "overhead": expected.total - 2.0}
+    assert found.outside == expected.extrapolated
+    # It starts cold, unless no run has.
+    warm = replace(kind.model, measured=range_of(SITUATIONS[1:]))
+    begun = warm.predict(replace(situation, warm=True))
+    assert TasksModel(warm).expect(case).total == begun.total < found.total
+    assert {name: (span.low, span.high) for name, span in kind.measured.items()} == {
+        "cores": (2, 16),
+        "tasks": (1000, 4000),
+        "sleep": (0.5, 0.5),
+        "input": (MB, 2 * MB),
+        "shared": (0, 0),
+        "output": (0, 0),
+    }
+    assert kind.name == "made-up"
+
+
+def test_a_model_takes_a_fit_and_one_for_each_way_of_holding_out() -> None:
+    runs = Runs(PLACE, [])
+    assert (runs.fits(test=False), runs.fits(test=True), runs.count) == (1, 4, 0)
