@@ -139,6 +139,9 @@ def test_the_crossover_of_another_version_of_the_engine_does_not_count(model: Mo
     kept = known(ONCE)
     other = {PLACE.engine: replace(kept.compute[PLACE.engine], version="2")}
     assert "was not measured" in told(advice_of(model, replace(kept, compute=other)))
+    # Nor does one of another engine, or of no data grid.
+    assert "was not measured" in told(advice_of(model, replace(kept, compute={})))
+    assert "was not measured" in told(advice_of(model, replace(kept, grids={})))
 
 
 def test_what_was_measured_is_kept_beside_what_was_known_before() -> None:

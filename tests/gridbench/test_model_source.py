@@ -23,7 +23,7 @@ from scenario_results import all_done, header_of
 WORK = Work(cores=4, tasks=8, sleep=0.1, bytes_in=1024.0)
 
 
-def _run(folder: Path, **changed: object) -> Path:
+def made_run(folder: Path, **changed: object) -> Path:
     """A folder like that of a run on this machine, of which some of the record is otherwise."""
     folder.mkdir(parents=True)
     done = simulate(WORK, system("gridrpc"))
@@ -46,7 +46,7 @@ def test_runs_of_a_scenario_have_the_links_of_their_cases(tmp_path: Path) -> Non
     links: dict[str, Any] = {"transport": "links", "nodes": 3, "link_rate": 1e8}
     folder = tmp_path / "scenario"
     for name in ("one", "two", "lost"):
-        _run(folder / name)
+        made_run(folder / name)
     _scenario(
         folder,
         [
@@ -62,7 +62,7 @@ def test_runs_of_a_scenario_have_the_links_of_their_cases(tmp_path: Path) -> Non
     assert one.others == 0.25
     assert found.left_out == {"invalid: overloaded": 1}
     # What is not in the results of its scenario was not finished; a run beside it was.
-    _run(tmp_path / "alone")
+    made_run(tmp_path / "alone")
     both = read_source([tmp_path])
     assert {Path(run.name).name for run in both.observations} == {"one", "alone"}
     assert {len(runs) for runs in both.by_place().values()} == {1}
@@ -71,9 +71,9 @@ def test_runs_of_a_scenario_have_the_links_of_their_cases(tmp_path: Path) -> Non
 
 
 def test_runs_that_cannot_serve_are_counted_by_why(tmp_path: Path) -> None:
-    _run(tmp_path / "a", status="interrupted")
-    _run(tmp_path / "b", valid=False)
-    _run(tmp_path / "c", valid=False, load={"judgement": "disturbed"})
+    made_run(tmp_path / "a", status="interrupted")
+    made_run(tmp_path / "b", valid=False)
+    made_run(tmp_path / "c", valid=False, load={"judgement": "disturbed"})
     found = read_source([tmp_path])
     assert found.observations == ()
     assert sum(found.left_out.values()) == 3
@@ -88,8 +88,8 @@ def test_folders_without_runs_are_refused(tmp_path: Path) -> None:
         read_source([tmp_path / "none"])
 
 
-def test_what_a_record_says_of_a_run(tmp_path: Path) -> None:
-    one = observe(_run(tmp_path / "one"))
+def test_what_a_record_says_of_amade_run(tmp_path: Path) -> None:
+    one = observe(made_run(tmp_path / "one"))
     assert not isinstance(one, str)
     situation = one.situation
     assert (situation.cores, situation.tasks, situation.warm) == (4, 8, False)
@@ -112,7 +112,7 @@ def test_what_a_record_says_of_a_run(tmp_path: Path) -> None:
             },
         },
     }  # fmt: skip
-    other = observe(_run(tmp_path / "two", **changed))
+    other = observe(made_run(tmp_path / "two", **changed))
     assert not isinstance(other, str)
     assert (other.situation.warm, other.situation.most_outstanding) == (True, 3)
     assert other.others == 0.125
@@ -125,7 +125,7 @@ def test_what_a_record_says_of_a_run(tmp_path: Path) -> None:
 
 def test_shared_data_that_goes_with_each_task_is_data_of_tasks(tmp_path: Path) -> None:
     done = simulate(replace(WORK, bytes_shared=2048.0), system("gridrpc"))
-    folder = _run(tmp_path / "one")
+    folder = made_run(tmp_path / "one")
     write_folder(folder, done, table_of(done))
     record = json.loads((folder / "run.json").read_text())
     shared = observe(folder)

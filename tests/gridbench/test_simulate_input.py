@@ -17,7 +17,7 @@ from gridbench.simulate import cases, command
 from gridbench.simulate.command import Request
 from gridbench.simulate.options import simulate as options
 from gridbench.simulate.page import _data, render
-from gridbench.simulate.profile_file import read_profile
+from gridbench.simulate.profile_file import profile_text, read_profile
 from gridbench.simulate.sweep import Swept, parse_sweep
 from gridbench.simulate.systems import system
 from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
@@ -125,6 +125,22 @@ def test_as_much_as_memory_holds_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(command, "available_memory", lambda: 65_999)
     with pytest.raises(InputError, match="40 tasks on 4 cores need about"):
         command._check(ASKED, [command._work(ASKED)])
+
+
+def test_a_profile_is_shown_as_its_file_and_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    request = Request(profile="ninfg", cores=1, show=True, link="100mbit", node_link="10mbit")
+    assert command.run_simulation(request) == 0
+    assert capsys.readouterr().out == profile_text(NINFG.on_link(1e8).behind(1e7))
+
+
+def test_where_the_results_are_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_simulation(replace(ASKED, out=tmp_path / "one", sleep=0.1)) == 0
+    assert capsys.readouterr().err == f"results: {tmp_path / 'one'}\n"
+    sweep = replace(ASKED, out=tmp_path / "two", sweep="cores=1,2", sleep=0.1)
+    assert command.run_simulation(sweep) == 0
+    assert capsys.readouterr().err == f"page: {tmp_path / 'two' / 'sweep.html'}\n"
 
 
 # The page of a sweep.
