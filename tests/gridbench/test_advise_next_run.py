@@ -138,7 +138,7 @@ def test_a_model_covers_twice_the_data_that_was_measured(
         bytes_in_each=1.0 * MB if data == "bytes_in" else 0.0,
         bytes_shared=1.0 * MB if data == "bytes_shared" else 0.0,
     )
-    enough = {"bytes_in": 4.0 * MB, "bytes_out": 4.0 * MB, "bytes_shared": 4.0 * MB}
+    enough: dict[str, Any] = {"bytes_in": 4.0 * MB, "bytes_out": 4.0 * MB, "bytes_shared": 4.0 * MB}
     situation = Situation(cores=16, sleep=np.ones(16), **(enough | {data: most}))
     model = cast(Model, SimpleNamespace(measured=range_of([situation])))
     assert covers(model, work) == covered

@@ -26,7 +26,7 @@ def _profiled(parameters: Parameters = BARE, start_up: StartUp = NOW, **more: An
     )
 
 
-def _total(one: Profiled, situation: Situation = ONE, **changed: float) -> float:
+def _total(one: Profiled, situation: Situation = ONE, /, **changed: float) -> float:
     return float(one.totals([situation], changed)[0])
 
 
@@ -50,7 +50,7 @@ def test_what_each_task_costs_can_be_halved(handling: dict[str, Any]) -> None:
     assert _total(one) == 12.0
     assert _total(one, submit=0.5) == 11.0
     assert _total(one, submit=0.0) == 10.0
-    assert _total(one, **{"start.all": 0.5, "in.all": 0.5}) == 12.0
+    assert _total(one, ONE, **{"start.all": 0.5, "in.all": 0.5}) == 12.0
 
 
 def test_a_system_without_a_manager_has_its_costs_halved_too() -> None:
@@ -84,10 +84,10 @@ def test_each_kind_of_data_can_be_halved(name: str, data: str) -> None:
         {"adopt": 2.0},
     ],
 )
-def test_what_starts_workers_can_be_halved(start: dict[str, float]) -> None:
+def test_what_starts_workers_can_be_halved(start: dict[str, Any]) -> None:
     one = _profiled(replace(BARE, start=Start(**start), processors=4.0))
     assert _total(one) == 12.0
-    assert _total(one, **{"start.all": 0.5}) == 11.0
+    assert _total(one, ONE, **{"start.all": 0.5}) == 11.0
     # Workers that are there already have been started.
     assert _total(one, replace(ONE, warm=True)) == 10.0
 
@@ -95,7 +95,7 @@ def test_what_starts_workers_can_be_halved(start: dict[str, float]) -> None:
 def test_the_start_up_of_a_batch_system_can_be_halved() -> None:
     one = _profiled(start_up=Batch(constant=3.0, per_worker=1.0))
     assert _total(one) == 14.0
-    assert _total(one, **{"start.all": 0.5}) == 12.0
+    assert _total(one, ONE, **{"start.all": 0.5}) == 12.0
     assert _total(one, replace(ONE, warm=True)) == 10.0
 
 

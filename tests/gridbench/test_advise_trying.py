@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -77,7 +77,7 @@ Trying = Callable[..., Any]
 
 
 @pytest.fixture
-def tried(advice: Advice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trying]:
+def tried(advice: Advice, monkeypatch: pytest.MonkeyPatch) -> Trying:
     """Tries the advice with runs that were never made, and tells what is printed."""
 
     def found(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from synthetic import PLACE
 TERM = Term("one", "a cost", "s", guess=1e-3, low=1e-6, high=1.0, touches=lambda _: True)
 
 
-def _run(cores: int = 1, tasks: int = 1, place: str = "one host", **sizes: float) -> Observation:
+def _run(cores: int = 1, tasks: int = 1, place: str = "one host", **sizes: Any) -> Observation:
     situation = Situation(cores=cores, sleep=np.ones(tasks), **sizes)
     where = replace(PLACE, transport=place)  # type: ignore[arg-type]
     return Observation("a run", where, situation, Measured(2.0, 1.0, 1.0, 0.0))
