@@ -31,6 +31,8 @@ QUICK_BUILD = {
     # Of libraries that were not optimized: xz, which is usual, takes as long as all else together.
     "DPKG_DEB_COMPRESSOR_TYPE": "gzip",
     "DPKG_DEB_COMPRESSOR_LEVEL": "1",
+    # Libraries of C that crates bring along.
+    "DEB_BUILD_OPTIONS": "noopt",
     "PYO3_PYTHON": sys.executable,
     # The environment of the tests has what builds packages.
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -77,8 +79,9 @@ def debian_variables(sources: Path) -> dict[str, str]:
         "--show-field",
         "Timestamp",
     )
+    flags = run("dpkg-buildflags", cwd=sources, environment={**os.environ, **QUICK_BUILD})
     return {
-        **dict(line.split("=", 1) for line in run("dpkg-buildflags", cwd=sources).splitlines()),
+        **dict(line.split("=", 1) for line in flags.splitlines()),
         "SOURCE_DATE_EPOCH": run(*log, cwd=sources).strip(),
     }
 
