@@ -80,18 +80,30 @@ def read_task_log(path: Path, *, with_header: bool = False) -> tuple[Header, pa.
     table = rows.table
     if header is None:
         hosts = max(1, len(pc.unique(table["host"])))
+        tasks = _numbered(table)
+        how = "" if tasks == table.num_rows else " (as the tasks are numbered: some have no line)"
         warnings.warn(
-            f"{path}: no header line `# NTasks=...`: taking NTasks={table.num_rows} and "
+            f"{path}: no header line `# NTasks=...`: taking NTasks={tasks}{how} and "
             f"NNodes={hosts} (the number of hosts), data sizes 0",
             stacklevel=2,
         )
-        header = Header(table.num_rows, hosts, "", 0.0, 0.0, 0.0)
+        header = Header(tasks, hosts, "", 0.0, 0.0, 0.0)
     elif table.num_rows > header.ntasks:
         warnings.warn(
             f"{path}: {table.num_rows} tasks, though the header says NTasks={header.ntasks}",
             stacklevel=2,
         )
     return header, _timeline(header, table)
+
+
+def _numbered(table: pa.Table) -> int:
+    """How many tasks there were, by their numbers: where most of those from the first to the last
+    are there, the others are missing; else numbers say nothing."""
+    if not table.num_rows:
+        return 0
+    ends = pc.min_max(table["tid"]).as_py()
+    count = int(ends["max"] - ends["min"]) + 1
+    return count if table.num_rows < count <= 2 * table.num_rows else int(table.num_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,8 @@ def test_the_split_and_the_expected_time_come_first() -> None:
         "What limits is the computing itself, with 80 % of the time: use more cores.",
         "No single change would make it much shorter.",
     ]
+    bound = replace(GIVEN, work=replace(GIVEN.work, cores_asked=9))
+    assert told(bound, "What limits").endswith("with 80 % of the time: use more processors.")
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
     assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand.")
     exact = replace(GIVEN, expected=Prediction(25.0, 25.0, 25.0, 20.0, ()))

@@ -140,6 +140,11 @@ def test_how_many_cores_end_it_in_time() -> None:
     assert min(total_of(known, work, (cores - 1) * one, cores - 1) for one in blocks) > 300.0
     told = sentences(advice)[0]
     assert told == f"From {cores} cores on, the work is expected to end within 300 s."
+    # Twice as many as advised, and not as there are.
+    steps = [one for one in advice.helps if "cores instead of" in one.what]
+    assert [one.what for one in steps] == [
+        f"{2 * advice.split.cores:,} cores instead of {advice.split.cores:,}"
+    ]
 
 
 def test_the_command_takes_a_name_or_a_file(tmp_path: Path, gridbench: Run) -> None:

@@ -16,6 +16,7 @@ from gridbench.advise.advice import advise
 from gridbench.advise.prose import warnings
 from gridbench.advise.work import Work
 from gridbench.analysis.summary import ideal_time
+from gridbench.engines.default import default_engine
 from gridbench.errors import InputError
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
@@ -151,7 +152,8 @@ def test_what_a_users_function_raises_is_told(gridbench: Run, make_setup: MakeSe
 
 
 def test_native_workers_run_no_python(gridbench: Run, make_setup: MakeSetup, users: Path) -> None:
-    done = gridbench("run", make_setup(), "--task", "pricing:digits", "--out", "out")
+    task = ("--task", "pricing:digits", "--engine", "gridrpc-native")
+    done = gridbench("run", make_setup(), *task, "--out", "out")
     assert done.returncode == 2
     assert "`gridrpc-native` cannot run tasks that do `pricing:digits`" in done.stderr
     assert "give --task sleep or spin" in done.stderr
@@ -209,3 +211,8 @@ def test_a_run_whose_workers_have_a_processor_each_serves_a_model(
     assert gridbench("run", setup, "--task", "spin", "--out", "out").returncode == 0
     accept(tmp_path / "out")
     assert isinstance(observe(tmp_path / "out"), Observation)
+
+
+def test_functions_run_on_an_engine_that_runs_them() -> None:
+    assert default_engine("sleep") == default_engine("spin") == "gridrpc-native"
+    assert default_engine("users:digits") == "gridrpc-python"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from gridbench.check import rules
 from gridbench.check.command import check
-from gridbench.check.rules import RULES, Finding, check_repetition, check_run, read_case
+from gridbench.check.rules import RULES, Case, Finding, check_repetition, check_run, read_case
 from gridbench.run.load import load_run
 from running import REPOSITORY, MakeSetup, Run
 
@@ -110,18 +111,30 @@ def test_what_is_not_recorded_is_not_known(good: Path) -> None:
     assert set(found.values()) == {"kept"}
 
 
-def test_each_engine_runs_three_times() -> None:
-    assert check_repetition(["a"] * 3).outcome == "kept"
-    few = check_repetition(["a", "b", "a", "a"])
+def test_each_engine_runs_each_workload_twice(good: Path) -> None:
+    case = read_case(good)
+
+    def of(engine: str, nodes: int = 2) -> Case:
+        setup = case.record["setup"] | {"NNodes": nodes}
+        engines = case.record["engine"] | {"name": engine}
+        return replace(case, record=case.record | {"setup": setup, "engine": engines})
+
+    assert check_repetition([of("a"), of("a")]).outcome == "kept"
+    few = check_repetition([of("a"), of("b"), of("a")])
     assert few.outcome == "broken"
-    assert "b 1 time" in few.told
-    assert "a 3" not in few.told
+    assert "b 1 time (8 tasks that sleep, 2 workers, ideal time 80.00 ms" in few.told
+    assert "a 2" not in few.told
+    # Another workload repeats nothing.
+    others = check_repetition([of("a", nodes) for nodes in range(2, 7)])
+    assert others.outcome == "broken"
+    assert others.told.count("a 1 time") == 3
+    assert others.told.endswith(", 2 more")
 
 
 def test_the_command_tells_and_exits(good: Path, gridbench: Run, tmp_path: Path) -> None:
     once = gridbench("check", "good")
     assert once.returncode == 1
-    assert "run less than 3 times: process-pool 1 time" in once.stdout
+    assert "run less than 2 times: process-pool 1 time" in once.stdout
     assert "1 rule broken" in once.stdout
     for number in (2, 3):
         shutil.copytree(good, tmp_path / "all" / f"{number}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gridbench.bench.micro.figures import Results
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure
+from gridbench.result_kind import Measure, Quantity
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.kinds import kind_of
 from micro_results import made
@@ -118,6 +120,29 @@ def test_micro_benchmarks_have_a_page_of_their_comparison(gridbench, driver, tmp
     text = driver.find_element("tag name", "main").text
     assert "A ratio is the median" in text
     assert "Of " in text or "Nothing can be claimed" in text
+
+
+def test_disturbed_values_of_micro_benchmarks_do_not_count(tmp_path: Path) -> None:
+    def figures(**changes: object) -> Results:
+        whole = made()
+        return replace(
+            whole,
+            figures=tuple(
+                replace(one, entries=tuple(replace(e, **changes) for e in one.entries if e.values))
+                for one in whole.figures
+            ),
+        )
+
+    def measures(results: Results) -> dict[Quantity, Measure]:
+        (tmp_path / "results.json").write_text(json.dumps(results.to_record()))
+        return kind_of([tmp_path]).measures(tmp_path)
+
+    all_of_them = measures(figures(disturbed_runs=0))
+    some = measures(figures(disturbed_runs=3, undisturbed=(7.0, 8.0)))
+    assert some.keys() == all_of_them.keys()
+    assert {one.values for one in some.values()} == {(7.0, 8.0)}
+    with pytest.raises(InputError, match="has no value that counts"):
+        measures(figures(disturbed_runs=5))
 
 
 def test_results_of_two_kinds_have_nothing_in_common(

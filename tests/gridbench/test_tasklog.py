@@ -273,3 +273,16 @@ def test_a_head_that_does_not_go_on_is_refused(tmp_path):
         path = write(tmp_path, f"# NTasks=2 NNodes=3 InputFile=x{rest}", header=False)
         with pytest.raises(InputError, match=r"log:1: the header line is not understood"):
             read_task_log(path)
+
+
+def test_tasks_that_are_numbered_and_have_no_line_are_missing(tmp_path):
+    def counted(tids):
+        lines = "".join(f"{tid} 1 0 0 1 1 node1\n" for tid in tids)
+        with pytest.warns(UserWarning, match="no header line") as told:
+            header, table = read_task_log(write(tmp_path, lines, header=False))
+        return header.ntasks, table.num_rows, "some have no line" in str(told[0].message)
+
+    assert counted([*range(20), *range(25, 60)]) == (60, 55, True)
+    assert counted(range(7, 17)) == (10, 10, False)
+    # Numbers that are mostly not there are names.
+    assert counted([1, 5, 9]) == (3, 3, False)

@@ -112,7 +112,8 @@ def advise(
             Point(tasks, predict(model, work, tasks, min(tasks, split.cores)))
             for tasks in tasks_shown(split, work.most_tasks)
         ),
-        helps=_helps(model, work, split),
+        # Of the fewest cores that do, twice as many are a step; else of all that there are.
+        helps=_helps(model, work if asked is None else replace(work, cores=split.cores), split),
         sharing=_sharing(model, work, split),
         within=asked,
         origin=origin,
@@ -173,7 +174,7 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
     found.append(Help("handling tasks in half the time", _cheaper(costs, work, split, handling)))
     if 2 * work.cores <= MOST_NODES:
         more = replace(work, cores=2 * work.cores)
-        what = f"{more.cores:,} cores instead of {work.cores:,}"
+        what = f"{more.cores:,} {work.units} instead of {work.cores:,}"
         found.append(Help(what, best_split(costs, more).total))
     # What is not there, such as data, changes nothing.
     return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))

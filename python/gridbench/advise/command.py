@@ -28,7 +28,7 @@ from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
 from gridbench.datagrid.crossover.kept import Kept as Crossover
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.default import default_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.machine.busiest import Begun
@@ -160,7 +160,7 @@ def _servers(request: Request, console: Console) -> Servers | None:
     if not (request.grid or request.servers):
         return None
     if request.source is None:
-        find_participant(request.engine or DEFAULT_ENGINE).require_servers()
+        find_participant(request.engine or default_engine(request.work.body)).require_servers()
     elif not request.effort:
         raise InputError(
             "--grid and --server are where an engine is calibrated or --try runs it, and --from"
@@ -223,7 +223,7 @@ def find_model(
     if the work is to run there; and, if it was kept, where it comes from. InputError if there is
     none, or several; BusyMachine if there have to be runs, and others use the machine."""
     if request.source is None:
-        engine, work = request.engine or DEFAULT_ENGINE, request.work
+        engine, work = request.engine or default_engine(request.work.body), request.work
         kept = None
         if servers is None:
             work = work.on_processors(len(os.sched_getaffinity(0)))

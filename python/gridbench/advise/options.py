@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.default import DEFAULT_ENGINES
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -105,7 +105,7 @@ from gridbench.workload.body_option import parse_body, work_option
     help="With --stddev: the job consists of N pieces, files for example, which deviate by SHARE,"
     " each on its own. A task of n of them then deviates by less: its root-n-th part.",
 )
-@click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINE}]")
+@click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINES}]")
 @grid_option
 @servers_option
 @click.option(

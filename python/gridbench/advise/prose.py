@@ -153,7 +153,7 @@ def _limit(advice: Advice) -> str:
     if what == COMPUTING:
         told = f"What limits is the computing itself, with {share} of the time"
         if advice.split.cores == advice.work.cores:
-            return f"{told}: use more cores."
+            return f"{told}: use more {advice.work.units}."
         return f"{told}." if advice.within else f"{told}; more cores cost more than they bring."
     if what == DIFFERENCES:
         return (

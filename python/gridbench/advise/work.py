@@ -83,6 +83,11 @@ class Work:
             self.bytes_out_each,
         )
 
+    @property
+    def units(self) -> str:
+        """What there have to be more of for it to run on more cores."""
+        return "processors" if self.cores_asked else "cores"
+
     def on_processors(self, processors: int) -> Work:
         """The work on no more cores than there are processors, if it computes."""
         if self.body == SLEEP or self.cores <= processors:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.check.rules import Finding, check_repetition, check_run, read_case
+from gridbench.check.rules import Case, Finding, check_repetition, check_run, read_case
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.printing import print_json
@@ -23,12 +23,12 @@ def check(sources: Sequence[Path], *, as_json: bool) -> int:
     """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no run."""
     places = [path for source in sources for path in _runs(source)]
     found: dict[str, list[Finding]] = {}
-    engines: list[str] = []
+    cases: list[Case] = []
     for place in places:
         case = read_case(place)
-        engines.append(case.engine)
+        cases.append(case)
         found[str(place)] = check_run(case)
-    whole = check_repetition(engines)
+    whole = check_repetition(cases)
     if as_json:
         record = {name: [asdict(one) for one in own] for name, own in found.items()}
         print_json({"runs": record, "all": asdict(whole)})

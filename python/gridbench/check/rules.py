@@ -22,12 +22,16 @@ from gridbench.analysis.summary import Summary, summarise
 from gridbench.formats import counted, duration, percent
 from gridbench.run.load import load_run
 from gridbench.run.recorder import LOG
+from gridbench.statistics.claims import ENOUGH
+from gridbench.workload.body import keeps_time
 from gridbench.workload.kind import kind_of
 
 Outcome = Literal["kept", "broken", "not known"]
 
 MOST_HARNESS = 0.1
 """The benchmark's own part of what a run cost beside its tasks, at most."""
+_NAMED = 3
+"""Workloads that were not run often enough and are named, at most."""
 _EXACT = 1e-6
 """Seconds and shares by which what is worked out again may differ."""
 _NEEDED = ("engine", "machine", "versions", "setup", "started", "ended", "command")
@@ -58,9 +62,22 @@ class Case:
         return int(self.record["setup"]["NTasks"])
 
     @property
-    def engine(self) -> str:
-        """Its name."""
-        return str(self.record["engine"]["name"])
+    def workload(self) -> tuple[str, str]:
+        """The engine, and in words what it was to do: runs that have the same repeat each other."""
+        setup = self.record["setup"]
+        sizes = (("TaskDataSize", "in"), ("SharedDataSize", "shared"), ("WriteDataSize", "out"))
+        data = [f"{setup[name]:g} KB {way}" for name, way in sizes if setup.get(name)]
+        kind = kind_of(self.record)
+        # The time of a user's function is what it took.
+        timed = not kind.body or keeps_time(kind.body)
+        parts = [
+            " ".join(filter(None, [counted(self.tasks, "task"), kind.told])),
+            counted(int(setup["NNodes"]), "worker"),
+            f"ideal time {duration(self.summary.ideal)}" if timed else "",
+            f"{self.record.get('start', 'cold')} start",
+            *data,
+        ]
+        return str(self.record["engine"]["name"]), ", ".join(filter(None, parts))
 
 
 def read_case(folder: Path) -> Case:
@@ -77,13 +94,17 @@ def check_run(case: Case) -> list[Finding]:
     return [Finding(rule, *look(case)) for rule, look in RULES.items()]
 
 
-def check_repetition(engines: Sequence[str], least: int = 3) -> Finding:
-    """The rule of several runs: each engine ran often enough. `engines`: one for each run."""
-    counts = Counter(engines)
-    few = [f"{engine} {counted(n, 'time')}" for engine, n in counts.items() if n < least]
-    if few:
-        return Finding(REPEATED, "broken", f"run less than {least} times: {', '.join(few)}")
-    return Finding(REPEATED, "kept", f"{min(counts.values())} runs of each engine at least")
+def check_repetition(cases: Sequence[Case]) -> Finding:
+    """The rule of several runs: each engine ran each workload often enough for a claim."""
+    counts = Counter(case.workload for case in cases)
+    few = [(*workload, n) for workload, n in counts.items() if n < ENOUGH]
+    if not few:
+        told = f"{min(counts.values())} runs of each engine and workload at least"
+        return Finding(REPEATED, "kept", told)
+    named = [f"{engine} {counted(n, 'time')} ({what})" for engine, what, n in few[:_NAMED]]
+    more = [f"{len(few) - _NAMED} more"] if len(few) > _NAMED else []
+    told = f"run less than {ENOUGH} times: {', '.join([*named, *more])}"
+    return Finding(REPEATED, "broken", told)
 
 
 def _complete(case: Case) -> tuple[Outcome, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.default import DEFAULT_ENGINES, default_engine
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -36,7 +36,7 @@ engines_option = click.option(
     "engines",
     multiple=True,
     metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINES}]",
 )
 start_option = click.option(
     "--start",
@@ -159,14 +159,15 @@ def run(
     from gridbench.run.command import Request, run_benchmark
     from gridbench.run.runner import Options
 
+    body = parse_body(body_name)
     sys.exit(
         run_benchmark(
             Request(
                 setup_file=setup,
-                engines=engines or (DEFAULT_ENGINE,),
+                engines=engines or (default_engine(body),),
                 folder=out,
                 time_scale=time_scale,
-                body=parse_body(body_name),
+                body=body,
                 grid=grid,
                 servers=names_in(servers),
                 cores=cores,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.default import default_engine
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -160,13 +160,14 @@ def scenario(
     from gridbench.scenario.request import Request, limit_of, place_of, scale_of
     from gridbench.scenario.workloads import Times
 
+    body = parse_body(body_name)
     place = place_of(nodes, link, servers=bool(grid or servers))
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
     sys.exit(
         run_scenarios(
             Request(
                 scenarios=parse_scenarios(scenarios),
-                engines=engines or (DEFAULT_ENGINE,),
+                engines=engines or (default_engine(body),),
                 choice=Choice(
                     slides=slides,
                     split_data=split_data,
@@ -180,7 +181,7 @@ def scenario(
                     stddev=seconds,
                     stddev_share=share,
                     seed=seed,
-                    body=parse_body(body_name),
+                    body=body,
                 ),
                 place=place,
                 grid=grid,

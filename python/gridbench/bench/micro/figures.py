@@ -45,6 +45,8 @@ class Entry:
     """What has to be known of the value, such as the chunk size that was best."""
     disturbed_runs: int = 0
     """How many of the runs other programs disturbed."""
+    undisturbed: tuple[float, ...] = ()
+    """The values of the others."""
     percentiles: dict[str, float] | None = None
     """By name ("50", "99.9"), from the merged samples of all runs."""
 

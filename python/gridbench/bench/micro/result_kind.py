@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.bench.micro.figures import holds_results, load_results
+from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench micro"
@@ -15,13 +16,21 @@ holds = holds_results
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
-    """The values of each engine in each figure."""
-    return {
-        (entry.engine, figure.title): Measure(entry.values, figure.unit, figure.better)
+    """The undisturbed values of each engine in each figure. InputError if there are none."""
+    found = {
+        (entry.engine, figure.title): Measure(values, figure.unit, figure.better)
         for figure in load_results(source).figures
         for entry in figure.entries
-        if entry.status == "ok" and entry.values
+        # Older files do not say which of the values were disturbed.
+        if (values := entry.undisturbed if entry.disturbed_runs else entry.values)
     }
+    if not found:
+        raise InputError(
+            "has no value that counts: other programs disturbed all of them, or none was measured",
+            file=source,
+            remedy="run `gridbench micro` again with the same --out, on a quiet machine",
+        )
+    return found
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

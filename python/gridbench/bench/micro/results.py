@@ -147,6 +147,7 @@ def _entry(name: str, series: Series) -> Entry:
         runs=len(values),
         values=tuple(values),
         disturbed_runs=len(series.disturbed),
+        undisturbed=tuple(series.undisturbed.values),
         note=series.note,
         percentiles={p: series.samples.percentile(float(p)) for p in PERCENTILES}
         if series.samples.count
