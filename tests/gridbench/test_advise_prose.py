@@ -298,3 +298,13 @@ def test_a_trial_is_shown_with_what_was_left_out() -> None:
     nothing = _shown(print_trial, replace(TRIAL, tried=()))
     assert list(HEAD) not in nothing
     assert nothing[-1] == ["The advised split could not be tried: no run of it counts."]
+
+
+def test_the_advised_number_of_tasks_stands_out() -> None:
+    points = tuple(Point(tasks, Prediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9))
+    printed = io.StringIO()
+    console = Console(file=printed, width=200, force_terminal=True, color_system="standard")
+    print_advice(console, replace(GIVEN, points=points))
+    first, second, third = printed.getvalue().splitlines()[-4:-1]
+    assert "\x1b[1m" in second
+    assert "\x1b[1m" not in first + third

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import timelines
+from gridbench.analysis import clocks
+from gridbench.analysis.clock_lines import Lines
 from gridbench.analysis.clocks import Offset, clock_margin, corrected, hosts_margin, offsets
 from gridbench.analysis.columns import seconds
 
@@ -171,3 +173,19 @@ def test_the_margin_is_that_of_the_least_certain_host() -> None:
 def test_no_margin_is_below_a_microsecond() -> None:
     table = timelines.made_run(50, 4)
     assert clock_margin(table, same=True) == hosts_margin(table, same=True) == 1e-6
+
+
+def test_a_drift_that_does_not_show_may_move_a_clock_by_what_returns_scatter() -> None:
+    # Hosts drift by 10 ms in a second, not at all in 10 s, and not at all in 100 s.
+    host = np.array([0, 0, 1, 1, 1, 2, 2, 2])
+    retrieve = np.array([0.0, 50.0, 3.0, 13.0, 8.0, 0.0, 100.0, 50.0])
+    above = np.array([0.1, 0.3, 0.0, 0.5, 0.7, 0.0, 0.4, 0.1])
+    nothing = np.zeros(8)
+    stamps = clocks._Stamps(host, nothing, nothing, nothing, retrieve, 4)
+    lines = Lines(np.zeros(4), np.array([0.01, 0.0, 0.0, 0.0]), np.zeros(4))
+    found = clocks._unseen(stamps, lines, above)
+    # By the usual distance from its line; as far as the largest drift gets in that time; by three
+    # times the usual distance; and of a host without tasks nothing is known.
+    assert found == pytest.approx([0.2, 0.1, 0.3, 0.0])
+    back = Lines(np.zeros(4), -lines.slope, np.zeros(4))
+    assert clocks._unseen(stamps, back, above) == pytest.approx(found)

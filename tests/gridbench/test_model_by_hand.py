@@ -185,7 +185,17 @@ INSIDE = Situation(cores=4, sleep=np.full(8, 0.5), bytes_in=2.0 * MB)
             ("tasks: 240 is outside what was measured, 4 to 80",),
             math.log(3),
         ),
-        # Longer tasks and less data are nothing new.
+        # Longer tasks and less data are nothing new, whatever else is.
+        (
+            {"sleep": np.full(8, 30.0), "bytes_in": 1.0, "bytes_out": 5.0},
+            ("no run had output data, and this has 5 B",),
+            math.log(10),
+        ),
+        (
+            {"sleep": np.full(8, 30.0), "bytes_in": 40.0 * MB},
+            ("task data: 40 MB is outside what was measured, 1 MB to 10 MB",),
+            math.log(4),
+        ),
         ({"sleep": np.full(8, 30.0)}, (), 0.0),
         ({"bytes_in": 1.0}, (), 0.0),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import timelines
 from gridbench.model import from_log
 from gridbench.model.from_log import PLACE
-from gridbench.model.observation import Situation
+from gridbench.model.observation import Observation, Situation
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,22 @@ def test_stamps_of_hosts_count_if_their_clocks_are_known_to_a_fifth() -> None:
     assert measured(1e-3) == pytest.approx((1.1234567, 2.0234567))
     # The interval that the stamps leave is wider than a fifth of either.
     assert all(map(math.isnan, measured(math.inf)))
+
+
+@pytest.mark.parametrize(
+    ("back", "serves"), [(3.0, True), (2.01, True), (2.0, False), (1.5, False)]
+)
+def test_a_log_whose_tasks_took_longer_than_it_did_cannot_serve(
+    tmp_path: Path, back: float, serves: bool
+) -> None:
+    path = tmp_path / "my.log"
+    path.write_text(
+        "# NTasks=1 NNodes=1 InputFile=mine TaskDataSize=0 SharedDataSize=0 WriteDataSize=0\n"
+        f"1 2.000000 0.000000 0.000001 1.900001 {back:.6f} node1\n"
+    )
+    found = from_log.observe_log(path)
+    assert isinstance(found, Observation) == serves
+    assert serves or found == "its total is shorter than its tasks take on so many cores"
 
 
 def test_a_log_is_of_a_network_of_which_nothing_is_known() -> None:
