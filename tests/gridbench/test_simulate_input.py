@@ -153,7 +153,15 @@ def _swept(*values: float) -> Swept:
 
 @pytest.mark.parametrize(
     ("values", "logarithmic"),
-    [((1, 20), False), ((1, 21), True), ((0, 21), False), ((5, 1, 21), True), ((3,), False)],
+    [
+        ((1, 20), False),
+        ((1, 21), True),
+        ((0, 21), False),
+        ((5, 1, 21), True),
+        ((3,), False),
+        ((2, 40), False),
+        ((0.5, 10.5), True),
+    ],
 )
 def test_values_that_differ_much_are_on_a_logarithmic_axis(
     values: tuple[float, ...], logarithmic: bool
