@@ -4,17 +4,22 @@ says of a term."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.model import command
 from gridbench.model import fit as module
 from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.terms import Shape, Term, terms_of
+from gridbench.model_kind import Found
+from gridbench.progress import Steps
 from synthetic import PLACE
 
 TERM = Term("one", "a cost", "s", guess=1e-3, low=1e-6, high=1.0, touches=lambda _: True)
@@ -173,3 +178,58 @@ def test_a_term_is_determined_if_its_interval_is_narrow(
     found = module._estimate(TERM, math.log(value), reach)
     assert (found.low, found.value, found.high) == pytest.approx(expected)
     assert found.determined == determined
+
+
+def test_derivatives_are_taken_over_steps_of_a_share_or_of_a_part_of_the_guess() -> None:
+    runs = [*_runs(13), _run(2, 4, bytes_in=1e6), _run(2, 8, bytes_in=2e6)]
+    problem = module._Problem(Shape(), PLACE, runs, module._Count(1, None))
+    at = np.array([4.0, 0.01] * 7)
+    found = problem._jacobian(at, (0.1, 0.05))
+    assert found.shape == (15, 4, 14)
+    here = problem._residuals(at)
+    for column, step in enumerate([0.4, 0.05] * 7):
+        there = at.copy()
+        there[column] += step
+        moved = (problem._residuals(there) - here) / step
+        assert found[:, :, column] == pytest.approx(moved, abs=1e-12)
+    assert np.abs(found).max() > 0.01
+
+
+# The command.
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Measurements of an engine, of which only the name is asked."""
+
+    name: str
+    told: str = "here"
+
+
+FOUND = Found(
+    subjects=[Stated("one"), Stated("two"), Stated("one")],  # type: ignore[list-item]
+    noun="run",
+    left_out=Counter(),
+    remedy="",
+)
+
+
+def test_models_are_of_all_engines_or_of_those_asked_for() -> None:
+    assert command._chosen(FOUND, ()) is FOUND
+    assert [one.name for one in command._chosen(FOUND, ("one",)).subjects] == ["one", "one"]
+    assert len(command._chosen(FOUND, ("two", "one")).subjects) == 3
+    with pytest.raises(InputError, match="no run of the engine `ray` can be used") as refused:
+        command._chosen(FOUND, ("one", "ray"))
+    assert "the runs in these folders are of one, two" in str(refused.value)
+
+
+def test_who_fits_a_model_sees_which_search_goes_on() -> None:
+    told: list[str] = []
+    steps = cast(Steps, SimpleNamespace(begin=told.append, note=told.append))
+    watch = command._watched(steps, "all runs")
+    watch(0, 3)
+    watch(2, 3)
+    watch(3, 3)
+    assert told == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
+    # Unless it is not wanted, measurements are held out.
+    assert command.Request(folders=()).test
