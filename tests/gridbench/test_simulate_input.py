@@ -8,11 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gridbench.costs.spans import Span
 from gridbench.errors import InputError
+from gridbench.model.model import Model
+from gridbench.model.observation import Situation
+from gridbench.model.saved import save_models
 from gridbench.model_kind import Expected, FittedModel, Parameter
+from gridbench.printing import Printing
 from gridbench.simulate import cases, command
 from gridbench.simulate.command import Request
 from gridbench.simulate.options import simulate as options
@@ -273,6 +278,22 @@ def test_a_predicted_case_as_json() -> None:
         "parts_s": {"ideal": 0.5},
         "outside": [],
     }
+
+
+def test_predicted_cases_are_printed(
+    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.json"
+    save_models([model], path)
+    asked = Request(
+        profile=str(path), cores=1, cases=("cores=2,4", "tasks=8", "sleep=0.02"),
+        printing=Printing(as_json=True),
+    )  # fmt: skip
+    assert command.run_simulation(asked) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["case"]["cores"] for row in rows] == [2, 4]
+    situation = Situation(cores=4, sleep=np.full(8, 0.02))
+    assert rows[1]["total_s"] == model.predict(situation).total
 
 
 # Profiles.

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.model.pipeline import Start
 from gridbench.simulate.published_runs import against_published
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.start_up import Batch, OneByOne
@@ -137,6 +138,15 @@ def test_rates_of_all_links_change_with_the_network() -> None:
     assert (own.to_workers.each, own.from_workers.each) == (1e6, 1e6)
     with pytest.raises(InputError, match="on one machine, where there are no links"):
         replace(system("gridrpc"), one_host=True).behind(1e8)
+
+
+def test_a_start_up_that_is_given_replaces_that_of_the_system() -> None:
+    known = system("gridrpc")
+    own = replace(known.parameters, start=Start(constant=3.0), processors=4.0)
+    for one, usual in ((replace(known, parameters=own), 3.0), (known, 0.012 + 0.00043)):
+        started = [simulate(ONE, one, start_up=start).total for start in (None, 0.0, 1.0)]
+        assert started[2] - started[1] == pytest.approx(1.0, abs=1e-3)
+        assert started[0] - started[1] == pytest.approx(usual, abs=0.02)
 
 
 # What is told of them.
