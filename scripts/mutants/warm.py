@@ -25,6 +25,9 @@ import pytest
 
 from .changes import ROOT
 
+BROKEN = 70
+"""The exit status of a process in which pytest did not even begin."""
+
 
 class _Only:
     """A plugin of pytest: these tests, in this order."""
@@ -99,9 +102,10 @@ def _forked(tests: Sequence[str], seconds: float) -> int | None:
 
 def _run(tests: Sequence[str]) -> None:
     """In the forked process, which ends here."""
-    status = 70
+    status = BROKEN
     try:
         os.setsid()
+        os.makedirs("target", exist_ok=True)
         with open("target/told", "w") as told, open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
             os.dup2(told.fileno(), 1)
