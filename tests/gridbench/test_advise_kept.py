@@ -64,6 +64,17 @@ def test_a_model_is_kept_with_its_runs(model: Model, cache: Path) -> None:
     forget(PLACE)
 
 
+def test_runs_with_other_tasks_or_unknown_figures_are_not_kept(model: Model, cache: Path) -> None:
+    assert not cache.exists()
+    one, *_ = observations(situations()[:1])
+    uneven = replace(one, situation=replace(one.situation, sleep=np.array([0.1, 0.2])))
+    unknown = replace(one, measured=replace(one.measured, extra=math.nan))
+    keep(model, [uneven, one, unknown])
+    kept = load_kept(path_of(PLACE))
+    assert kept is not None
+    assert [run.measured for run in kept.observations] == [one.measured]
+
+
 def test_another_version_or_machine_has_a_model_of_its_own() -> None:
     paths = {
         kept_path("ray", version, host, processors)

@@ -83,6 +83,27 @@ def test_a_pause_that_is_no_wait_stays_in_the_span() -> None:
     assert block_span(stamps, 20, wait=0.5) == pytest.approx(0.709)
 
 
+def test_a_step_that_is_hardly_longer_than_usual_is_no_wait() -> None:
+    # The last ends half a second after the first, and takes a third more than the others.
+    assert block_span(floats(0.0, 0.15, 0.3, 0.5), 4, wait=0.5) == pytest.approx(0.5)
+    # Twice as long it is one.
+    assert block_span(floats(0.0, 0.1, 0.2, 0.3, 0.5), 5, wait=0.5) == pytest.approx(0.4)
+
+
+def test_a_first_worker_that_is_there_a_wait_before_is_not_the_base() -> None:
+    def counted(second: float) -> int:
+        found = arrivals(
+            second * np.arange(5).clip(0, 1) + floats(0, 0, 0.01, 0.02, 0.03), 5, wait=0.5
+        )
+        assert found is not None
+        return found.tasks
+
+    assert counted(0.48) == 3
+    assert counted(0.47) == 4
+    # Of two tasks there is no other base than the first.
+    assert arrivals(floats(0.0, 0.5), 2, wait=0.5) is None
+
+
 def test_an_old_log_gives_the_span_without_the_waits_of_its_scheduler() -> None:
     _, table = read_task_log(SAMPLE)
     calc_in = seconds(table, "calc_in")
