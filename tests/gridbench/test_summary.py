@@ -174,3 +174,9 @@ def test_a_worker_that_was_free_before_a_task_was_submitted_did_not_hold_it_up()
     assert (summary.dispatch.count, summary.dispatch.largest) == (1, pytest.approx(0.5))
     assert (summary.startup.count, summary.startup.largest) == (2, pytest.approx(0.7))
     assert summary.last_worker_calc_in == 0.7
+
+
+def test_tasks_without_data_add_none() -> None:
+    rows = [ran(1, "a", 0.0, 0.2) | {"bytes_in": 0}, ran(2, "a", 0.0, 2.0)]
+    summary = summarise(timeline(*rows), 2, 1)
+    assert (summary.bytes_in, summary.bytes_out) == (10, 2)
