@@ -121,13 +121,17 @@ docs: install $(STAMPS)/docs-packages ## build the documentation site, without a
 # not end. They run real clusters on a machine whose other programs nobody controls: a test that fails
 # is tried once more, and listed as RERUN; what fails again has failed. RERUNS=0 tries each only once.
 # One that hangs fails after ten minutes.
-PROCESSES ?= 4
+PROCESSES ?= 5
 RERUNS ?= 1
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
 	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
 .PHONY: test
-test: test-rust test-model test-fuzz test-java test-python ## run all tests
+test: $(STAMPS)/venv test-programs ## run all tests
+	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
+	printf '%s\n' 'test-rust test-model test-fuzz' 'test-java test-environment' | \
+		xargs -L 1 -P 2 $(MAKE) --no-print-directory
+	$(MAKE) --no-print-directory test-python
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
@@ -163,8 +167,13 @@ test-datagrids: install $(STAMPS)/test-packages redis slurm datagrid-engines ## 
 	$(BIN)/python -m pytest -m datagrids --durations 15 tests
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines datagrid-engines ## end to end, with real processes, a browser, and the packages
+test-python: test-programs test-environment ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
+
+# What the tests need of this machine, and in .venv.
+.PHONY: test-programs test-environment
+test-programs: compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests jdk
+test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages engines datagrid-engines
 
 .PHONY: test-htcondor
 test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on HTCondor, which is fetched: not part of `make test`
