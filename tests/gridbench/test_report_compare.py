@@ -16,6 +16,7 @@ from gridbench.results.compare import Compared, compared, failing, parse_share, 
 from gridbench.results.kinds import kind_of
 from micro_results import made
 from running import MakeSetup, Run, accept
+from scenario_results import all_done, write_folder
 
 
 def one(before: tuple[float, ...], after: tuple[float, ...], better: str = "less") -> Compared:
@@ -143,6 +144,17 @@ def test_disturbed_values_of_micro_benchmarks_do_not_count(tmp_path: Path) -> No
     assert {one.values for one in some.values()} == {(7.0, 8.0)}
     with pytest.raises(InputError, match="has no value that counts"):
         measures(figures(disturbed_runs=5))
+
+
+def test_json_has_all_figures_of_a_result(gridbench: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "six", 6, all_done(6))
+    told = json.loads(gridbench("report", "six", "--json").stdout)
+    figures = {one["what"]: one for one in told["figures"]}
+    assert len(figures) == len(all_done(6))
+    one = figures["scenario 6, 100-cores-1-tasks-100s, cold"]
+    total = next(case.total_s for case in all_done(6) if case.tasks == 1 and not case.bytes_in)
+    assert (one["engine"], one["unit"], one["better"]) == ("gridrpc-native", "s", "less")
+    assert one["values"] == [total]
 
 
 def test_results_of_two_kinds_have_nothing_in_common(

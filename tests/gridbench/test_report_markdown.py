@@ -42,6 +42,14 @@ def test_json_says_where_the_tables_are(gridbench: Run) -> None:
     assert json.loads(done.stdout) == {"tables": "tables.md"}
 
 
+def test_a_dash_is_standard_output(gridbench: Run, tmp_path: Path) -> None:
+    done = gridbench("report", LOG, "--markdown", "-")
+    assert done.stdout == kind_of([LOG]).markdown([LOG])
+    assert list(tmp_path.iterdir()) == []
+    both = gridbench("report", LOG, "--markdown", "-", "--json")
+    assert (both.returncode, both.stdout) == (2, "")
+
+
 def test_scenarios_stand_beside_what_is_published(tmp_path: Path) -> None:
     for number in (6, 3):
         write_folder(tmp_path / f"scenario-{number}", number, all_done(number))

@@ -16,6 +16,8 @@ from gridbench.printing import Printing
 from gridbench.results.compare import Compared, compared, failing, parse_share
 from gridbench.results.kinds import kind_of
 
+_STANDARD_OUTPUT = Path("-")
+
 
 def make_report(
     sources: Sequence[Path],
@@ -59,7 +61,7 @@ def make_report(
     else:
         kind_of(sources).write_report(sources, out)
     _told(printing, "report", out)
-    printing.document(lambda: _document(out, found))
+    printing.document(lambda: _document(out, found) | _figures(sources))
     return _status(found, tolerated)
 
 
@@ -73,10 +75,15 @@ def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
 
 
 def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> None:
-    """Write the tables of the results as Markdown. InputError for what cannot stand together."""
+    """Write the tables of the results as Markdown, to a file, or to standard output if that is `-`.
+    InputError for what cannot stand together."""
     from gridbench.pages.files import write_page
 
-    write_page(out, kind_of(sources).markdown(sources))
+    tables = kind_of(sources).markdown(sources)
+    if out == _STANDARD_OUTPUT:
+        click.echo(tables, nl=False)
+        return
+    write_page(out, tables)
     _told(printing, "tables", out)
     printing.document(lambda: {"tables": out})
 
@@ -106,6 +113,27 @@ def _told(printing: Printing, what: str, where: object) -> None:
 def _document(page: Path | None, found: Sequence[Compared]) -> dict[str, object]:
     """What `--json` prints: the page, if one was written, and each figure that both have."""
     return {"page": page, "compared": [one.to_dict() for one in found]}
+
+
+def _figures(sources: Sequence[Path]) -> dict[str, object]:
+    """The figures of a single source, of all its runs that count."""
+    if len(sources) != 1:
+        return {}
+    try:
+        known = kind_of(sources).measures(sources[0])
+    except InputError:  # nothing counts
+        known = {}
+    figures = [
+        {
+            "engine": engine,
+            "what": what,
+            "unit": one.unit,
+            "better": one.better,
+            "values": list(one.values),
+        }
+        for (engine, what), one in known.items()
+    ]
+    return {"figures": figures}
 
 
 def _status(found: Sequence[Compared], tolerated: float | None) -> int:

@@ -52,7 +52,8 @@ from gridbench.printing import Printing, printing_options
     "--markdown",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write what the results tell, in sentences and tables, as Markdown instead.",
+    help="Write what the results tell, in sentences and tables, as Markdown instead; - is standard"
+    " output.",
 )
 @printing_options
 def report(
@@ -87,6 +88,8 @@ def report(
     if markdown is not None:
         if out or as_scenario or fail_above:
             raise click.UsageError("--markdown writes tables and nothing else.")
+        if str(markdown) == "-" and printing.as_json:
+            raise click.UsageError("Standard output is for JSON or for Markdown, not for both.")
         make_markdown(sources, markdown, printing)
         return
     sys.exit(
