@@ -224,7 +224,8 @@ def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: P
         (("--object-size", "8B"), "--object-size must be from 32 B to 512 MB, not 8 B"),
         (("--sizes", "1GB", "--object-size", "512B"), "2,097,152 objects of 512 B"),
         (("--warm", "0"), "--warm must be a number of seconds above 0"),
-        (("--case-limit", "nan"), "--case-limit must be a number of seconds above 0"),
+        (("--case-limit", "nan"), "--case-limit: `nan` is not a time"),
+        (("--case-limit", "-1s"), "--case-limit must be a number of seconds above 0"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_measured(

@@ -380,7 +380,7 @@ def test_workloads_of_ycsb_are_asked_for(ask: Ask) -> None:
         ((SETUP, "--kill-node", "one"), "--kill-node: a value must be a whole number"),
         ((SETUP, "--kill-node", "-1"), "--kill-node: a value must be from 0 to 999"),
         ((SETUP, "--warm", "0"), "--warm must be a number of seconds above 0"),
-        ((SETUP, "--warm", "nan"), "--warm must be a number of seconds above 0"),
+        ((SETUP, "--warm", "nan"), "--warm: `nan` is not a time"),
         ((SETUP, "--warm", "3", "--no-warm"), "--warm and --no-warm contradict each other"),
         ((SETUP, "--member-memory", "lots"), "--member-memory: `lots` is not a size"),
         ((SETUP, "--member-memory", "1MB"), "--member-memory: 1MB is too little"),

@@ -206,7 +206,7 @@ def test_an_interrupted_scenario_keeps_what_it_has(
         (["1", "--time-scale", "nan"], "--time-scale must be from 0"),
         (["1", "--stddev", "lots"], "--stddev: `lots` is not a deviation"),
         (["1", "--limit", "0"], "--limit must be a number of seconds above 0"),
-        (["1", "--case-limit", "inf"], "--case-limit must be a number of seconds above 0"),
+        (["1", "--case-limit", "inf"], "--case-limit: `inf` is not a time"),
         (["1", "--engine", "none-such"], "unknown engine `none-such`"),
         (["1", "--engine", "loky", "--engine", "loky"], "is asked for twice"),
         (["1", "--link", "1gbit"], "add --nodes K"),

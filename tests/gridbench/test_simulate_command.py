@@ -138,7 +138,7 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--tasks", "100000000"], "--tasks must be from 1 to 10,000,000"),
         (["--tasks", "1", "--tasks-per-core", "2"], "cannot both be given"),
         (["--sleep", "-1"], "--sleep must be from 0"),
-        (["--sleep", "nan"], "--sleep must be from 0"),
+        (["--sleep", "nan"], "--sleep: `nan` is not a time"),
         (["--stddev", "inf"], "--stddev must be from 0"),
         (["--input", "-1"], "--input: `-1` is below 0"),
         (["--output", "9000TB"], "--output: `9000TB` is not a size"),

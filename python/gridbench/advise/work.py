@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +11,11 @@ from gridbench.advise.recorded import Recorded
 from gridbench.advise.uneven import Uneven
 from gridbench.errors import InputError
 from gridbench.model.observation import Situation
+from gridbench.seconds import UNITS, parse_seconds
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
 from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES, MOST_TASKS
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([a-z]+)\Z")
 LONGEST = 1e9
 """Seconds; about 30 years of one core."""
 
@@ -117,21 +115,12 @@ class Work:
         )
 
 
-def _what_is_wrong(text: str) -> str:
-    if re.match(r"\s*-[0-9.]", text):
-        return "is below 0"
-    return "has no unit of time" if re.fullmatch(r"\s*[0-9.]+\s*", text) else "is not a time"
-
-
 def parse_time(option: str, text: str) -> float:
-    """Seconds, from `100s`, `2.5h` or `200 ms`. InputError names `option`."""
-    remedy = f"give a time such as 100s; units are {', '.join(_UNITS)}"
-    match = _TIME.match(text.strip())
-    if match is None or match[2] not in _UNITS or len(text) > 40:
-        raise InputError(f"{option}: `{shown(text)}` {_what_is_wrong(text)}", remedy=remedy)
-    value = float(match[1]) * _UNITS[match[2]]
+    """Seconds of work, as `gridbench.seconds` reads them. InputError names `option`."""
+    value = parse_seconds(option, text)
     if not 0 < value <= LONGEST:
         raise InputError(
-            f"{option}: {shown(text)} is not above 0 and up to {LONGEST:g} s", remedy=remedy
+            f"{option}: {shown(text)} is not above 0 and up to {LONGEST:g} s",
+            remedy=f"give a time such as 100s; units are {', '.join(UNITS)}",
         )
     return value

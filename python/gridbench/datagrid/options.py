@@ -19,6 +19,7 @@ from gridbench.hosts.options import hosts_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.seconds import SECONDS
 
 if TYPE_CHECKING:
     from gridbench.datagrid.request import Request
@@ -89,7 +90,7 @@ _OPTIONS = (
     ),
     click.option(
         "--warm",
-        type=float,
+        type=SECONDS,
         metavar="S",
         help="Seconds of warm-up at most, before each case; it ends when throughput is steady."
         " [default: 20]",
@@ -119,7 +120,7 @@ _OPTIONS = (
     hosts_options,
     click.option(
         "--start-timeout",
-        type=float,
+        type=SECONDS,
         metavar="S",
         help="Seconds that hosts may take to come, and members to join. [default: 180]",
     ),

@@ -13,6 +13,7 @@ from gridbench.engines.default import DEFAULT_ENGINES, default_engine
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.seconds import SECONDS
 from gridbench.workload.body_option import parse_body, task_option
 
 
@@ -62,7 +63,7 @@ servers_option = click.option(
 )
 start_timeout_option = click.option(
     "--start-timeout",
-    type=float,
+    type=SECONDS,
     default=180.0,
     show_default=True,
     metavar="S",

@@ -19,6 +19,7 @@ from gridbench.run.options import (
     start_option,
     start_timeout_option,
 )
+from gridbench.seconds import SECONDS
 from gridbench.workload.body_option import parse_body, task_option
 
 
@@ -84,8 +85,8 @@ from gridbench.workload.body_option import parse_body, task_option
     metavar="N",
     help="How often each case is measured.",
 )
-@click.option("--case-limit", type=float, metavar="S", help="Seconds that a case may take.")
-@click.option("--limit", type=float, metavar="S", help="Seconds that all of it may take.")
+@click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
+@click.option("--limit", type=SECONDS, metavar="S", help="Seconds that all of it may take.")
 @load_options
 @click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
 @click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")

@@ -10,6 +10,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.printing import Printing, printing_options
+from gridbench.seconds import SECONDS
 
 
 @click.command(
@@ -38,7 +39,12 @@ from gridbench.printing import Printing, printing_options
 @click.option("--tasks", type=int, metavar="M", help="How many. [default: 10 for each core]")
 @click.option("--tasks-per-core", type=click.IntRange(1), metavar="K", help="Instead of --tasks.")
 @click.option(
-    "--sleep", type=float, default=30.0, show_default=True, metavar="S", help="Mean time of a task."
+    "--sleep",
+    type=SECONDS,
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="Mean time of a task.",
 )
 @click.option(
     "--stddev",
@@ -65,7 +71,7 @@ from gridbench.printing import Printing, printing_options
 )
 @click.option(
     "--start-up",
-    type=float,
+    type=SECONDS,
     metavar="S",
     help="Seconds until all workers have started; 0: they run already. [default: the profile's]",
 )

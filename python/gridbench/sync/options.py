@@ -14,6 +14,7 @@ from gridbench.hosts.options import hosts_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.seconds import SECONDS
 
 
 @click.command(
@@ -73,7 +74,7 @@ from gridbench.printing import Printing, printing_options
     help="Hold tasks at the entry of their program, so that it is loaded before; or before it is"
     " executed; or one round of each. [default: entry]",
 )
-@click.option("--timeout", type=float, metavar="S", help="Seconds for a round. [default: 600]")
+@click.option("--timeout", type=SECONDS, metavar="S", help="Seconds for a round. [default: 600]")
 @click.option(
     "--chdir",
     metavar="DIR",
@@ -88,7 +89,7 @@ from gridbench.printing import Printing, printing_options
 )
 @click.option(
     "--start-timeout",
-    type=float,
+    type=SECONDS,
     metavar="S",
     help="Seconds until all hosts have to be there. [default: 180]",
 )

@@ -11,6 +11,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.seconds import SECONDS
 
 
 @click.command(
@@ -76,7 +77,7 @@ from gridbench.printing import Printing, printing_options
 )
 @click.option(
     "--warm",
-    type=float,
+    type=SECONDS,
     default=5.0,
     show_default=True,
     metavar="S",
@@ -85,7 +86,7 @@ from gridbench.printing import Printing, printing_options
 @click.option(
     "--case-limit",
     "limit",
-    type=float,
+    type=SECONDS,
     default=120.0,
     show_default=True,
     metavar="S",

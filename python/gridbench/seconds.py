@@ -1,0 +1,43 @@
+"""Times on the command line: seconds, or a number with a unit."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from gridbench.errors import InputError
+from gridbench.workload.numbers import shown
+
+UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e-?[0-9]+)?) ?([a-z]*)\Z")
+_MOST_LETTERS = 40
+
+
+def parse_seconds(option: str, text: str) -> float:
+    """Seconds, from `100`, `100s`, `2.5h` or `200 ms`. InputError names `option`."""
+    match = _TIME.match(text.strip()) if len(text) <= _MOST_LETTERS else None
+    if match is None or match[2] not in ("", *UNITS):
+        raise InputError(
+            f"{option}: `{shown(text)}` is not a time",
+            remedy=f"give seconds, or a number with a unit ({', '.join(UNITS)})",
+        )
+    return float(match[1]) * UNITS.get(match[2], 1.0)
+
+
+class _Seconds(click.ParamType[float]):
+    """An option of a time. Whether it makes sense there, the command says."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        del ctx
+        if isinstance(value, (int, float)):
+            return float(value)
+        return parse_seconds(param.opts[-1] if param else "a time", str(value))
+
+
+SECONDS = _Seconds()
+"""The type of options of a time, in seconds."""
