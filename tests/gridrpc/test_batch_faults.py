@@ -82,6 +82,18 @@ def test_a_scheduler_is_silent_for_some_time(site: QueueSite, tmp_path: Path) ->
         assert late.submit(remote.add, 1, 1).result(LONG) == 2
 
 
+def test_a_scheduler_that_does_not_answer_before_the_time_is_over_is_told(
+    site: QueueSite, tmp_path: Path
+) -> None:
+    keys = {"workers": 1, "start_timeout": 3, "stop_timeout": 1}
+    with site.frozen_scheduler(), site.grid(tmp_path, **keys) as grid:
+        with pytest.raises(StartError) as caught:
+            grid.wait_until_ready(LONG)
+        assert "the batch system has not answered within 3 s" in str(caught.value)
+        assert "it is being submitted" in str(caught.value)
+        assert "firewall" not in str(caught.value)
+
+
 def test_a_scheduler_is_started_anew_while_jobs_run_and_wait(
     site: QueueSite, tmp_path: Path
 ) -> None:

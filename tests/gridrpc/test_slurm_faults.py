@@ -45,6 +45,41 @@ def test_a_node_whose_spool_is_full_is_told(site: Site, tmp_path: Path) -> None:
 
 
 @contextmanager
+def full(site: Site) -> Iterator[None]:
+    """Slurm takes no more jobs."""
+    site.hold()
+    try:
+        job = site.slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").strip()
+        try:
+            with site.slurm.changed("MaxJobCount", "1"):
+                yield
+        finally:
+            site.slurm.run("scancel", job)
+    finally:
+        site.resume()
+
+
+@pytest.mark.parametrize(
+    ("request_form", "said"),
+    [
+        ("array", "Slurm temporarily unable to accept job"),
+        ("direct", "Slurm controller not responding, sleeping"),
+    ],
+)
+def test_a_slurm_that_takes_no_more_jobs_is_told(
+    site: Site, tmp_path: Path, request_form: str, said: str
+) -> None:
+    keys = {"nodes": 2, "request": request_form, "start_timeout": 5, "stop_timeout": 1}
+    with full(site), site.grid(tmp_path, **keys) as grid:
+        with pytest.raises(StartError) as caught:
+            grid.wait_until_ready(LONG)
+        assert "the batch system has not answered within 5 s" in str(caught.value)
+        assert "it is being submitted" in str(caught.value)
+        assert said in str(caught.value)
+        assert "firewall" not in str(caught.value)
+
+
+@contextmanager
 def preempting(site: Site, work: Everywhere) -> Iterator[None]:
     """A job of another partition takes the node of a grid's one job."""
     (node,) = set(work.nodes)

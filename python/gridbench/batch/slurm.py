@@ -16,6 +16,7 @@ import getpass
 import re
 import secrets
 import socket
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -136,6 +137,23 @@ class Slurm(Rig):
     def frozen_controller(self) -> AbstractContextManager[None]:
         """Have slurmctld hang: commands wait for an answer, jobs go on."""
         return self._frozen(self._daemons["slurmctld"].pid)
+
+    @contextlib.contextmanager
+    def changed(self, name: str, value: str) -> Iterator[None]:
+        """Have slurmctld run with another value of a setting in slurm.conf; it is started anew."""
+        file = self.folder / "slurm.conf"
+        usual = file.read_text()
+        other = re.sub(rf"^{name}=.*$", f"{name}={value}", usual, flags=re.MULTILINE)
+        try:
+            self._restarted(other)
+            yield
+        finally:
+            self._restarted(usual)
+
+    def _restarted(self, config: str) -> None:
+        self.stop_controller()
+        (self.folder / "slurm.conf").write_text(config)
+        self.start_controller()
 
     def stop_node(self, node: str) -> None:
         """End a node's slurmd: what runs there goes on."""

@@ -44,6 +44,12 @@ pub(crate) const COPIES: &str = "copies the program";
 /// How what a launcher tells begins of an agent that waits in a queue.
 pub(crate) const QUEUED: &str = "is queued";
 
+/// The same of an agent whose batch system has not said yet that it takes its job.
+pub(crate) const SUBMITTED: &str = "is being submitted";
+
+/// The same of an agent after whose job the batch system could not be asked.
+pub(crate) const UNANSWERED: &str = "cannot be asked after";
+
 /// What has become of an agent that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::agents::lock;
 use super::batch::{
-    Batch, Commands, Placing, Seen, Stand, System, Task, Trouble, Wanted, job_name, quoted,
+    Batch, Commands, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted, job_name, quoted,
 };
 use super::child::{Child, how, tie};
 use super::{Launcher, Report};
@@ -119,7 +119,7 @@ fn refusal(said: &str) -> String {
 }
 
 impl System for Mpi {
-    fn submit(&mut self, _: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+    fn submit(&mut self, _: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
         let folder = PathBuf::from(wanted.folder);
         let said = File::create(folder.join("job.out"))
             .and_then(|file| Ok((file.try_clone()?, file)))

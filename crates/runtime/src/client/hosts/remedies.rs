@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gridrpc_core::{Cause, Loss};
 
-use crate::launcher::QUEUED;
+use crate::launcher::{QUEUED, SUBMITTED, UNANSWERED};
 use crate::worker::NOT_PRELOADED;
 
 /// What its Python says that belongs to an installation of another minor version: _versions.py.
@@ -70,6 +70,13 @@ pub(crate) fn not_come(timeout: Duration, state: &str) -> String {
              less, or wait longer (see `start_timeout` in the configuration of the server)"
         );
     }
+    if state.starts_with(SUBMITTED) || state.starts_with(UNANSWERED) {
+        return format!(
+            "the batch system has not answered within {seconds} s; last heard: it {state}; see whether its \
+             daemons are up and whether it takes jobs, or wait longer (see `start_timeout` in the \
+             configuration of the server)"
+        );
+    }
     let state = if state.is_empty() { String::new() } else { format!("; last heard: {state}") };
     format!(
         "its agent did not dial this client within {seconds} s{state}: a firewall may keep it from doing \
@@ -130,6 +137,19 @@ mod tests {
         let text = agent_ended("exit status: 1", said);
         assert!(text.ends_with("(exit status: 1): no way; 10.0.0.1:4: refused; See the firewall."));
         assert!(agent_ended("killed", "").ends_with("dialled this client (killed)"));
+    }
+
+    #[test]
+    fn a_firewall_is_blamed_only_where_a_job_has_started() {
+        let told = |state: &str| not_come(Duration::from_secs(8), state);
+        let said = "sbatch: Slurm temporarily unable to accept job";
+        for state in [format!("{SUBMITTED} ({said})"), format!("{UNANSWERED}: no answer")] {
+            let text = told(&state);
+            assert!(text.contains("has not answered within 8 s"), "{text}");
+            assert!(text.contains(&state) && !text.contains("firewall"), "{text}");
+        }
+        assert!(told("is queued as job 3").contains("did not start its agent within 8 s"));
+        assert!(told("is starting on n1 (job 3)").contains("firewall"));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Running the commands of a batch system: each has a bound, and ends when the client does.
 
 use std::fmt;
-use std::io::{Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use super::super::SUBMITTED;
 use super::super::agents::lock;
 use super::super::child::{Child, how, tie};
 use super::super::permits::Permits;
@@ -24,6 +25,8 @@ static SUBMISSIONS: LazyLock<Permits> = LazyLock::new(|| Permits::new(4));
 pub(in crate::launcher) struct Commands {
     running: Mutex<Option<Arc<Child>>>,
     ended: AtomicBool,
+    /// What the command that submits has written last to its standard error; empty: nothing, or none runs.
+    said: Mutex<String>,
 }
 
 /// Why a command has not done what it was to do.
@@ -44,12 +47,45 @@ impl fmt::Display for Trouble {
     }
 }
 
+/// The turn of a job that is submitted.
+pub(in crate::launcher) struct Turn<'a> {
+    commands: &'a Commands,
+    /// Hears that the command has written something to its standard error: some write there why they wait.
+    hear: &'a (dyn Fn() + Sync),
+}
+
+impl Turn<'_> {
+    /// Runs the command that submits, with this on its standard input; what it has written.
+    pub(in crate::launcher) fn run(
+        &self,
+        command: &mut Command,
+        input: &str,
+    ) -> Result<String, Trouble> {
+        let hear = |line: &str| {
+            line.clone_into(&mut lock(&self.commands.said));
+            (self.hear)();
+        };
+        let ran = self.commands.run_heard(command, input, &hear);
+        lock(&self.commands.said).clear();
+        ran
+    }
+}
+
 impl Commands {
     /// Runs a command to its end, with this on its standard input; what it has written.
     pub(in crate::launcher) fn run(
         &self,
         command: &mut Command,
         input: &str,
+    ) -> Result<String, Trouble> {
+        self.run_heard(command, input, &|_| ())
+    }
+
+    fn run_heard(
+        &self,
+        command: &mut Command,
+        input: &str,
+        hear: &(dyn Fn(&str) + Sync),
     ) -> Result<String, Trouble> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -71,16 +107,26 @@ impl Commands {
             let _ = stdin.write_all(input.as_bytes());
         }
         let (mut output, mut error) = (Vec::new(), Vec::new());
-        // What it writes to its standard error is less than a pipe holds.
-        let _ = pipes.stdout.map(|mut pipe| pipe.read_to_end(&mut output));
-        let _ = pipes.stderr.map(|mut pipe| pipe.read_to_end(&mut error));
+        std::thread::scope(|scope| {
+            let (stderr, error) = (pipes.stderr, &mut error);
+            let reads = std::thread::Builder::new().name("gridrpc-hears".into());
+            // Without a thread, what it writes there is not heard; it ends nevertheless.
+            let _ = reads.spawn_scoped(scope, move || stderr.map(|pipe| lines(pipe, error, hear)));
+            let _ = pipes.stdout.map(|mut pipe| pipe.read_to_end(&mut output));
+        });
         let status = child.wait();
         *lock(&self.running) = None;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
         let (output, error) = (text(output), text(error));
         match status.map(|status| status.code()) {
             Some(Some(0)) => Ok(output),
-            Some(None) => Err(Trouble::Silent(format!("`{name}` ended before it was done"))),
+            Some(None) if error.is_empty() => {
+                Err(Trouble::Silent(format!("`{name}` ended before it was done")))
+            }
+            Some(None) => Err(Trouble::Silent(format!(
+                "`{name}` ended before it was done, and said: {}",
+                error.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+            ))),
             _ if error.is_empty() => {
                 Err(Trouble::Refused(format!("`{name}` ended with {}", how(status))))
             }
@@ -88,15 +134,24 @@ impl Commands {
         }
     }
 
-    /// Does what submits a job, when its turn has come.
+    /// How far the start of an agent has come that waits for its job to be submitted.
+    pub(super) fn submitting(&self) -> String {
+        match &**lock(&self.said) {
+            "" => SUBMITTED.to_owned(),
+            said => format!("{SUBMITTED} ({said})"),
+        }
+    }
+
+    /// Does what submits a job, when its turn has come. `hear`: hears that `submitting` is another.
     pub(super) fn in_turn<R>(
         &self,
-        submit: impl FnOnce() -> Result<R, Trouble>,
+        hear: &(dyn Fn() + Sync),
+        submit: impl FnOnce(&Turn<'_>) -> Result<R, Trouble>,
     ) -> Result<R, Trouble> {
         let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
         // Nothing was submitted: no job can be there that nobody knows of.
         let _permit = permit.ok_or_else(|| Trouble::Refused(CLOSING.to_owned()))?;
-        submit()
+        submit(&Turn { commands: self, hear })
     }
 
     /// Whether nothing more is run.
@@ -117,3 +172,18 @@ impl Commands {
 }
 
 const CLOSING: &str = "this grid is being closed";
+
+/// Reads what a command writes to its standard error, to its end or as far as it can be read.
+fn lines(pipe: ChildStderr, all: &mut Vec<u8>, hear: &dyn Fn(&str)) -> io::Result<()> {
+    let mut pipe = BufReader::new(pipe);
+    loop {
+        let begin = all.len();
+        if pipe.read_until(b'\n', all)? == 0 {
+            return Ok(());
+        }
+        let line = String::from_utf8_lossy(&all[begin..]);
+        if !line.trim().is_empty() {
+            hear(line.trim());
+        }
+    }
+}

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::super::agents::{lock, never_started};
-use super::super::{COPIES, Event, QUEUED, Report, Start};
+use super::super::{COPIES, Event, QUEUED, Report, SUBMITTED, Start, UNANSWERED};
 use super::folder::{self, Folder};
 use super::watcher::Watcher;
-use super::{Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted};
+use super::{Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted};
 
 /// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
 /// question for all jobs, of which the batch system has many to answer.
@@ -208,12 +208,14 @@ impl<S: System> Desk<S> {
 
     /// The job, and the folder of its tickets.
     fn try_to_submit(&mut self, starts: &[Start]) -> Result<(String, PathBuf), String> {
-        let tell = || {
-            for start in starts {
-                self.report.tell(start.agent, Event::State(COPIES.to_owned()));
+        let (agents, report) = (starts.iter().map(|start| start.agent), self.report.clone());
+        let agents: Vec<u32> = agents.collect();
+        let tell = |state: &str| {
+            for agent in &agents {
+                report.tell(*agent, Event::State(state.to_owned()));
             }
         };
-        let program = self.placing.program(tell)?;
+        let program = self.placing.program(|| tell(COPIES))?;
         let all = match &mut self.folder {
             Some(all) => all,
             none => none.insert(self.placing.open()?),
@@ -233,8 +235,10 @@ impl<S: System> Desk<S> {
         let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
         let folder = folder::text(&put)?;
         let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
-        let submit = || self.system.submit(&self.commands, &wanted);
-        let job = self.commands.in_turn(submit).map_err(|error| {
+        tell(SUBMITTED);
+        let hear = || tell(&self.commands.submitting());
+        let submit = |turn: &Turn<'_>| self.system.submit(turn, &wanted);
+        let job = self.commands.in_turn(&hear, submit).map_err(|error| {
             let _ = std::fs::remove_dir_all(&put);
             self.has_unknown_jobs |= matches!(error, Trouble::Silent(_));
             error.to_string()
@@ -264,7 +268,7 @@ impl<S: System> Desk<S> {
             Err(trouble) => {
                 let agents: Vec<u32> = self.members.keys().copied().collect();
                 for agent in agents {
-                    self.tell_state(agent, format!("cannot be asked after: {trouble}"));
+                    self.tell_state(agent, format!("{UNANSWERED}: {trouble}"));
                     self.count_down(agent);
                 }
                 return;

@@ -22,7 +22,7 @@ use crate::servers::{self, Server};
 use crate::sys;
 
 pub(super) use asker::Asker;
-pub(super) use commands::{Commands, Trouble};
+pub(super) use commands::{Commands, Trouble, Turn};
 pub(super) use folder::{Folder, Placing, text};
 pub(super) use refusals::{Words, each_line_has, ended_with};
 pub(super) use script::{Parts, filled, is_left_out, patience, quoted, shell};
@@ -37,7 +37,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 pub(super) trait System: fmt::Debug + Send + 'static {
     /// Submits one request for so many agents, whose tickets are in the folder under the numbers from 0 on.
     /// The job, as the system names it.
-    fn submit(&mut self, commands: &Commands, what: &Wanted<'_>) -> Result<String, Trouble>;
+    fn submit(&mut self, turn: &Turn<'_>, what: &Wanted<'_>) -> Result<String, Trouble>;
 
     /// How these jobs stand. Nothing is said of those that the system does not know any longer.
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble>;
@@ -208,6 +208,10 @@ impl Batch {
 impl Launcher for Batch {
     fn start(&mut self, starts: Vec<Start>) {
         lock(&self.known).extend(starts.iter().map(|start| start.agent));
+        // The desk may be busy with what was asked for before.
+        for start in &starts {
+            self.report.tell(start.agent, Event::State(self.commands.submitting()));
+        }
         if let Err(SendError(Order::Start(starts))) = self.orders.send(Order::Start(starts)) {
             for start in starts {
                 lock(&self.known).remove(&start.agent);

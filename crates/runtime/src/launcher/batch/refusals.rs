@@ -18,6 +18,12 @@ pub(in crate::launcher) struct Words {
 }
 
 impl Words {
+    /// What to do about these words, in small letters.
+    fn remedy(&self, low: &str) -> Option<&'static str> {
+        let fits = |parts: &[&str]| parts.iter().any(|part| low.contains(part));
+        self.remedies.iter().find(|(parts, _)| fits(parts)).map(|(_, remedy)| *remedy)
+    }
+
     /// What is told of a request that was not taken.
     pub(in crate::launcher) fn explain(&self, trouble: Trouble) -> Trouble {
         let Words { system, silence, .. } = self;
@@ -27,18 +33,18 @@ impl Words {
                  cluster"
             )),
             Trouble::Silent(words) => {
-                Trouble::Silent(format!("{system} does not answer: {words}; {silence}"))
+                let low = words.to_lowercase();
+                let remedy = self.remedy(&low).unwrap_or(silence);
+                Trouble::Silent(format!("{system} does not answer: {words}; {remedy}"))
             }
             Trouble::Refused(words) => {
                 let words = (self.told)(&words);
                 let low = words.to_lowercase();
-                let has = |parts: &[&str]| parts.iter().any(|part| low.contains(part));
-                if has(self.silent) {
+                if self.silent.iter().any(|part| low.contains(part)) {
                     return self.explain(Trouble::Silent(words));
                 }
-                let remedy = self.remedies.iter().find(|(parts, _)| has(parts));
                 let remedy =
-                    remedy.map_or("`gridrpc script` shows what it was given", |(_, do_it)| do_it);
+                    self.remedy(&low).unwrap_or("`gridrpc script` shows what it was given");
                 Trouble::Refused(format!("{system} has refused the job: {words}; {remedy}"))
             }
         }

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::batch::{
-    Asker, Batch, Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted, ended_with,
-    job_name, printed,
+    Asker, Batch, Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
+    ended_with, job_name, printed,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, RequestForm, Server};
@@ -116,9 +116,9 @@ fn command(name: &str) -> Command {
 }
 
 impl System for GridEngine {
-    fn submit(&mut self, commands: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
         let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = commands.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
+        let said = turn.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
         // Of an array, its tasks stand behind a dot.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
         match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {

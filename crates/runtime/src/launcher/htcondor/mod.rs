@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::batch::{
-    Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted,
+    Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
     filled, is_left_out, job_name, patience, printed, processors_of_agent,
 };
 use super::{Launcher, Report};
@@ -152,9 +152,9 @@ fn command(name: &str) -> Command {
 }
 
 impl System for HtCondor {
-    fn submit(&mut self, commands: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
         let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = commands.run(command("condor_submit").args(["-terse", "-"]), &script);
+        let said = turn.run(command("condor_submit").args(["-terse", "-"]), &script);
         let said = said.map_err(refusal)?;
         // The first and the last job of the cluster: `12.0 - 12.3`.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());

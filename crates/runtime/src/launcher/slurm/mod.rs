@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use super::batch::{
-    Asker, Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
-    is_left_out, job_name, patience, printed, processors_of_agent, quoted,
+    Asker, Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
+    filled, is_left_out, job_name, patience, printed, processors_of_agent, quoted,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, RequestForm, Server};
@@ -197,9 +197,9 @@ fn command(name: &str) -> Command {
 }
 
 impl System for Slurm {
-    fn submit(&mut self, commands: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
         let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = commands.run(command("sbatch").arg("--parsable"), &script);
+        let said = turn.run(command("sbatch").arg("--parsable"), &script);
         let said = said.map_err(refusal)?;
         // Behind a semicolon stands the cluster.
         let job = said.lines().last().and_then(|line| line.split(';').next());

@@ -3,7 +3,11 @@
 use super::super::batch::{Trouble, Words};
 
 /// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
-const REMEDIES: [(&[&str], &str); 10] = [
+const REMEDIES: [(&[&str], &str); 11] = [
+    (
+        &["temporarily unable to accept"],
+        "it keeps as many jobs as it may (`MaxJobCount` of `scontrol show config`): wait until some have ended",
+    ),
     (
         &["invalid partition"],
         "see by `sinfo` what partitions there are, and name one by `partition`, or none",

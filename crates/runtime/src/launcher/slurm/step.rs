@@ -15,7 +15,7 @@ use super::super::batch::{
 };
 use super::super::child::{Child, how, tie};
 use super::super::lines::{self, Lines};
-use super::super::{COPIES, Event, Launcher, QUEUED, Report, Start};
+use super::super::{COPIES, Event, Launcher, QUEUED, Report, SUBMITTED, Start};
 use super::Slurm;
 use super::refusals::{is_refusal, refusal};
 use super::words::{allocating, exited, labelled};
@@ -67,6 +67,15 @@ struct Table {
     closed: bool,
     folder: Option<Folder>,
     watcher: Option<Watcher>,
+}
+
+/// What a run of `srun` has written.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Its last lines.
+    last: VecDeque<String>,
+    /// Whether Slurm has taken its request.
+    is_taken: bool,
 }
 
 impl Step {
@@ -230,21 +239,21 @@ impl Shared {
         };
         for start in starts {
             let state = match self.direct {
-                true => "is asked for by srun".to_owned(),
+                true => format!("{SUBMITTED} by srun"),
                 false => format!("is starting on {}", start.host),
             };
             self.tell(start.agent, Event::State(state));
         }
-        let mut last = VecDeque::new();
+        let mut heard = Heard::default();
         if let Some(mut stderr) = pipes.stderr {
             let (mut whole, mut piece) = (Lines::default(), vec![0; 8 << 10]);
             while let Ok(read @ 1..) = stderr.read(&mut piece) {
-                whole.push(&piece[..read], |line| self.hear(run, starts, line, &mut last));
+                whole.push(&piece[..read], |line| self.hear(run, starts, line, &mut heard));
             }
-            whole.end(|line| self.hear(run, starts, line, &mut last));
+            whole.end(|line| self.hear(run, starts, line, &mut heard));
         }
         let status = child.wait();
-        let last: Vec<String> = last.into_iter().collect();
+        let last: Vec<String> = heard.last.into_iter().collect();
         match &last[..] {
             [] => Event::Ended(format!("srun has ended: {}", how(status))),
             lines if lines.iter().any(|line| is_refusal(line)) => {
@@ -257,15 +266,10 @@ impl Shared {
     }
 
     /// Takes a line of `srun`'s standard error, where its tasks' comes as well.
-    fn hear(
-        self: &Arc<Shared>,
-        run: u32,
-        starts: &[Start],
-        line: &[u8],
-        last: &mut VecDeque<String>,
-    ) {
+    fn hear(self: &Arc<Shared>, run: u32, starts: &[Start], line: &[u8], heard: &mut Heard) {
         let words = lines::text(line);
         if let Some((job, waits)) = allocating(&words).filter(|_| self.direct) {
+            heard.is_taken = true;
             let state = match waits {
                 true => format!("{QUEUED} as job {job}"),
                 false => format!("is starting (job {job})"),
@@ -291,10 +295,13 @@ impl Shared {
                 }
             }
         }
-        if last.len() == KEPT {
-            last.pop_front();
+        if self.direct && !heard.is_taken {
+            self.tell_run(run, &format!("{SUBMITTED} by srun ({words})"));
         }
-        last.push_back(words);
+        if heard.last.len() == KEPT {
+            heard.last.pop_front();
+        }
+        heard.last.push_back(words);
     }
 
     /// The command for these agents, whose tickets lie where their nodes read them.
