@@ -272,6 +272,28 @@ def test_a_script_of_the_users_is_used(site: Site, tmp_path: Path) -> None:
         assert "Comment=hello" in site.slurm.run("scontrol", "show", "job", job)
 
 
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("#!/bin/sh\n{{agent}}\n", "write {{options}} in a line of its own, before {{agent}}"),
+        ("#!/bin/sh\n{{agent}}\n{{options}}\n", "has {{options}} in line 3, behind {{agent}}"),
+        ("#!/bin/sh\ndate\n{{options}}\n{{agent}}\n", "has a command in line 2"),
+    ],
+    ids=["missing", "behind", "late"],
+)
+def test_a_script_of_the_users_without_options_where_slurm_reads_them_is_refused(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.sh").write_text(template)
+    keys = {"nodes": 1, "template": str(tmp_path / "job.sh")}
+    with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
+        grid.wait_until_ready(LONG)
+    assert f"the job script `{tmp_path}/job.sh`" in str(caught.value)
+    assert words in str(caught.value)
+    assert not list(tmp_path.glob("slurm-*.out"))
+
+
 def test_the_script_can_be_printed_and_submitted_by_hand(site: Site, tmp_path: Path) -> None:
     keys = {"nodes": 3, "partition": "small", "wall_time": 300, "options": ["--comment=x"]}
     (tmp_path / "grid.toml").write_text(site.server(**keys))

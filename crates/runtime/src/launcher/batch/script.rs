@@ -14,6 +14,8 @@ pub(in crate::launcher) struct Parts {
     pub(in crate::launcher) head: &'static str,
     /// Lines that tell the batch system what is wanted.
     pub(in crate::launcher) options: Vec<String>,
+    /// Whether the batch system reads its lines only in front of the first command.
+    pub(in crate::launcher) options_lead: bool,
     /// Lines of shell that become the agent.
     pub(in crate::launcher) agent: String,
 }
@@ -26,16 +28,44 @@ pub(in crate::launcher) fn filled(template: Option<&str>, parts: &Parts) -> Resu
             let text = std::fs::read_to_string(file).map_err(|error| {
                 format!("the job script `{file}` cannot be read: {error}; `template` in grid.toml names it")
             })?;
-            if !text.contains(AGENT) {
-                return Err(format!(
-                    "the job script `{file}` does not say where the agent starts: write {AGENT} there, and \
-                     {OPTIONS} where the lines of the batch system are to be"
-                ));
-            }
+            check(&text, parts.options_lead)
+                .map_err(|why| format!("the job script `{file}` {why}"))?;
             text
         }
     };
     Ok(text.replace(OPTIONS, &parts.options.join("\n")).replace(AGENT, &parts.agent))
+}
+
+/// Whether a script of the user's can be filled in; why not, and what to do. `options_lead`: as in [`Parts`].
+fn check(text: &str, options_lead: bool) -> Result<(), String> {
+    let Some(agent) = text.lines().position(|line| line.contains(AGENT)) else {
+        return Err(format!(
+            "does not say where the agent starts: write {AGENT} there, and {OPTIONS} where the lines of the \
+             batch system are to be"
+        ));
+    };
+    let is_place = |line: &str| line.trim_end() == OPTIONS;
+    let Some(options) = text.lines().position(is_place) else {
+        return Err(format!(
+            "does not say where the lines of the batch system are to be: write {OPTIONS} in a line of its \
+             own, before {AGENT}"
+        ));
+    };
+    if options > agent {
+        return Err(format!(
+            "has {OPTIONS} in line {}, behind {AGENT}: write it before that",
+            options + 1
+        ));
+    }
+    let is_command = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    match text.lines().take(options).position(is_command).filter(|_| options_lead) {
+        Some(command) => Err(format!(
+            "has a command in line {}, behind which the batch system reads none of its own lines: write \
+             {OPTIONS} before it",
+            command + 1
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The shell that a template names in its first line; none: it names none, or cannot be read.
@@ -80,6 +110,7 @@ mod tests {
         Parts {
             head: "#!/bin/sh\n",
             options: vec!["#X -a".into(), "#X -b".into()],
+            options_lead: true,
             agent: "exec it".into(),
         }
     }
@@ -96,6 +127,23 @@ mod tests {
         assert!(error.contains("/no/script") && error.contains("`template`"), "{error}");
         let error = filled(Some("/etc/passwd"), &parts()).unwrap_err();
         assert!(error.contains("write {{agent}} there"), "{error}");
+    }
+
+    #[test]
+    fn a_script_of_the_users_has_options_where_they_are_read() {
+        let good = "#!/bin/sh\n# mine\n\n{{options}}\nmodule load gcc\n{{agent}}\n";
+        assert_eq!(check(good, true), Ok(()));
+        let late = "#!/bin/sh\nmodule load gcc\n{{options}}\n{{agent}}\n";
+        assert_eq!(check(late, false), Ok(()));
+        for (text, expected) in [
+            (late, "has a command in line 2"),
+            ("#!/bin/sh\n{{agent}}\n", "write {{options}} in a line of its own, before {{agent}}"),
+            ("# {{options}} are missing\n{{agent}}\n", "write {{options}} in a line of its own"),
+            ("{{agent}}\n{{options}}\n", "has {{options}} in line 2, behind {{agent}}"),
+        ] {
+            let why = check(text, true).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
     }
 
     #[test]

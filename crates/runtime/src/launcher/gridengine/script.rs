@@ -14,7 +14,10 @@ impl GridEngine {
             true => self.agents(wanted),
             false => self.agent(wanted),
         };
-        filled(self.batch.template.as_deref(), &Parts { head: "#!/bin/sh\n", options, agent })
+        filled(
+            self.batch.template.as_deref(),
+            &Parts { head: "#!/bin/sh\n", options, options_lead: false, agent },
+        )
     }
 
     /// Whether several agents are in one job.

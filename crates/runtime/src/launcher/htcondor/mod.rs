@@ -126,7 +126,7 @@ impl HtCondor {
              error = {folder}/$(Process).out\n\
              queue {agents}"
         );
-        let parts = Parts { head: "", options: self.options(), agent };
+        let parts = Parts { head: "", options: self.options(), options_lead: false, agent };
         filled(self.batch.template.as_deref(), &parts)
     }
 

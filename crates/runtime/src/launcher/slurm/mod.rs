@@ -169,7 +169,10 @@ impl Slurm {
                 )
             }
         };
-        filled(self.batch.template.as_deref(), &Parts { head: "#!/bin/sh\n", options, agent })
+        filled(
+            self.batch.template.as_deref(),
+            &Parts { head: "#!/bin/sh\n", options, options_lead: true, agent },
+        )
     }
 }
 
