@@ -152,6 +152,9 @@ enum Command {
     /// press q. In a pipe, prints a line per second.
     Top(top::Options),
     /// Print the job script that a server's batch system would get, and submit nothing
+    ///
+    /// A dry run: no job is submitted, no file is written, and the batch system is not asked. Of a server with
+    /// request = "direct" or "step" it prints the srun command that would be run.
     Script(script::Options),
     /// Print what a shell needs to complete commands and options
     ///

@@ -160,7 +160,17 @@ pub(super) fn printed(
         Some(program) => program.clone(),
         None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
     };
-    script(&Wanted { agents: server.hosts.len(), program: &program, folder: &folder })
+    let script =
+        script(&Wanted { agents: server.hosts.len(), program: &program, folder: &folder })?;
+    let Some(least) = server.min_hosts else { return Ok(script) };
+    let most = server.hosts.len();
+    let note = format!(
+        "# At first {least} of the {most} nodes are asked for, and others while calls wait for them: this is the \
+         request for all\n"
+    );
+    // The shell is named in the first line.
+    let begin = script.find('\n').filter(|_| script.starts_with("#!")).map_or(0, |end| end + 1);
+    Ok(format!("{}{note}{}", &script[..begin], &script[begin..]))
 }
 
 /// How many processors an agent asks for; none: those that the site gives, or all of its node.

@@ -80,6 +80,11 @@ pub(super) fn script(
 ) -> Result<String, String> {
     let name = format!("gridrpc-{}", server.name);
     let system = GridEngine { name, ..GridEngine::new(server, batch) };
+    if batch.is_step() {
+        return Ok("# Nothing is submitted: agents start in the job that the program is part of, on other hosts \
+                   by `qrsh -inherit`\n"
+            .to_owned());
+    }
     printed(server, own_program, |wanted| system.script(wanted))
 }
 

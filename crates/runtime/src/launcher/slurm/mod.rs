@@ -59,7 +59,17 @@ pub(super) fn script(
     own_program: &Path,
 ) -> Result<String, String> {
     let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
-    printed(server, own_program, |wanted| slurm.script(wanted))
+    printed(server, own_program, |wanted| match () {
+        () if batch.is_step() => Ok(format!(
+            "# Nothing is submitted: this starts agents in the job that the program is part of\n{}\n",
+            step::line(server, &slurm, wanted)
+        )),
+        () if batch.request == RequestForm::Direct => Ok(format!(
+            "# No script is submitted: this waits for nodes of its own, and ends with the program\n{}\n",
+            step::line(server, &slurm, wanted)
+        )),
+        () => slurm.script(wanted),
+    })
 }
 
 impl Slurm {

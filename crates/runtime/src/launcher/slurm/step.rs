@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::super::agents::lock;
 use super::super::batch::{
-    Commands, Folder, Placing, Stand, System as _, Trouble, Watcher, processors_of_agent, quoted,
-    text,
+    Commands, Folder, Placing, Stand, System as _, Trouble, Wanted, Watcher, processors_of_agent,
+    quoted, text,
 };
 use super::super::child::{Child, how, tie};
 use super::super::lines::{self, Lines};
@@ -81,25 +81,10 @@ struct Heard {
 impl Step {
     pub(super) fn new(server: &Server, slurm: Slurm, placing: Placing, report: Report) -> Step {
         let direct = slurm.batch.request == RequestForm::Direct;
-        let mut options: Vec<String> = [
-            "--ntasks-per-node=1",
-            "--label",
-            "--no-kill",
-            "--kill-on-bad-exit=0",
-            "--wait=0",
-            "--input=none",
-        ]
-        .map(str::to_owned)
-        .into();
-        if let Some(cores) = processors_of_agent(&slurm.batch, server.workers) {
-            options.push(format!("--cpus-per-task={cores}"));
-        }
+        let options = options(server, &slurm);
         let nodes = if direct {
-            options.extend(slurm.direct_options());
             server.hosts.iter().map(|host| host.name.clone()).collect()
         } else {
-            // The client may be a step itself, whose processors it has not all to itself.
-            options.push("--overlap".to_owned());
             BatchSystem::Slurm.allocation().into_iter().map(|node| node.name).collect()
         };
         let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
@@ -111,6 +96,48 @@ impl Step {
     fn place(&self, host: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node == host)
     }
+}
+
+/// What stands before the command that a task runs, but for how many tasks there are.
+fn options(server: &Server, slurm: &Slurm) -> Vec<String> {
+    let mut options: Vec<String> = [
+        "--ntasks-per-node=1",
+        "--label",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--input=none",
+    ]
+    .map(str::to_owned)
+    .into();
+    if let Some(cores) = processors_of_agent(&slurm.batch, server.workers) {
+        options.push(format!("--cpus-per-task={cores}"));
+    }
+    if slurm.batch.request == RequestForm::Direct {
+        options.extend(slurm.direct_options());
+    } else {
+        // The client may be a step itself, whose processors it has not all to itself.
+        options.push("--overlap".to_owned());
+    }
+    options
+}
+
+/// The options for so many agents, each on a node of its own.
+fn counts(agents: usize) -> [String; 2] {
+    [format!("--nodes={agents}"), format!("--ntasks={agents}")]
+}
+
+/// What a task gives to a shell.
+fn started(program: &str, folder: &str) -> String {
+    super::start(&quoted(program), &quoted(folder), "$SLURM_PROCID", "")
+}
+
+/// The command for all agents of a server, as a line of a shell.
+pub(super) fn line(server: &Server, slurm: &Slurm, wanted: &Wanted<'_>) -> String {
+    let words = counts(wanted.agents).into_iter().chain(options(server, slurm));
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
+    let start = quoted(&started(wanted.program, wanted.folder));
+    format!("srun {} \\\n    sh -c {start}", words.join(" "))
 }
 
 impl Launcher for Step {
@@ -315,8 +342,7 @@ impl Shared {
         let tickets = self.put(starts)?;
         let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
         let mut command = if self.direct { super::command("srun") } else { Command::new("srun") };
-        command.arg(format!("--nodes={}", nodes.len()));
-        command.arg(format!("--ntasks={}", nodes.len())).args(&self.options);
+        command.args(counts(nodes.len())).args(&self.options);
         if !self.direct {
             command.arg(format!("--nodelist={}", nodes.join(",")));
             command.env("LC_ALL", "C");
@@ -325,8 +351,7 @@ impl Shared {
                 command.env_remove(variable);
             }
         }
-        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURM_PROCID", "");
-        command.args(["sh", "-c", &start]);
+        command.args(["sh", "-c", &started(&program, &text(&tickets)?)]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         tie(&mut command);
         Ok(command)

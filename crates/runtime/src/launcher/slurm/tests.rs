@@ -64,6 +64,38 @@ fn one_job_of_several_nodes_starts_its_agents_by_srun() {
     assert!(script.contains(r#"exec "$0" agent --ticket "$1"/"$SLURM_PROCID" \"#), "{script}");
 }
 
+fn printed_of(url: &str) -> String {
+    let server = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
+    let folder = std::env::temp_dir().display().to_string();
+    let server =
+        Server { staging: Some(folder), program: Some("/s/gridrpc".into()), ..server.clone() };
+    script(&server, batch, Path::new("/s/gridrpc")).unwrap()
+}
+
+#[test]
+fn what_is_printed_is_what_would_be_run() {
+    let direct =
+        printed_of("slurm:?nodes=3&workers=4&request=direct&partition=long&options=--qos=a%20b");
+    assert!(direct.starts_with("# No script is submitted: "), "{direct}");
+    assert!(direct.contains("\nsrun --nodes=3 --ntasks=3 --ntasks-per-node=1 "), "{direct}");
+    assert!(direct.contains(" --cpus-per-task=4 ") && direct.contains(" --partition=long "));
+    assert!(direct.contains("sh -c 'exec /s/gridrpc agent --ticket "), "{direct}");
+    assert!(!direct.contains("#SBATCH"), "{direct}");
+    let step = printed_of("slurm:?nodes=2&request=step");
+    assert!(step.starts_with("# Nothing is submitted: "), "{step}");
+    assert!(step.contains("\nsrun --nodes=2 ") && step.contains(" --overlap "), "{step}");
+}
+
+#[test]
+fn it_is_said_how_many_nodes_are_asked_for_at_first() {
+    let script = printed_of("slurm:?nodes=2-10&workers=4");
+    let (shell, rest) = script.split_once('\n').unwrap();
+    assert_eq!(shell, "#!/bin/sh");
+    assert!(rest.starts_with("# At first 2 of the 10 nodes are asked for"), "{script}");
+    assert!(!printed_of("slurm:?nodes=10").contains("At first"));
+}
+
 #[test]
 fn the_guide_shows_it_so() {
     let guide = include_str!("../../../../../docs/slurm.md");
