@@ -185,8 +185,12 @@ fn line(key: &str, values: &[String]) -> String {
     }
     let value = match kind(key) {
         Some(Kind::Number) => numeric(value),
+        // Seconds, where it is no time of a clock.
+        _ if key == "wall_time" && value.bytes().all(|byte| byte.is_ascii_digit()) => {
+            numeric(value)
+        }
         Some(Kind::Flag) if matches!(value, "true" | "false") => value.to_owned(),
-        Some(Kind::List) if matches!(key, "addresses" | "preload") => {
+        Some(Kind::List) if matches!(key, "addresses" | "preload" | "skip") => {
             let parts = values.iter().flat_map(|value| value.split(','));
             list(&parts.map(str::to_owned).collect::<Vec<_>>())
         }

@@ -168,8 +168,12 @@ impl<'a> Entry<'a> {
 
     /// A size of memory in bytes, and as batch systems write it.
     pub(super) fn memory(&self) -> Result<(u64, String), Fault> {
-        let text = self.value.get_ref().as_str();
-        let size = text.and_then(|text| {
+        let text = match self.value.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            DeValue::Integer(number) => whole(number).map(|number| number.to_string()),
+            _ => None,
+        };
+        let size = text.as_deref().and_then(|text| {
             let is_theirs = is_memory(text);
             let bytes = if is_theirs { memory_of(text)? } else { memory::size(text)? };
             let written =

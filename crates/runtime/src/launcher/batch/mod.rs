@@ -25,7 +25,7 @@ pub(super) use asker::Asker;
 pub(super) use commands::{Commands, Trouble, Turn};
 pub(super) use folder::{Folder, Placing, text};
 pub(super) use refusals::{Words, each_line_has, ended_with};
-pub(super) use script::{Parts, filled, is_left_out, patience, quoted, shell};
+pub(super) use script::{Parts, check_skip, filled, is_left_out, patience, quoted, shell};
 pub(super) use watcher::Watcher;
 
 use desk::{Desk, Order};

@@ -93,6 +93,19 @@ pub(in crate::launcher) fn is_left_out(skip: &[String], option: &str) -> bool {
     skip.iter().map(|skipped| name(skipped, '=')).any(|skipped| skipped == whole || skipped == word)
 }
 
+/// Whether all options that are to be left out are among those that gridrpc sets; which is not, and what to do.
+/// `known`: their names.
+pub(in crate::launcher) fn check_skip(skip: &[String], known: &[&str]) -> Result<(), String> {
+    let name = |option: &str| option.split(['=', ' ']).next().unwrap_or_default().to_owned();
+    match skip.iter().find(|skipped| !known.contains(&&*name(skipped))) {
+        Some(skipped) => Err(format!(
+            "`skip` names `{skipped}`, which is no option that gridrpc sets: it sets {}",
+            known.join(", ")
+        )),
+        None => Ok(()),
+    }
+}
+
 /// As one word of a POSIX shell.
 pub(in crate::launcher) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
@@ -155,6 +168,15 @@ mod tests {
         for option in ["--times=1", "-V", "-l mem_free=1G", "-wd /tmp"] {
             assert!(!is_left_out(&skip, option), "{option}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_has_to_be_there() {
+        let known = ["--time", "-l"];
+        let skip = |skip: &[&str]| skip.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        assert_eq!(check_skip(&skip(&["--time=9", "-l h_rt"]), &known), Ok(()));
+        let why = check_skip(&skip(&["--time", "--tim"]), &known).unwrap_err();
+        assert!(why.contains("`skip` names `--tim`") && why.ends_with("--time, -l"), "{why}");
     }
 
     #[test]

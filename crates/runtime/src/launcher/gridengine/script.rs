@@ -1,13 +1,18 @@
 //! The script of a job: what Grid Engine is asked for, and how the agents start in it.
 
 use super::super::batch::{
-    Parts, Wanted, filled, is_left_out, patience, processors_of_agent, quoted, shell,
+    Parts, Wanted, check_skip, filled, is_left_out, patience, processors_of_agent, quoted, shell,
 };
 use super::GridEngine;
 use crate::servers::RequestForm;
 
+/// The options that may be set for a job, which `skip` leaves out.
+const OPTIONS: [&str; 13] =
+    ["-N", "-S", "-cwd", "-V", "-j", "-o", "-r", "-w", "-t", "-pe", "-q", "-P", "-l"];
+
 impl GridEngine {
     pub(super) fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        check_skip(&self.batch.skip, &OPTIONS)?;
         let options = self.options(wanted)?;
         let options = options.iter().map(|option| format!("#$ {option}")).collect();
         let agent = match self.is_one_job(wanted.agents) {

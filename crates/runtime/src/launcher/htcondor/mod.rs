@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::batch::{
     Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
-    filled, is_left_out, job_name, patience, printed, processors_of_agent,
+    check_skip, filled, is_left_out, job_name, patience, printed, processors_of_agent,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, Server};
@@ -44,6 +44,21 @@ struct HtCondor {
     workers: u32,
     name: String,
 }
+
+/// The settings that may be made for a job, which `skip` leaves out.
+const OPTIONS: [&str; 11] = [
+    "universe",
+    "batch_name",
+    "should_transfer_files",
+    "transfer_executable",
+    "getenv",
+    "notification",
+    "request_cpus",
+    "request_memory",
+    "requirements",
+    "accounting_group",
+    "periodic_remove",
+];
 
 /// The launcher of a server.
 pub(super) fn open(
@@ -112,6 +127,7 @@ impl HtCondor {
     }
 
     fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        check_skip(&self.batch.skip, &OPTIONS)?;
         let Wanted { agents, program, folder } = *wanted;
         let cores = processors_of_agent(&self.batch, self.workers).unwrap_or(1);
         let patience = patience(self.batch.requeue);

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use super::batch::{
     Asker, Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
-    filled, is_left_out, job_name, patience, printed, processors_of_agent, quoted,
+    check_skip, filled, is_left_out, job_name, patience, printed, processors_of_agent, quoted,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, RequestForm, Server};
@@ -24,6 +24,25 @@ static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
 
 /// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
 const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
+
+/// The options that may be set for a job, which `skip` leaves out.
+const OPTIONS: [&str; 15] = [
+    "--job-name",
+    "--array",
+    "--nodes",
+    "--no-kill",
+    "--output",
+    "--ntasks-per-node",
+    "--cpus-per-task",
+    "--requeue",
+    "--no-requeue",
+    "--partition",
+    "--account",
+    "--mem",
+    "--constraint",
+    "--time",
+    "--exclusive",
+];
 
 /// Slurm, as the jobs of one server need it.
 #[derive(Debug)]
@@ -58,6 +77,7 @@ pub(super) fn script(
     batch: &servers::Batch,
     own_program: &Path,
 ) -> Result<String, String> {
+    check_skip(&batch.skip, &OPTIONS)?;
     let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
     printed(server, own_program, |wanted| match () {
         () if batch.is_step() => Ok(format!(
@@ -156,6 +176,7 @@ impl Slurm {
 
     fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
         let Wanted { agents, program, folder } = *wanted;
+        check_skip(&self.batch.skip, &OPTIONS)?;
         let options = self.options(agents, folder);
         let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
         let (program, tickets) = (quoted(program), quoted(folder));

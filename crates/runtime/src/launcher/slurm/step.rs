@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::super::agents::lock;
 use super::super::batch::{
-    Commands, Folder, Placing, Stand, System as _, Trouble, Wanted, Watcher, processors_of_agent,
-    quoted, text,
+    Commands, Folder, Placing, Stand, System as _, Trouble, Wanted, Watcher, check_skip,
+    processors_of_agent, quoted, text,
 };
 use super::super::child::{Child, how, tie};
 use super::super::lines::{self, Lines};
@@ -338,6 +338,7 @@ impl Shared {
                 self.tell(start.agent, Event::State(COPIES.to_owned()));
             }
         };
+        check_skip(&self.slurm.batch.skip, &super::OPTIONS)?;
         let program = self.placing.program(copies)?;
         let tickets = self.put(starts)?;
         let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();

@@ -64,6 +64,31 @@ fn one_job_of_several_nodes_starts_its_agents_by_srun() {
     assert!(script.contains(r#"exec "$0" agent --ticket "$1"/"$SLURM_PROCID" \"#), "{script}");
 }
 
+#[test]
+fn each_option_can_be_left_out_and_no_other() {
+    let keys =
+        "workers=4&partition=long&account=me&memory=8G&wall_time=60&exclusive=true&constraint=a";
+    for form in ["nodes=1", "nodes=3", "nodes=3&request=job", "nodes=3&requeue=true"] {
+        for line in script_of(&format!("slurm:?{form}&{keys}")).lines() {
+            let Some(option) = line.strip_prefix("#SBATCH ") else { continue };
+            let name = option.split('=').next().unwrap();
+            assert!(OPTIONS.contains(&name), "{name}");
+            let without = script_of(&format!("slurm:?{form}&{keys}&skip={name}"));
+            assert!(!without.contains(&format!("\n#SBATCH {option}\n")), "{without}");
+        }
+    }
+    let script = script_of("slurm:?wall_time=60&skip=--no-requeue,--job-name");
+    assert!(!script.contains("requeue") && !script.contains("--job-name"), "{script}");
+    let server = from_url("slurm:?skip=--no-reque").unwrap();
+    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
+    let wanted = Wanted { agents: 1, program: "/s/gridrpc", folder: "/s/jobs/1" };
+    let why = Slurm::new(&server, batch).script(&wanted).unwrap_err();
+    assert!(
+        why.contains("`skip` names `--no-reque`, which is no option that gridrpc sets"),
+        "{why}"
+    );
+}
+
 fn printed_of(url: &str) -> String {
     let server = from_url(url).unwrap();
     let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };

@@ -205,8 +205,8 @@ fn values_that_keys_cannot_have() {
                 .into(),
         ),
         (
-            "memory = 64",
-            "`memory` is 64: write a size as in \"64 GB\" or \"16G\": a number with K, M, G or T, or \
+            "memory = -64",
+            "`memory` is -64: write a size as in \"64 GB\" or \"16G\": a number with K, M, G or T, or \
              of megabytes"
                 .into(),
         ),

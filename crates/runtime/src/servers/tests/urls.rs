@@ -82,6 +82,22 @@ fn slurm() {
 }
 
 #[test]
+fn lists_and_numbers_of_batch_systems() {
+    let batch = |url: &str| match from_url(url).unwrap().launcher {
+        LauncherKind::Batch(batch) => batch,
+        other => panic!("{other:?}"),
+    };
+    let url = "slurm:?skip=--no-requeue,--job-name&skip=--mem&wall_time=3600&memory=64000";
+    let found = batch(url);
+    assert_eq!(found.skip, texts(&["--no-requeue", "--job-name", "--mem"]));
+    assert_eq!(found.wall_time, Some(Duration::from_secs(3600)));
+    assert_eq!(found.memory.as_deref(), Some("64000"));
+    let table = read("[server.a]\nlauncher = 'slurm'\nmemory = 64000\n", "").unwrap();
+    let LauncherKind::Batch(of_table) = &table[0].launcher else { panic!("{table:?}") };
+    assert_eq!(of_table.memory, found.memory);
+}
+
+#[test]
 fn grid_engine() {
     let url = "gridengine:?queue=all.q&project=me&parallel_environment=mp&workers=4&request=job";
     let batch = Batch {
