@@ -39,11 +39,11 @@ def _used(rig: _R) -> Iterator[_R]:
 
 
 @contextmanager
-def slurm_of(nodes: int, processors: int) -> Iterator[Slurm]:
+def slurm_of(nodes: int, processors: int, state: Path | None = None) -> Iterator[Slurm]:
     """A Slurm that this process uses, where there can be one."""
     if why := slurm.why_not():
         pytest.skip(why)
-    with _used(Slurm(nodes, processors)) as rig:
+    with _used(Slurm(nodes, processors, state)) as rig:
         yield rig
 
 

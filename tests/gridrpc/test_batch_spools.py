@@ -9,17 +9,19 @@ import pytest
 
 import batches
 import remote
-from batches import Disk, Everywhere, GridEngineSite, HTCondorSite, QueueSite
+from batches import Disk, Everywhere, GridEngineSite, HTCondorSite, QueueSite, Site
 from gridrpc import StartError
 from processes import LONG, until
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
 TOLD = {
+    "slurm": ["the disk on which its controller keeps jobs (`StateSaveLocation`"],
     "gridengine": ["No space left on device; the disk on which its master keeps jobs is full"],
     "htcondor": ["HTCondor does not answer", "its scheduler could not keep it"],
 }
 """HTCondor's daemon ends when it cannot write, and then takes some time to start again."""
 LARGE: dict[str, dict[str, object]] = {
+    "slurm": {},
     "gridengine": {},
     "htcondor": {
         "options": [
@@ -40,11 +42,16 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield disk
 
 
-@pytest.fixture(params=["gridengine", pytest.param("htcondor", marks=pytest.mark.htcondor)])
+@pytest.fixture(
+    params=["slurm", "gridengine", pytest.param("htcondor", marks=pytest.mark.htcondor)]
+)
 def site(request: pytest.FixtureRequest, tmp_path: Path, disk: Disk) -> Iterator[QueueSite]:
     shared = tmp_path / "shared"
     shared.mkdir()
-    if request.param == "gridengine":
+    if request.param == "slurm":
+        with batches.slurm_of(1, 8, disk.folder) as slurm:
+            yield Site(slurm, shared)
+    elif request.param == "gridengine":
         with batches.gridengine_of(8, disk.folder) as engine:
             yield GridEngineSite(engine, shared)
     else:

@@ -142,6 +142,7 @@ def test_what_does_not_start_in_time_is_cancelled_and_told_with_the_reason(
         ),
         ({"workers": 9}, ["Requested node configuration is not available", "fewer `workers`"]),
         ({"options": ["--bogus=9"]}, ["unrecognized option '--bogus=9'", "`options`"]),
+        ({"options": ["--gres=gpu:1"]}, ["Invalid generic resource", "`sinfo --format='%N %G'`"]),
         ({"options": ["--time=never"]}, ["Invalid --time specification", "`wall_time`"]),
         ({"template": "/no/script"}, ["`/no/script` cannot be read", "`template`"]),
         ({"program": "/no/gridrpc"}, ["ended with status 127", "`staging`"]),

@@ -44,6 +44,21 @@ def test_a_node_whose_spool_is_full_is_told(site: Site, tmp_path: Path) -> None:
     site.slurm.resume("n3")
 
 
+def test_a_partition_that_takes_no_jobs_is_told_with_a_remedy(site: Site, tmp_path: Path) -> None:
+    closed = ("scontrol", "update", "partitionname=closed")
+    site.slurm.run(*closed, "state=inactive")
+    try:
+        with (
+            site.grid(tmp_path, partition="closed") as grid,
+            pytest.raises(StartError) as caught,
+        ):
+            grid.wait_until_ready(LONG)
+        assert "Required partition not available (inactive or drain)" in str(caught.value)
+        assert "which partitions are up, and name one of these by `partition`" in str(caught.value)
+    finally:
+        site.slurm.run(*closed, "state=down")
+
+
 @contextmanager
 def full(site: Site) -> Iterator[None]:
     """Slurm takes no more jobs."""

@@ -31,7 +31,7 @@ CryptoType=crypto/munge
 AuthInfo=socket={folder}/munge.socket
 SlurmUser={user}
 SlurmdUser={user}
-StateSaveLocation={folder}/state
+StateSaveLocation={state}
 SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
@@ -82,9 +82,13 @@ class Slurm(Rig):
     starts none.
     """
 
-    def __init__(self, nodes: int = 4, processors: int = 32) -> None:
-        """`processors`: of each node, as Slurm is told."""
+    def __init__(self, nodes: int = 4, processors: int = 32, state: Path | None = None) -> None:
+        """`processors`: of each node, as Slurm is told.
+
+        `state`: where slurmctld keeps jobs, if not in `folder`.
+        """
         super().__init__("slurm")
+        self._state_folder = state or self.folder / "state"
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         """The names of its nodes."""
         self.processors = processors
@@ -168,7 +172,7 @@ class Slurm(Rig):
         return self.folder / f"spool.{node}"
 
     def _make(self) -> None:
-        (self.folder / "state").mkdir()
+        self._state_folder.mkdir(exist_ok=True)
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(secrets.token_bytes(1024))
@@ -181,7 +185,7 @@ class Slurm(Rig):
         ]
         config = _CONFIG.format(
             host=host, folder=self.folder, user=getpass.getuser(), port=ports[0],
-            nodes="\n".join(lines),
+            nodes="\n".join(lines), state=self._state_folder,
         )  # fmt: skip
         (self.folder / "slurm.conf").write_text(config)
         parts = {"socket": "munge.socket", "pid-file": "munge.pid", "log-file": "log/munge.log"}

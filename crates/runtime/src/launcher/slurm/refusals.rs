@@ -3,7 +3,7 @@
 use super::super::batch::{Trouble, Words};
 
 /// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
-const REMEDIES: [(&[&str], &str); 11] = [
+const REMEDIES: [(&[&str], &str); 15] = [
     (
         &["temporarily unable to accept"],
         "it keeps as many jobs as it may (`MaxJobCount` of `scontrol show config`): wait until some have ended",
@@ -11,6 +11,25 @@ const REMEDIES: [(&[&str], &str); 11] = [
     (
         &["invalid partition"],
         "see by `sinfo` what partitions there are, and name one by `partition`, or none",
+    ),
+    (
+        &["partition not available", "partition is down", "inactive or drain"],
+        "see by `sinfo --summarize` which partitions are up, and name one of these by `partition`",
+    ),
+    (
+        &["generic resource", "invalid gres"],
+        "see by `sinfo --format='%N %G'` what nodes have, and name that in `options`, as in \
+         `options = [\"--gres=gpu:1\"]`",
+    ),
+    (
+        &["error writing script", "no space left"],
+        "the disk on which its controller keeps jobs (`StateSaveLocation` of `scontrol show config`) is \
+         full, or cannot be written to: tell the administrators of the cluster",
+    ),
+    (
+        &["configuration source", "dns srv"],
+        "Slurm's commands find no configuration here: set `SLURM_CONF` to the cluster's slurm.conf, or \
+         start this program on a login node of the cluster",
     ),
     (
         &["invalid account", "account/partition"],
@@ -82,7 +101,7 @@ fn told(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();
         let line = line.strip_prefix("sbatch: ").or(line.strip_prefix("srun: ")).unwrap_or(line);
-        line.strip_prefix("error: ").unwrap_or(line)
+        line.strip_prefix("error: ").or(line.strip_prefix("fatal: ")).unwrap_or(line)
     });
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with("Try \"s")).collect();
     lines.join("; ")
@@ -110,6 +129,21 @@ mod tests {
         let text =
             refused("sbatch: unrecognized option '--bogus=9'\nTry \"sbatch --help\" for more");
         assert!(text.contains("'--bogus=9'; see `options`"), "{text}");
+        for (words, advice) in [
+            ("Required partition not available (inactive or drain)", "`sinfo --summarize`"),
+            ("Invalid generic resource (gres) specification", "`options = [\"--gres=gpu:1\"]`"),
+            ("I/O error writing script/environment to file", "`StateSaveLocation`"),
+            ("Slurm temporarily unable to accept job, sleeping and retrying", "`MaxJobCount`"),
+            (
+                "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n\
+                 sbatch: error: fetch_config: DNS SRV lookup failed\n\
+                 sbatch: fatal: Could not establish a configuration source",
+                "set `SLURM_CONF`",
+            ),
+        ] {
+            let text = refused(&format!("sbatch: error: {words}"));
+            assert!(text.contains(advice), "{text}");
+        }
         let text = refused("sbatch: error: Something new");
         assert!(text.contains("Something new; `gridrpc script`"), "{text}");
     }
