@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import pytest
 
 import gridrpc
 from gridrpc import Config, ConfigError, Grid
+from grids import PROGRAM
+
+SLURMS = '[server.lab]\nlauncher = "slurm"\n[server.far]\nlauncher = "slurm"\n'
+"""Two servers."""
 
 
 def write(folder: Path, text: str | bytes) -> Path:
@@ -146,3 +151,24 @@ def test_workers_behind_an_agent(transport: Any) -> None:
         grid.wait_until_ready(60)
         assert grid.submit(pow, 2, 3).result(60) == 8
         assert grid.config.workers == grid._native.workers() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (None, [], "there is no grid.toml in this folder: name the file by --config"),
+        ("", [], "the file has no servers: write a table [server.NAME]"),
+        (SLURMS, [], "the file has 2 servers: name one of lab, far by --server"),
+        (SLURMS, ["--server", "c"], "is neither a server of the file, which has lab, far, nor"),
+    ],
+    ids=["no file", "no servers", "several", "another"],
+)
+def test_a_script_whose_server_is_not_known_is_told(
+    tmp_path: Path, text: str | None, arguments: list[str], words: str
+) -> None:
+    if text is not None:
+        write(tmp_path, text)
+    command = [PROGRAM, "script", *arguments]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert words in ran.stderr

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::problems::Problems;
+use super::problems::{Fault, Problem, Problems};
 use super::{Server, from_url, read_file};
 
 /// The servers that these words name: URLs, or servers of `file`, all of which are used if nothing is named.
@@ -16,7 +16,16 @@ pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<Server>, Prob
     }
     let find = |word: &String| match known.iter().find(|server| server.name == *word) {
         Some(server) => Ok(server.clone()),
-        None => from_url(word).map_err(Problems::from),
+        None => from_url(word).map_err(|problem| Problems::from(named(problem, &known))),
     };
     words.iter().map(find).collect()
+}
+
+/// What is no URL may be a name that is written wrongly.
+fn named(problem: Problem, known: &[Server]) -> Problem {
+    if *problem.fault != Fault::Scheme || known.is_empty() {
+        return problem;
+    }
+    let names = known.iter().map(|server| server.name.clone()).collect();
+    Problem { fault: Box::new(Fault::NoServer { names }), ..problem }
 }

@@ -80,8 +80,15 @@ pub(super) fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }
 
-pub(super) fn unknown(key: &str) -> Fault {
-    Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()) }
+/// A key that there is not. `launcher`: the one that the table names.
+fn unknown(key: &str, launcher: Option<&str>) -> Fault {
+    let option = match launcher {
+        Some("slurm") => Some("--qos=long"),
+        Some("gridengine") => Some("-l h_vmem=4G"),
+        Some("htcondor") => Some("request_gpus = 1"),
+        _ => None,
+    };
+    Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()), option }
 }
 
 /// A launcher by its name.
@@ -166,6 +173,7 @@ impl Draft {
     /// Reads a table; `left` is how many hosts there may still be.
     pub(super) fn read(table: &DeTable<'_>, left: &mut u64, report: &mut Report<'_>) -> Draft {
         let mut draft = Draft::default();
+        let launcher = table.get("launcher").and_then(|value| value.get_ref().as_str());
         for (name, value) in in_order(table) {
             let key: &str = name.get_ref();
             let entry = Entry { key, value };
@@ -177,7 +185,7 @@ impl Draft {
                 "addresses" => draft.addresses = Some(entry.addresses(report)),
                 "environment" => draft.environment = entry.variables(report),
                 "resources" => draft.resources = entry.resources(report),
-                _ if kind(key).is_none() => report.add(name.span().start, unknown(key)),
+                _ if kind(key).is_none() => report.add(name.span().start, unknown(key, launcher)),
                 _ => {
                     if let Err(fault) = draft.set(&entry) {
                         report.add(entry.at(), fault);

@@ -22,6 +22,7 @@ use gridrpc_core::{MEMORY, Resources};
 pub use batch::{Batch, RequestForm};
 pub use chosen::chosen;
 pub use hosts::HostFault;
+pub(crate) use problems::listed;
 pub use problems::{Fault, Part, Problem, Problems};
 pub use read::{read, read_file};
 pub use system::BatchSystem;

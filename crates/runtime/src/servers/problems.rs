@@ -74,8 +74,8 @@ pub enum Fault {
     #[error("`{name}` is {found}: write a table, as in {example}")]
     NotATable { name: String, found: String, example: &'static str },
     /// A key that servers do not have.
-    #[error("there is no key `{key}`: {}", key_meant(.near))]
-    UnknownKey { key: String, near: Option<&'static str> },
+    #[error("there is no key `{key}`: {}", key_meant(.near, *.option))]
+    UnknownKey { key: String, near: Option<&'static str>, option: Option<&'static str> },
     /// Hosts that all servers would have.
     #[error("`hosts` cannot be in [defaults]: write the hosts of each server into its own table")]
     DefaultHosts,
@@ -143,9 +143,15 @@ pub enum Fault {
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
     /// A URL of another kind.
     #[error(
-        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND"
+        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or \
+         program:COMMAND"
     )]
     Scheme,
+    /// Neither a name of the file's nor a URL.
+    #[error(
+        "is neither a server of the file, which has {}, nor a URL as ssh://HOST or slurm:", listed(.names)
+    )]
+    NoServer { names: Vec<String> },
     /// A URL without a host.
     #[error("names no host: write it behind the slashes, as in ssh://node1")]
     NoHostInUrl,
@@ -176,10 +182,24 @@ fn table_meant(near: &Option<&'static str>) -> String {
     }
 }
 
-fn key_meant(near: &Option<&'static str>) -> String {
-    match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
+/// How many names messages have at most.
+const MOST_NAMED: usize = 10;
+
+/// The first of these names.
+pub(crate) fn listed(names: &[String]) -> String {
+    let named = names[..names.len().min(MOST_NAMED)].join(", ");
+    if names.len() > MOST_NAMED { format!("{named}, ...") } else { named }
+}
+
+/// `option`: how an option is written of the batch system that the server has.
+fn key_meant(near: &Option<&'static str>, option: Option<&'static str>) -> String {
+    match (near, option) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, Some(option)) => format!(
+            "an option of the batch system that has no key is written as in options = [{option:?}], in a URL \
+             as in options={option}"
+        ),
+        (None, None) => {
             let names: Vec<&str> = super::keys::names().collect();
             format!("the keys of a server are {}", names.join(", "))
         }

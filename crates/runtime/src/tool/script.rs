@@ -7,7 +7,7 @@ use clap::Args;
 use thiserror::Error;
 
 use crate::launcher;
-use crate::servers::{Problems, chosen};
+use crate::servers::{Problems, chosen, listed};
 
 /// The file that is read when no other is named.
 const USUAL: &str = "grid.toml";
@@ -29,9 +29,18 @@ pub enum ScriptError {
     /// The file is wrong, or has no such server.
     #[error("{0}")]
     File(#[from] Problems),
+    /// There is no file, and no server is named.
+    #[error(
+        "there is no grid.toml in this folder: name the file by --config, or a server by --server, as in \
+         --server 'slurm:?nodes=4'"
+    )]
+    NoFile,
     /// The file has not one server.
-    #[error("the file has {0} servers: name one by --server")]
-    NotOne(usize),
+    #[error("the file has no servers: write a table [server.NAME], or name a server by --server")]
+    NoServers,
+    /// The file has several.
+    #[error("the file has {} servers: name one of {} by --server", .0.len(), listed(.0))]
+    NotOne(Vec<String>),
     /// The server is started otherwise.
     #[error("the server `{0}` has a launcher that submits no jobs: only those of batch systems do")]
     NoJobs(String),
@@ -51,11 +60,18 @@ pub fn print(options: &Options) -> Result<String, ScriptError> {
     let usual = Path::new(USUAL);
     let file = match &options.config {
         Some(file) => Some(file.as_path()),
-        None => (options.server.is_none() || usual.exists()).then_some(usual),
+        None if usual.exists() => Some(usual),
+        None if options.server.is_none() => return Err(ScriptError::NoFile),
+        None => None,
     };
     let words: Vec<String> = options.server.iter().cloned().collect();
     let servers = chosen(&words, file)?;
-    let [server] = &servers[..] else { return Err(ScriptError::NotOne(servers.len())) };
+    let [server] = &servers[..] else {
+        if servers.is_empty() {
+            return Err(ScriptError::NoServers);
+        }
+        return Err(ScriptError::NotOne(servers.into_iter().map(|server| server.name).collect()));
+    };
     let program = std::env::current_exe().map_err(ScriptError::Program)?;
     let script = launcher::script(server, &program);
     let script = script.ok_or_else(|| ScriptError::NoJobs(server.name.clone()))?;

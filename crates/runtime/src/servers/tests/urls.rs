@@ -98,6 +98,16 @@ fn lists_and_numbers_of_batch_systems() {
 }
 
 #[test]
+fn an_option_of_a_batch_system_is_no_key() {
+    let text = told("slurm:?qos=long");
+    let expected = "there is no key `qos`: an option of the batch system that has no key is written as in \
+                    options = [\"--qos=long\"], in a URL as in options=--qos=long";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(told("gridengine:?zzz=1").ends_with("options=-l h_vmem=4G"));
+    assert!(told("ssh://a?zzz=1").contains("the keys of a server are launcher, "));
+}
+
+#[test]
 fn grid_engine() {
     let url = "gridengine:?queue=all.q&project=me&parallel_environment=mp&workers=4&request=job";
     let batch = Batch {
@@ -135,15 +145,15 @@ fn what_is_wrong() {
     for (url, expected) in [
         (
             "node1",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
         ),
         (
             "http://a",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
         ),
         (
             "ssh:",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
         ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
