@@ -74,7 +74,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, P
     console = Console(width=200, record=True, file=io.StringIO())
     print_area(console, area.title, area.rows(samples))
     text = console.export_text()
-    for part in ("what", "ours", "peer", "ratio", "to reach", "reached"):
+    for part in ("what", "ours", "peer", "ratio", "target", "reached"):
         assert part in text
     assert "limit" not in text
     assert "<= 1.1× peer" in text
@@ -83,7 +83,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, P
     print_area(narrow, area.title, area.rows(samples))
     text = narrow.export_text()
     assert max(map(len, text.splitlines())) <= 80
-    assert "to reach <= 1.1× peer; reached " in " ".join(text.split())
+    assert "target <= 1.1× peer; reached " in " ".join(text.split())
 
 
 def test_libraries_are_compared_with_the_pools_that_they_know() -> None:

@@ -22,6 +22,7 @@ from gridbench.bench.micro.present.markdown import markdown
 from gridbench.bench.micro.present.notes import (
     behind,
     claims_something,
+    compared_engine,
     gaps,
     headline,
     undecided,
@@ -240,7 +241,7 @@ def test_where_gridrpc_is_not_ahead_is_said() -> None:
     assert len(undecided(results)) == 2
     assert "ahead of the best of them in 1 and behind in 1; in 2 no" in headline(results)[0]
     assert headline(results)[1].startswith("In the median of these figures it is ")
-    assert headline(results)[2] == "Of 4 aims 2 are reached, 1 is missed, 1 is not measured."
+    assert headline(results)[2] == ("Of 3 targets that were measured 2 are reached, 1 is missed.")
     assert [(gap.engine, gap.why) for gap in gaps(results.figures)] == [
         ("dask", "no first task in 180 s"),
         ("hyperqueue", "reports once a second"),
@@ -256,11 +257,52 @@ def test_nothing_is_claimed_from_disturbed_or_single_runs() -> None:
         )
         told = headline(replace(results, figures=figures))
         assert told[0].startswith("Nothing can be claimed: ")
+        noise = "other programs disturbed" in told[0]
+        assert noise is ("runs" not in changed)
         # Single runs are what the user has asked for.
         was = replace(results, figures=figures)
         assert claims_something(was) is ("runs" in changed)
         assert told[1].startswith("As far as that tells, gridrpc-python was measured")
     assert not headline(results)[0].startswith("Nothing")
+
+
+def test_another_engine_of_gridrpc_is_compared_if_the_main_one_was_not_measured() -> None:
+    made = micro_results.made()
+    figures = tuple(
+        replace(
+            one,
+            entries=tuple(
+                replace(e, engine=e.engine.replace("gridrpc-python", "gridrpc-native"))
+                for e in one.entries
+            ),
+            ratios={
+                name.replace("gridrpc-python", "gridrpc-native"): ratio
+                for name, ratio in one.ratios.items()
+            },
+        )
+        for one in made.figures
+    )
+    assert compared_engine(made) == "gridrpc-python"
+    other = replace(made, figures=figures)
+    assert compared_engine(other) == "gridrpc-native"
+    assert headline(other)[0] == headline(made)[0].replace("gridrpc-python", "gridrpc-native")
+    assert against_each(other) == against_each(made)
+    for text in (markdown(other), render(other)):
+        assert "gridrpc-native against each engine" in text
+
+
+def test_targets_are_shown_last_and_only_where_they_were_measured() -> None:
+    made = micro_results.made()
+    known = [lead for lead in made.lead if lead.reached is not None]
+    assert 0 < len(known) < len(made.lead)
+    for text in (printed(made), markdown(made)):
+        assert text.index("Targets") > text.index("Null calls per second by map: ")
+        assert "not measured" not in text[text.index("Targets") :]
+    unknown = tuple(replace(lead, value=None, reached=None) for lead in made.lead)
+    for results in (replace(made, lead=()), replace(made, lead=unknown)):
+        assert not any("target" in sentence for sentence in headline(results))
+        for text in (printed(results), markdown(results), render(results)):
+            assert "Targets" not in text
 
 
 def test_nothing_is_claimed_where_there_was_no_peer() -> None:
@@ -271,7 +313,10 @@ def test_nothing_is_claimed_where_there_was_no_peer() -> None:
         ratios={"gridrpc-python": Ratio(to_limit=1.25)},
     )
     results = micro_results.made(figures=(alone,), curves=(), lead=())
-    assert behind(results) == undecided(results) == headline(results) == []
+    assert behind(results) == undecided(results) == []
+    assert headline(results) == [
+        "Nothing can be claimed: in no figure an engine of gridrpc was measured beside a peer."
+    ]
     for text in (printed(results), markdown(results), render(results)):
         assert "1.25×" in text
     for text in (printed(results), markdown(results)):
@@ -406,16 +451,23 @@ def test_markdown_tables_are_whole() -> None:
             width = cells
 
 
+def without_a_peer() -> Results:
+    """With a target that takes one."""
+    made = micro_results.made()
+    lead = replace(made.lead[0], value=None, reached=None, why="no peer was measured")
+    return replace(made, lead=(lead,))
+
+
 def test_markdown_answers_with_figures_and_says_where_they_come_from() -> None:
     text = markdown(micro_results.made())
     for heading in (
         "# Performance",
         "## gridrpc-python against each engine",
-        "## What is to be reached",
         "## Where a peer is ahead",
         "## No difference is claimed",
         "## How it was measured",
         "### Null calls",
+        "## Targets",
         "## What could not be measured",
         "## How to repeat it",
     ):
@@ -427,7 +479,9 @@ def test_markdown_answers_with_figures_and_says_where_they_come_from() -> None:
     assert "| **no** |" in text
     assert "| A call that does nothing | failed | cannot | 20.0× | 216× |" in text
     assert "| Null calls per second by map | – | – | **0.500×** | 889× |" in text
-    assert "native calls per second: there is no C compiler" in text
+    # Of what was not run no target is told.
+    assert "there is no C compiler" not in text
+    assert "null call: no peer was measured" in markdown(without_a_peer())
     assert "A processor, 2 cores, 24.0 GB of memory" in text
     assert "| python | 3.11.7 |" in text
     assert not re.search(r"\b(nan|None|inf)\b", text)
@@ -444,7 +498,6 @@ def test_the_page_says_the_same_and_asks_for_nothing() -> None:
         "less is better; equals differ by 1.08×; without a value: dask (failed), hyperqueue",
         "1.06× in the median of the figures and 1.08× at most",
         "<td>chunk 1000</td>",
-        "there is no C compiler",
         "2.00× slower",
     ):
         assert said in page, said

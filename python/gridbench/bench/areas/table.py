@@ -29,7 +29,7 @@ _COLUMNS = (
     "peer: median (spread)",
     "limit",
     "ratio (spread)",
-    "to reach",
+    "target",
     "reached",
 )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gridbench.bench.micro.figures import Claim, Figure, Results
 from gridbench.bench.micro.present.families import families, has_value, ours
-from gridbench.bench.micro.present.notes import MAIN_ENGINE
+from gridbench.bench.micro.present.notes import compared_engine
 from gridbench.bench.micro.present.wording import status_word, titled
 from gridbench.formats import NOTHING, times
 
@@ -29,29 +29,30 @@ class Against:
 
 
 def against_each(results: Results) -> tuple[list[str], list[Against]]:
-    """The peers, and a row for each figure in which a peer can be compared with MAIN_ENGINE.
+    """The peers, and a row for each figure in which one can be compared with `compared_engine`.
 
     Ratios are those of the medians, and what is within the figure's noise is no difference.
     Variants of an engine, named after a comma, do something else and are left out.
     """
+    engine = compared_engine(results)
     figures = [figure for family in families(results) for figure in family.figures]
-    known = [figure for figure in figures if figure.best_peer and _median(figure, MAIN_ENGINE)]
+    known = [figure for figure in figures if figure.best_peer and _median(figure, engine)]
     names = {entry.engine for figure in known for entry in figure.entries}
     peers = sorted(name for name in names if not ours(name) and ", " not in name)
     rows = [
-        Against(titled(figure.title), tuple(_cell(figure, peer) for peer in peers))
+        Against(titled(figure.title), tuple(_cell(figure, engine, peer) for peer in peers))
         for figure in known
     ]
     return peers, rows
 
 
-def _cell(figure: Figure, peer: str) -> Cell:
+def _cell(figure: Figure, engine: str, peer: str) -> Cell:
     entry = next((entry for entry in figure.entries if entry.engine == peer), None)
     if entry is None:
         return Cell(NOTHING, None)
     if not has_value(entry):
         return Cell(status_word(entry.status), None)
-    own, other = _median(figure, MAIN_ENGINE), entry.median
+    own, other = _median(figure, engine), entry.median
     if not own or not other:
         return Cell(NOTHING, None)
     good = other / own if figure.better == "less" else own / other

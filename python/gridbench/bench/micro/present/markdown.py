@@ -10,15 +10,17 @@ from gridbench.bench.micro.present.each import against_each
 from gridbench.bench.micro.present.families import Family, families, side_by_side
 from gridbench.bench.micro.present.matrix import Row, matrix, percentiles
 from gridbench.bench.micro.present.notes import (
-    MAIN_ENGINE,
     behind,
+    compared_engine,
     disturbed,
     gaps,
     headline,
     incomplete,
     machine_line,
     method,
+    not_judged,
     reason,
+    targets,
     undecided,
     when,
 )
@@ -64,8 +66,6 @@ def _lines(results: Results) -> Iterator[str]:
         yield from (f"**{escaped(told)}**", "")
     yield from (f"{escaped(sentence)}" for sentence in headline(results))
     yield ""
-    if results.lead:
-        yield from _lead(results)
     yield from _each(results)
     yield from _section("Where a peer is ahead", behind(results), "Nowhere in this run.")
     yield from _section("No difference is claimed", undecided(results), "")
@@ -87,11 +87,13 @@ def _lines(results: Results) -> Iterator[str]:
     for family in families(results):
         if family.figures:
             yield from _family(family)
+    if targets(results):
+        yield from _targets(results)
     missing = [
         f"{label(gap.engine)}, {reason(gap.status, gap.why)}: {'; '.join(gap.figures)}"
         for gap in gaps(results.figures)
     ]
-    missing += [f"{lead.what}: {lead.why}" for lead in results.lead if lead.why]
+    missing += [f"{lead.what}: {lead.why}" for lead in not_judged(results)]
     yield from _section("What could not be measured", missing, "")
     yield from (
         "## How to repeat it",
@@ -104,16 +106,16 @@ def _lines(results: Results) -> Iterator[str]:
     )
 
 
-def _lead(results: Results) -> Iterator[str]:
-    yield from ("## What is to be reached", "")
+def _targets(results: Results) -> Iterator[str]:
+    yield from ("## Targets", "")
     rows = []
-    for lead in results.lead:
+    for lead in targets(results):
         values = "; ".join(compared_values(results, lead))
         told = measured(results, lead) + (f" ({values})" if values else "")
         mark = f"**{reached(lead)}**" if lead.reached is False else reached(lead)
         what = f"{escaped(lead.what)}<br>{escaped(lead.engine)}"
         rows.append([what, escaped(to_reach(results, lead)), escaped(told), mark])
-    yield from _table(["what", "to reach", "measured", "reached"], rows, numbers=False)
+    yield from _table(["what", "target", "measured", "reached"], rows, numbers=False)
 
 
 def _each(results: Results) -> Iterator[str]:
@@ -121,7 +123,7 @@ def _each(results: Results) -> Iterator[str]:
     if not rows:
         return
     yield from (
-        f"## {MAIN_ENGINE} against each engine",
+        f"## {compared_engine(results)} against each engine",
         "",
         "Times as good: 20× is a twentieth of the time or memory, or twenty times the rate. "
         "Below 1 (in bold) the other engine is ahead; what is within the noise stands in brackets.",

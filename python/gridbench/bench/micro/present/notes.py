@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import statistics
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gridbench.bench.micro.figures import Figure, Results
+from gridbench.bench.micro.figures import Figure, Lead, Results
 from gridbench.bench.micro.present.families import has_value, ours
 from gridbench.bench.micro.present.wording import advantage, against_peer, status_word, titled
 from gridbench.formats import amount, counted, times
@@ -15,7 +16,8 @@ from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.statistics.claims import ENOUGH
 
 MAIN_ENGINE = "gridrpc-python"
-"""The one that is compared in words: like all peers, it runs any Python function."""
+"""The one that is compared in words, if it was measured: like all peers, it runs any Python
+function."""
 FEW_RUNS = 6
 """With fewer no two values hold the median in 95 % of cases."""
 
@@ -31,60 +33,102 @@ class Gap:
     """Titles."""
 
 
+def compared_engine(results: Results) -> str:
+    """The engine of gridrpc that is compared in words: MAIN_ENGINE, unless others alone have peers.
+
+    Of others it is the one that has a peer in most figures; variants, named after a comma, are
+    the last to be taken.
+    """
+    counts = Counter(
+        engine
+        for figure in results.figures
+        for engine, ratio in figure.ratios.items()
+        if ours(engine) and ratio.to_peer is not None
+    )
+    if not counts or MAIN_ENGINE in counts:
+        return MAIN_ENGINE
+    return min(counts, key=lambda name: (", " in name, -counts[name], name))
+
+
 def headline(results: Results) -> list[str]:
-    """The outcome in a few sentences."""
+    """The outcome in a few sentences: who is ahead, or that nothing can be claimed, comes first."""
     if not results.figures:
         return ["Nothing was measured yet that makes a figure."]
-    compared = [
-        (figure, ratio)
-        for figure in results.figures
-        if (ratio := figure.ratios.get(MAIN_ENGINE)) is not None and ratio.to_peer is not None
-    ]
-    claims = [ratio.claim for _, ratio in compared]
-    found = []
-    if claims:
-        sure = any(_undisturbed(figure) for figure, _ in compared)
-        if not sure:
-            found.append(
-                no_claim(
-                    f"in no figure {MAIN_ENGINE} and its best peer have {ENOUGH} undisturbed runs"
-                    " each"
-                )
-            )
-        found.append(
-            ("" if sure else "As far as that tells, ")
-            + f"{MAIN_ENGINE} was measured beside a peer in {counted(len(claims), 'figure')}: it "
-            f"is ahead of the best of them in {claims.count('faster')} and behind in "
-            f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
-            f"claimed."
-        )
-        good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
-        if good:
-            found.append(
-                f"In the median of these figures it is {times(statistics.median(good))} as good as"
-                " the best peer."
-            )
-    known = [lead for lead in results.lead if lead.reached is not None]
-    if results.lead:
-        reached = sum(bool(lead.reached) for lead in known)
-        sentence = f"Of {counted(len(results.lead), 'aim')} {_number(reached)} reached"
-        missed = len(known) - reached
-        sentence += f", {_number(missed)} missed" if missed else ""
-        unknown = len(results.lead) - len(known)
-        found.append(sentence + (f", {_number(unknown)} not measured." if unknown else "."))
+    found = _comparison(results)
     runs = [e.runs for figure in results.figures for e in figure.entries if has_value(e)]
     if single := runs.count(1):
         found.append(
             f"{single:,} of {len(runs):,} values are of a single run: nothing tells how far they "
             "would scatter."
         )
+    if known := targets(results):
+        reached = sum(bool(lead.reached) for lead in known)
+        missed = len(known) - reached
+        judged = "" if len(known) == len(results.lead) else " that were measured"
+        found.append(
+            f"Of {counted(len(known), 'target')}{judged} {_number(reached)} reached"
+            + (f", {_number(missed)} missed." if missed else ".")
+        )
     return found
 
 
-def _undisturbed(figure: Figure) -> bool:
+def targets(results: Results) -> tuple[Lead, ...]:
+    """Those of which it was measured whether they are reached."""
+    return tuple(lead for lead in results.lead if lead.reached is not None)
+
+
+def not_judged(results: Results) -> list[Lead]:
+    """Targets whose own value was measured, and of which it is still not known if it suffices."""
+    measured = {
+        (figure.id, entry.engine)
+        for figure in results.figures
+        for entry in figure.entries
+        if has_value(entry)
+    }
+    return [lead for lead in results.lead if lead.why and (lead.figure, lead.engine) in measured]
+
+
+def _comparison(results: Results) -> list[str]:
+    """What is known of an engine of gridrpc against the best peers."""
+    engine = compared_engine(results)
+    compared = [
+        (figure, ratio)
+        for figure in results.figures
+        if (ratio := figure.ratios.get(engine)) is not None and ratio.to_peer is not None
+    ]
+    noise = _disturbed_values(results)
+    also = f"; {noise}" if noise else ""
+    if not compared:
+        return [no_claim(f"in no figure an engine of gridrpc was measured beside a peer{also}")]
+    found = []
+    sure = any(_undisturbed(figure, engine) for figure, _ in compared)
+    if not sure:
+        found.append(
+            no_claim(
+                f"in no figure {engine} and its best peer have {ENOUGH} undisturbed runs each{also}"
+            )
+        )
+    claims = [ratio.claim for _, ratio in compared]
+    found.append(
+        ("" if sure else "As far as that tells, ")
+        + f"{engine} was measured beside a peer in {counted(len(claims), 'figure')}: it "
+        f"is ahead of the best of them in {claims.count('faster')} and behind in "
+        f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
+        f"claimed."
+    )
+    good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
+    if good:
+        found.append(
+            f"In the median of these figures it is {times(statistics.median(good))} as good as"
+            " the best peer."
+        )
+    return found
+
+
+def _undisturbed(figure: Figure, engine: str) -> bool:
     """Whether there are enough undisturbed runs of both that are compared."""
     runs = {e.engine: e.runs - e.disturbed_runs for e in figure.entries}
-    return min(runs.get(MAIN_ENGINE, 0), runs.get(figure.best_peer or "", 0)) >= ENOUGH
+    return min(runs.get(engine, 0), runs.get(figure.best_peer or "", 0)) >= ENOUGH
 
 
 def claims_something(results: Results) -> bool:
@@ -93,7 +137,8 @@ def claims_something(results: Results) -> bool:
     if not any(entry.disturbed_runs for entry in entries):
         return True
     if any(figure.best_peer for figure in results.figures):
-        return any(_undisturbed(figure) for figure in results.figures if figure.best_peer)
+        engine = compared_engine(results)
+        return any(_undisturbed(figure, engine) for figure in results.figures if figure.best_peer)
     return any(entry.runs > entry.disturbed_runs for entry in entries)
 
 
@@ -138,14 +183,15 @@ def reason(status: str, why: str) -> str:
 
 def disturbed(results: Results) -> str:
     """How many values come from runs that other programs disturbed; empty if none does."""
+    told = _disturbed_values(results)
+    return sentence(f"{told}; medians that rest on any of these have a star") if told else ""
+
+
+def _disturbed_values(results: Results) -> str:
+    """The same as a part of a sentence."""
     entries = [entry for figure in results.figures for entry in figure.entries]
-    count = sum(entry.disturbed_runs for entry in entries)
-    if not count:
-        return ""
-    told = disturbed_count(
-        count, sum(e.runs for e in entries), "values", results.machine.get("cores")
-    )
-    return sentence(f"{told}; medians that rest on any of these have a star")
+    count, of = sum(e.disturbed_runs for e in entries), sum(e.runs for e in entries)
+    return disturbed_count(count, of, "values", results.machine.get("cores"))
 
 
 def fewest_runs(results: Results) -> int:

@@ -15,13 +15,16 @@ from gridbench.bench.micro.present.matrix import percentiles
 from gridbench.bench.micro.present.notes import (
     MAIN_ENGINE,
     behind,
+    compared_engine,
     disturbed,
     gaps,
     headline,
     incomplete,
     machine_line,
     method,
+    not_judged,
     reason,
+    targets,
     undecided,
     when,
 )
@@ -75,13 +78,15 @@ def render(results: Results) -> str:
             ("ratios", "Ratios"),
             ("honest", "Not ahead"),
             *((group.name, group.title) for group in groups),
+            *([("targets", "Targets")] if targets(results) else []),
             ("missing", "Not measured"),
             ("method", "Method"),
         ],
         notices=[text for text in (incomplete(results), disturbed(results)) if text],
         verdict=told[0] if told else "",
         sentences=told[1:],
-        lead=_lead(results),
+        targets=_targets(results),
+        engine=compared_engine(results),
         each=_each(results),
         ratios=_ratio_charts(results),
         behind=behind(results),
@@ -114,13 +119,14 @@ def _data(results: Results) -> dict[str, Any]:
     }
 
 
-def _lead(results: Results) -> Table | None:
-    """What is to be reached, with a sign and a word for whether it was."""
-    if not results.lead:
+def _targets(results: Results) -> Table | None:
+    """What was to be reached, with a sign and a word for whether it was; None without any."""
+    known = targets(results)
+    if not known:
         return None
     rows: list[list[str | Cell]] = []
-    for lead in results.lead:
-        style = {True: "yes", False: "no", None: "unknown"}[lead.reached]
+    for lead in known:
+        style = "yes" if lead.reached else "no"
         rows.append(
             [
                 Cell(lead.what, lead.engine),
@@ -129,7 +135,7 @@ def _lead(results: Results) -> Table | None:
                 Cell(reached(lead), lead.why, style),
             ]
         )
-    return Table(["", "to reach", "measured", "reached"], rows, style="lead")
+    return Table(["", "target", "measured", "reached"], rows, style="lead")
 
 
 def _missing(results: Results) -> Table:
@@ -137,7 +143,7 @@ def _missing(results: Results) -> Table:
         [label(gap.engine), reason(gap.status, gap.why), "; ".join(gap.figures)]
         for gap in gaps(results.figures)
     ]
-    rows += [[lead.engine, lead.why, lead.what] for lead in results.lead if lead.why]
+    rows += [[lead.engine, lead.why, lead.what] for lead in not_judged(results)]
     return Table(["engine", "why", "figures"], rows, style="lead")
 
 

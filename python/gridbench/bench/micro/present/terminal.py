@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.bench.micro.figures import Claim, Entry, Figure, Results
+from gridbench.bench.micro.figures import Claim, Entry, Figure, Lead, Results
 from gridbench.bench.micro.present.families import Family, families, side_by_side
 from gridbench.bench.micro.present.matrix import Row, RowKind, matrix
-from gridbench.bench.micro.present.notes import behind, headline, incomplete, undecided
+from gridbench.bench.micro.present.notes import behind, headline, incomplete, targets, undecided
 from gridbench.bench.micro.present.wording import (
     compared_values,
     label,
@@ -44,16 +44,16 @@ _CLAIMS: dict[Claim | None, str] = {
 
 
 def print_tables(console: Console, results: Results) -> None:
-    """A table for each kind of workload, then what is to be reached, then who is ahead."""
+    """A table for each kind of workload, then who is ahead, then what of the targets is reached."""
     for family in families(results):
         if family.figures:
             _print_family(console, family)
-    if results.lead:
-        _print_lead(console, results)
     for sentence in filter(None, [incomplete(results), *headline(results)]):
         _say(console, sentence)
     _list(console, "A peer is ahead", behind(results))
     _list(console, "No difference can be claimed", undecided(results))
+    if known := targets(results):
+        _print_targets(console, results, known)
 
 
 def _print_family(console: Console, family: Family) -> None:
@@ -90,16 +90,17 @@ def _value(figure: Figure, entry: Entry) -> str:
     return f"{amount(median, figure.unit)} {either_side(median, entry.low, entry.high)}".rstrip()
 
 
-def _print_lead(console: Console, results: Results) -> None:
-    console.print(Text("What is to be reached", style="bold"))
+def _print_targets(console: Console, results: Results, known: Sequence[Lead]) -> None:
+    console.print()
+    console.print(Text("Targets", style="bold"))
     table = new_table()
     table.add_column("what")
-    table.add_column("to reach")
+    table.add_column("target")
     table.add_column("measured", justify="right", no_wrap=True)
     table.add_column("reached", justify="center")
-    for lead in results.lead:
+    for lead in known:
         told = "\n".join([measured(results, lead), *compared_values(results, lead)])
-        style = {True: "green", False: "red", None: ""}[lead.reached]
+        style = "green" if lead.reached else "red"
         who = "\n".join(filter(None, [lead.what, lead.engine, lead.why]))
         cells = (who, to_reach(results, lead), told)
         table.add_row(*map(Text, cells), Text(reached(lead), style=style))

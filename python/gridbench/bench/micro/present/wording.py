@@ -1,4 +1,4 @@
-"""Comparisons in words: against the best peer, the machine's limit, and what is to be reached."""
+"""Comparisons in words: against the best peer, the machine's limit, and the targets."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _median(figure: Figure, name: str) -> float | None:
 
 
 def reached(lead: Lead) -> str:
-    """Yes, no, or that it is not known."""
+    """Yes or no, or that it is not known."""
     return {True: "yes", False: "no", None: "not measured"}[lead.reached]
 
 
