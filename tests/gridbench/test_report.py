@@ -336,3 +336,39 @@ def test_duration(seconds, text):
 
 def test_size():
     assert [size(count) for count in (0, 1024, 100 * 2**20)] == ["0 B", "1 KB", "100 MB"]
+
+
+SLEEPS = {"machine": {}, "task": "sleep"}
+COMPUTES = {"machine": {}, "task": "spin"}
+CALLS = {"machine": {}, "task": "folder/farm:work"}
+TRACE = {"machine": {}, "task": ""}
+
+
+@pytest.mark.parametrize(
+    ("records", "name"),
+    [
+        ([SLEEPS], "sleep"),
+        ([COMPUTES], "computing"),
+        ([CALLS], "function"),
+        ([TRACE], "computing"),
+        ([SLEEPS, CALLS], "computing"),
+    ],
+)
+def test_the_own_time_of_tasks_is_named_by_what_they_do(records, name):
+    page = render([study(run_of(timelines.made_run(20, 2), record=one)) for one in records])
+    assert f"Everything but the {name} itself" in page
+    assert f'<th scope="row">{name}</th>' in page
+    assert f"beyond its {name} on a worker" in page
+    if SLEEPS not in records:
+        assert "sleep" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_what_rounding_leaves_of_a_task_is_no_time():
+    row = {"submit": 0.0, "calc_in": 0.3, "calc_out": 0.3 + 6.5523, "retrieve": 7.0}
+    for rounding, extra in ((4e-10, 0.0), (-4e-10, 0.0), (-1e-6, 1e-6)):
+        table = timelines.table_of([row | {"sleep": 6.5523 + rounding}])
+        found = study(run_of(table, nnodes=1, record=TRACE))
+        assert found.cost is not None
+        assert found.cost.extra == pytest.approx(extra, abs=1e-12)
+        assert (found.cost.extra == 0) == (found.phases.means()["extra"] == 0) == (extra == 0)
+        assert sum(found.cost.parts().values()) == pytest.approx(found.cost.total, abs=1e-12)

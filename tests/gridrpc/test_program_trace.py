@@ -96,6 +96,15 @@ def test_gridbench_makes_its_report(farm: Path) -> None:
     assert "three is not done" in page
 
 
+def test_gridbench_says_that_models_are_of_no_trace(farm: Path) -> None:
+    finished(start(farm))
+    command = [sys.executable, "-m", "gridbench", "model", "trace"]
+    done = subprocess.run(command, cwd=farm.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "1 run: it is the trace of a program" in done.stderr
+    assert "models take folders of gridbench run and scenario, and task logs" in done.stderr
+
+
 def test_a_program_that_is_killed_leaves_what_it_did(farm: Path) -> None:
     process = start(farm, "wait")
     assert process.stdout is not None

@@ -40,6 +40,9 @@ import pyarrow as pa
 from gridbench.analysis.columns import Floats, seconds
 from gridbench.analysis.lanes import Lanes
 
+_ROUNDING = 1e-8
+"""Seconds: stamps are written down to the nanosecond, and so are the times between them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskPhases:
@@ -211,9 +214,14 @@ def job_end(table: pa.Table) -> float:
 
 
 def time_slept(table: pa.Table) -> Floats:
-    """Seconds each task really slept, or if that is not known those it was asked to; else NaN."""
+    """Seconds each task really slept, or if that is not known those it was asked to; else NaN.
+
+    All of calc-in to calc-out where it differs from that by no more than stamps are rounded to.
+    """
     slept = seconds(table, "slept")
-    return np.where(np.isfinite(slept), slept, seconds(table, "sleep"))
+    known = np.where(np.isfinite(slept), slept, seconds(table, "sleep"))
+    busy = seconds(table, "calc_out") - seconds(table, "calc_in")
+    return np.where(np.abs(busy - known) < _ROUNDING, busy, known)
 
 
 def _moments(table: pa.Table, lanes: Lanes, *, cold: bool) -> _Moments:

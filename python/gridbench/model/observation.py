@@ -21,7 +21,7 @@ from gridbench.machine.words import DISTURBED
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
-from gridbench.workload.kind import kind_of
+from gridbench.workload.kind import is_trace, kind_of
 
 Transport = Literal["one host", "links", "network"]
 """Client and workers are on one host; on hosts behind links; or each on a machine of its own, of a
@@ -183,6 +183,11 @@ def observe(folder: Path, *, disturbed: bool = False) -> Observation | str:
     InputError for what is no run.
     """
     record = _record(folder)
+    if is_trace(record):
+        return (
+            "it is the trace of a program, whose tasks have no set-up to be fitted to: models take"
+            " folders of gridbench run and scenario, and task logs"
+        )
     if record.get("status") != "complete" or not (record.get("valid") or disturbed):
         load = record.get("load") or {}
         was = record.get("status") == "complete" and load.get("judgement") == DISTURBED

@@ -23,6 +23,8 @@ MOST_TASKS = 50_000
 MOST_STEPS = 2_000
 """Of the critical path: the last ones."""
 CURVE_POINTS = 4_000
+OWN = "sleep"
+"""The part that is no cost, and is not drawn."""
 DECIMALS = 7
 """Of a second: finer than any of the stamps can be trusted."""
 
@@ -44,8 +46,12 @@ def _run(study: Study) -> dict[str, Any]:
         "clock_error": study.clock_error,
         "unsure": [label(name) for name in sorted(BETWEEN_CLOCKS)],
         "running": {"time": _numbers(steps.time), "running": steps.running.tolist()},
-        "cost": {label(name): _number(value) for name, value in cost.items()},
-        "phases": {label(name): _number(value) for name, value in study.phases.means().items()},
+        "cost": {label(name): _number(value) for name, value in cost.items() if name != OWN},
+        "phases": {
+            label(name): _number(value)
+            for name, value in study.phases.means().items()
+            if name != OWN
+        },
         "overhead": {
             "round trip": _distribution(study.round_trip),
             "handling": _distribution(study.handling),

@@ -51,6 +51,7 @@ def render(studies: Sequence[Study]) -> str:
             for study in studies
         ],
         verdict=verdict(studies),
+        own_time=own_time(studies),
         told=[_told(study) for study in studies],
         first=[] if many else [(str(name), str(value)) for name, value in figures.rows[:_FIRST]],
         figures=Table(figures.head, figures.rows[:_FIRST]) if many else None,
@@ -143,13 +144,23 @@ def _rate(value: float) -> str:
     return f"{value:,.4g}" if math.isfinite(value) else NOTHING
 
 
+def own_time(studies: Sequence[Study]) -> str:
+    """The name of what the tasks did by themselves, if it is the same in all runs."""
+    names = {study.run.kind.own_time for study in studies}
+    return names.pop() if len(names) == 1 else "computing"
+
+
+def _part(name: str, studies: Sequence[Study]) -> str:
+    return own_time(studies) if name == "sleep" else label(name)
+
+
 def cost_table(studies: Sequence[Study]) -> Table:
     """The seconds of a worker, by what it did with them, a column for each run."""
     parts = [study.cost.parts() if study.cost else {} for study in studies]
     names = next((list(found) for found in parts if found), [])
     rows = [
         [
-            label(name),
+            _part(name, studies),
             *(
                 certain(name, found.get(name, float("nan")), study)
                 for found, study in zip(parts, studies, strict=True)
@@ -167,7 +178,10 @@ def cost_table(studies: Sequence[Study]) -> Table:
 def _phases_table(studies: Sequence[Study]) -> Table:
     means = [study.phases.means() for study in studies]
     rows = [
-        [label(name), *(certain(name, m[name], s) for m, s in zip(means, studies, strict=True))]
+        [
+            _part(name, studies),
+            *(certain(name, m[name], s) for m, s in zip(means, studies, strict=True)),
+        ]
         for name in means[0]
     ]
     totals = [duration(sum(found.values())) for found in means]

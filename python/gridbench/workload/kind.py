@@ -30,6 +30,19 @@ class Kind:
             return "that compute"
         return f"that compute on {self.processors} processor{'s' if self.processors != 1 else ''}"
 
+    @property
+    def own_time(self) -> str:
+        """The name of what a task does by itself, between reading its data and making its output:
+        sleep, the user's function, or just computing."""
+        if self.body == SLEEP:
+            return "sleep"
+        return "computing" if self.body in ("", SPIN) else "function"
+
+
+def is_trace(record: Mapping[str, Any]) -> bool:
+    """Whether a program has left this record of a run by `GRIDRPC_TRACE`, which names no body."""
+    return record.get("task") == ""
+
 
 def kind_of(record: Mapping[str, Any]) -> Kind:
     """The kind of the tasks of a run with this record, be it that of a log."""

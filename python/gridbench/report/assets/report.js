@@ -289,7 +289,7 @@
   function stacked(key, title) {
     const runs = data.runs.filter((run) => Object.values(run[key]).some((value) => finite(value)));
     if (!runs.length) return null;
-    const parts = Object.keys(runs[0][key]).filter((part) => part !== "sleep");
+    const parts = Object.keys(runs[0][key]);
     // Names may be alike as far as there is room for them, so bars are placed by number.
     const places = runs.map((_, index) => index);
     const names = runs.map((run) => inLines(run.name));
