@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import timelines
+from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration, size
 from gridbench.report.build import write_report
-from gridbench.report.data import MOST_TASKS, page_data
+from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
 from gridbench.report.page import render
 from gridbench.report.prose import interrupted, notices, sentences
 from gridbench.report.source import Run, load_runs
@@ -306,6 +307,35 @@ def test_page_carries_a_bounded_part_of_a_huge_run():
     tasks = page_data([study(run_of(table))])["runs"][0]["tasks"]
     assert tasks["count"] == MOST_TASKS
     assert tasks["all"] == MOST_TASKS + 10
+
+
+def test_the_page_of_a_hundred_thousand_tasks_stays_small_and_says_what_it_carries():
+    found = study(run_of(timelines.made_run(100_000, 1000), nnodes=1000))
+    page = render([found])
+    assert len(page.encode()) <= 1.5e6
+    assert f"are of {MOST_TASKS:,} of the 100,000 tasks" in page
+    rows = carried(found, MOST_TASKS)
+    assert len(rows) == len(set(rows.tolist())) == MOST_TASKS
+    assert (np.diff(rows) > 0).all()
+    length = seconds(found.run.table, "retrieve") - seconds(found.run.table, "submit")
+    assert int(np.argmax(length)) in rows
+    assert found.path[-1].row in rows
+    # The sample is of the beginning, the middle and the end.
+    counts = np.histogram(rows, bins=10, range=(0, 100_000))[0]
+    assert counts.min() >= MOST_TASKS // 2 // 10 * 0.8
+
+
+def test_a_page_of_few_tasks_carries_all():
+    found = study(run_of(timelines.made_run(50, 4), nnodes=4))
+    assert carried(found, 50).tolist() == list(range(50))
+    assert "even sample" not in render([found])
+    assert len(carried(found, 49)) == 49
+
+
+def test_runs_on_one_page_share_what_it_carries():
+    found = [study(run_of(timelines.made_run(600, 4), nnodes=4))] * 5
+    assert [run["tasks"]["count"] for run in page_data(found)["runs"]] == [MOST_TASKS // 5] * 5
+    assert most_tasks(found * 100) == FEWEST_TASKS
 
 
 def test_the_old_report_stays_if_the_new_one_fails(tmp_path):

@@ -1,6 +1,7 @@
 """The data that a report's pictures are drawn from, embedded in the page once, as JSON.
 
-A page has to stay usable, so above some sizes it carries a part of the tasks and says so.
+A page has to stay usable and small enough to be sent, so it carries a part of many tasks, and says
+so; the timeline has all of them.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.columns import Floats, seconds, text
+from gridbench.analysis.columns import Floats, Integers, seconds, text
 from gridbench.analysis.concurrency import thinned
 from gridbench.analysis.overhead import Distribution
 from gridbench.report.study import BETWEEN_CLOCKS, Study, label
 from gridbench.timeline import SCHEMA
 
-MOST_TASKS = 50_000
-"""Tasks per run that the page carries: first those retrieved first."""
-MOST_STEPS = 2_000
+MOST_TASKS = 1_500
+"""That a page carries, of all runs together."""
+FEWEST_TASKS = 200
+"""Of each run, however many there are."""
+MOST_STEPS = 400
 """Of the critical path: the last ones."""
-CURVE_POINTS = 4_000
+CURVE_POINTS = 1_000
 OWN = "sleep"
 """The part that is no cost, and is not drawn."""
 DECIMALS = 7
@@ -31,10 +34,16 @@ DECIMALS = 7
 
 def page_data(studies: Sequence[Study]) -> dict[str, Any]:
     """Everything the page's script needs."""
-    return {"runs": [_run(study) for study in studies]}
+    most = most_tasks(studies)
+    return {"runs": [_run(study, most) for study in studies]}
 
 
-def _run(study: Study) -> dict[str, Any]:
+def most_tasks(studies: Sequence[Study]) -> int:
+    """How many tasks of each of these runs a page carries at most."""
+    return max(FEWEST_TASKS, MOST_TASKS // max(1, len(studies)))
+
+
+def _run(study: Study, most: int) -> dict[str, Any]:
     steps = thinned(study.concurrency, CURVE_POINTS)
     cost = study.cost.parts() if study.cost else {}
     return {
@@ -61,7 +70,7 @@ def _run(study: Study) -> dict[str, Any]:
             [step.kind, int(study.lanes.lane[step.row]), _number(step.begin), _number(step.end)]
             for step in study.path[-MOST_STEPS:]
         ],
-        "tasks": _tasks(study),
+        "tasks": _tasks(study, most),
     }
 
 
@@ -74,11 +83,31 @@ def _distribution(distribution: Distribution) -> dict[str, Any]:
     }
 
 
-def _tasks(study: Study) -> dict[str, Any]:
+def carried(study: Study, most: int) -> Integers:
+    """The rows of the tasks that a page carries, in order: all, or `most`.
+
+    A quarter of these are of the end of the critical path, a quarter the longest, and the rest an
+    even sample of all others.
+    """
+    count = study.tasks
+    if count <= most:
+        return np.arange(count)
+    taken = np.zeros(count, dtype=np.bool_)
+    path = dict.fromkeys(step.row for step in reversed(study.path))
+    taken[list(path)[: most // 4]] = True
     table = study.run.table
-    rows = np.arange(table.num_rows)
-    if len(rows) > MOST_TASKS:
-        rows = np.sort(np.argsort(seconds(table, "retrieve"), kind="stable")[:MOST_TASKS])
+    length = np.nan_to_num(seconds(table, "retrieve") - seconds(table, "submit"), nan=-np.inf)
+    taken[np.argsort(-length, kind="stable")[: most // 4]] = True
+    others = np.flatnonzero(~taken)
+    missing = most - int(taken.sum())
+    taken[others[np.linspace(0, len(others) - 1, missing).round().astype(np.int64)]] = True
+    return np.flatnonzero(taken)
+
+
+def _tasks(study: Study, most: int) -> dict[str, Any]:
+    table = study.run.table
+    rows = carried(study, most)
+    if len(rows) < table.num_rows:
         table = table.take(pa.array(rows))
     columns: dict[str, Any] = {}
     for field in SCHEMA:

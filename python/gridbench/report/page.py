@@ -14,12 +14,13 @@ from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
-from gridbench.report.data import page_data
+from gridbench.report.data import most_tasks, page_data
 from gridbench.report.hosts import grid_hosts
 from gridbench.report.prose import certain, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.verdict import verdict
+from gridbench.run.rows import TIMELINE
 
 _FIRST = 5
 """Figures that stand above the others."""
@@ -63,7 +64,9 @@ def render(studies: Sequence[Study]) -> str:
             "overhead": Chart("overhead", "Overhead per task"),
         },
         overheads=_overhead_table(studies),
-        runs=[run_section(study, number) for number, study in enumerate(studies)],
+        runs=[
+            run_section(study, number, most_tasks(studies)) for number, study in enumerate(studies)
+        ],
     )
 
 
@@ -217,11 +220,14 @@ class RunSection:
     """What the last result waited for; None if that is not known."""
     gantt: Chart
     tasks: str
+    part: str
+    """Which tasks the page carries, if these are not all."""
     path: str
 
 
-def run_section(study: Study, number: int) -> RunSection:
-    """One run by itself: what was run, stamps, Gantt chart, tasks."""
+def run_section(study: Study, number: int, most: int) -> RunSection:
+    """One run by itself: what was run, stamps, Gantt chart, tasks, of which the page carries `most`
+    at most."""
     return RunSection(
         number=number,
         name=study.run.name,
@@ -232,7 +238,20 @@ def run_section(study: Study, number: int) -> RunSection:
         waited=_waited(study),
         gantt=Chart("gantt", "What each worker did, over time", run=number),
         tasks=counted(study.tasks, "task"),
+        part=_part_carried(study, most),
         path=str(study.run.path),
+    )
+
+
+def _part_carried(study: Study, most: int) -> str:
+    if study.tasks <= most:
+        return ""
+    path = study.run.path
+    return (
+        f"Pictures and tables of single tasks are of {most:,} of the {study.tasks:,} tasks: those"
+        " on the end of the critical path, those that took longest from submit to retrieve, and an"
+        " even sample of the others, so that workers look idle where a task is not drawn. All"
+        f" else is of all tasks, which are in {path / TIMELINE if path.is_dir() else path}."
     )
 
 

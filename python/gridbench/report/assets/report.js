@@ -356,7 +356,7 @@
     scroll.className = "scroll";
     scroll.append(table);
     details.querySelector("summary").textContent =
-      `First ${rows.length} of ${tasks.all.toLocaleString("en")} rows as a table`;
+      `${rows.length} of ${tasks.all.toLocaleString("en")} rows as a table`;
     details.append(scroll);
   }
 
@@ -366,7 +366,7 @@
       const index = Number(control.dataset.csv);
       const { tasks } = data.runs[index];
       if (tasks.count < tasks.all) {
-        control.textContent = `Download the first ${tasks.count.toLocaleString("en")} of `
+        control.textContent = `Download ${tasks.count.toLocaleString("en")} of `
           + `${tasks.all.toLocaleString("en")} tasks as CSV`;
       }
       control.addEventListener("click", () => {

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.formats import NOTHING, duration, percent
+from gridbench.formats import NOTHING, counted, duration, percent
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header
-from gridbench.report.data import page_data
+from gridbench.report.data import most_tasks, page_data
 from gridbench.report.page import run_section
 from gridbench.report.source import load_runs
 from gridbench.report.study import Study, study
@@ -83,7 +83,7 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
         charts=[chart(picture) for picture in pictures],
         published=beside_published(scenario, cells),
         cost=Chart("cost", "Cost of the single runs, per worker") if studies else None,
-        runs=[run_section(one, number) for number, one in enumerate(studies)],
+        runs=[run_section(one, number, most_tasks(studies)) for number, one in enumerate(studies)],
         cases=_cases(results),
         left_out=Table(["engine", "case", "status", "why"], left_out(results), style="left"),
         method=method(header),
@@ -173,7 +173,7 @@ def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
     parts = [
         engines,
         f"tasks {tasks_of(header).told}" if "from" not in header.options else "",
-        f"{len(results)} results",
+        counted(len(results), "result"),
         f"on {machine['host']}" if machine.get("host") else "",
         str(machine.get("processor") or ""),
         f"{machine['cores']} processors" if machine.get("cores") else "",
