@@ -56,6 +56,7 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
         ("workers = 3\n", "unknown table `workers`"),
         ("grid = 3\n", "unknown table `grid`"),
         ('[grid]\nworkers = "3"\n', "`workers` is '3': give a number"),
+        ("[grid]\nworkers = [1, 4]\n", "give a number, or, of servers of a batch system, a range"),
         ("[grid]\nworkers = -1\n", "`workers` is -1"),
         ("[grid]\nworkers = 1.5\n", "`workers` is 1.5"),
         ("[grid]\nworkers = true\n", "`workers` is True"),
