@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -130,6 +131,26 @@ def test_what_does_not_start_in_time_is_cancelled_and_told_with_the_reason(
             grid.wait_until_ready(LONG)
         assert "did not start its agent within 2 s" in str(caught.value)
         assert "its partition is down: PartitionDown" in str(caught.value)
+
+
+def test_hosts_that_wait_for_the_same_are_told_in_one_line(site: Site, tmp_path: Path) -> None:
+    keys = {"partition": "closed", "nodes": 30}
+    reason = "its partition is down: PartitionDown"
+    with site.grid(tmp_path, **keys) as grid:
+        assert until(lambda: all(reason in host.detail for host in grid.hosts()))
+        with pytest.raises(TimeoutError) as late:
+            grid.wait_until_ready(0.1)
+    _, line = str(late.value).splitlines()
+    assert re.fullmatch(
+        rf"  hosts lab-1 ... lab-30 \(30 hosts\): is queued as job .*{reason}\)", line
+    )
+    with (
+        site.grid(tmp_path, start_timeout=2, **keys) as grid,
+        pytest.raises(StartError) as caught,
+    ):
+        grid.wait_until_ready(LONG)
+    assert str(caught.value).count("\n") == 1
+    assert "(29 hosts): failed: the batch system did not start its agent" in str(caught.value)
 
 
 @pytest.mark.parametrize(

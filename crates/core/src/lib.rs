@@ -46,6 +46,7 @@ mod resources;
 mod servers;
 mod tally;
 mod timers;
+mod together;
 mod wide;
 mod workers;
 
@@ -59,4 +60,5 @@ pub use policy::{Policy, View};
 pub use resources::{MEMORY, Resources};
 pub use tally::{Activity, Tally};
 pub use timers::Due;
+pub use together::together;
 pub use workers::UnexpectedReply;

@@ -9,6 +9,7 @@ use crate::ids::{Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::timers::Timer;
+use crate::together::together;
 use crate::workers::{Phase, Worker, has_begun};
 
 /// Pause before a worker that failed is started again, ns: doubles with each failure, up to the
@@ -20,8 +21,6 @@ const LONGEST_PAUSE: u64 = 30_000_000_000;
 const LATER_STARTS: u32 = 8;
 /// The same of a host, which may be restarted or repaired meanwhile: a quarter of an hour and more.
 const LATER_STARTS_OF_HOSTS: u32 = 30;
-/// Hosts whose losses are told beside the last.
-const MOST_TOLD: usize = 20;
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
@@ -121,16 +120,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
     fn with_other_hosts(&self, loss: &Arc<Loss>) -> Arc<Loss> {
         let all = self.hosts_given_up();
         let others = all.iter().filter(|other| !Arc::ptr_eq(other, loss));
-        let mut lines: Vec<String> = others.map(|other| format!("\n{other}")).collect();
+        let lines = together(others.map(|other| (other.host.clone(), other.to_string())));
         if lines.is_empty() {
             return Arc::clone(loss);
         }
-        if lines.len() > MOST_TOLD {
-            let more = lines.len() - MOST_TOLD;
-            lines.truncate(MOST_TOLD);
-            lines.push(format!("\nand {more} more hosts"));
-        }
-        let told = |why: &String| format!("{why}{}", lines.concat());
+        let told = |why: &String| format!("{why}\n{}", lines.join("\n"));
         let cause = match &loss.cause {
             Cause::Failed(why) => Cause::Failed(told(why)),
             Cause::Shortage(why) => Cause::Shortage(told(why)),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::{Loss, Refusal, Reservation, ServerId, Standing, Time, WorkerId};
+use gridrpc_core::{Loss, Refusal, Reservation, ServerId, Standing, Time, WorkerId, together};
 
 use crate::client::error::GridError;
 use crate::client::grid::Grid;
@@ -64,15 +64,15 @@ impl Grid {
         }
     }
 
-    /// Hosts without a worker that has answered: each with what is known of it, for people.
+    /// Hosts without a worker that has answered, with what is known of them, for people: some lines at most.
     #[must_use]
     pub fn absent_hosts(&self) -> Vec<String> {
         let state = self.common.lock();
         let told = |(id, loss): (WorkerId, Option<&Arc<Loss>>)| match loss {
-            Some(loss) => loss.to_string(),
+            Some(loss) => (loss.host.clone(), loss.to_string()),
             None => state.hosts.how_far(id),
         };
-        state.core.absent_hosts().map(told).collect()
+        together(state.core.absent_hosts().map(told))
     }
 
     /// How many workers it is to have, those of hosts as far as they have told.

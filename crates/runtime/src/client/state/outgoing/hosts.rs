@@ -124,11 +124,11 @@ impl HostsOut {
         }
     }
 
-    /// How far the start of a host has come, for people.
-    pub(crate) fn how_far(&self, id: WorkerId) -> String {
+    /// The name of a host, and how far its start has come, for people.
+    pub(crate) fn how_far(&self, id: WorkerId) -> (String, String) {
         match self.index(id).map(|index| &self.states[index]) {
-            Some((name, state)) => format!("host {name} {state}"),
-            None => String::new(),
+            Some((name, state)) => (name.to_string(), format!("host {name} {state}")),
+            None => Default::default(),
         }
     }
 
