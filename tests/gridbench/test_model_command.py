@@ -54,7 +54,7 @@ def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_pat
     run_some(gridbench, make_setup, tmp_path, (2,), (1,))
     done = gridbench("model", "runs")
     assert done.returncode == 2
-    assert "1 runs are too few to fit a model to; missing are 12 more runs" in done.stderr
+    assert "1 run is too few to fit a model to; missing are 12 more runs" in done.stderr
     done = gridbench("model", "runs", "--engine", "ray")
     assert done.returncode == 2
     assert "no run of the engine `ray` can be used" in done.stderr

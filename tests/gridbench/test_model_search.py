@@ -46,7 +46,7 @@ def _missing(runs: list[Observation], *, few: bool = False) -> str:
 def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
     refuse_too_few(_runs(13), [Shape()])
     told = _missing(_runs(12))
-    assert told.startswith("12 runs are too few to fit a model to; missing are 1 more runs, as 10")
+    assert told.startswith("12 runs are too few to fit a model to; missing are 1 more run, as 10")
     assert "measure them with `gridbench run`" in told
     # With data to move there are more terms.
     runs = [*_runs(14), _run(2, 4, bytes_in=10.0)]
@@ -56,7 +56,7 @@ def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
 
 def test_half_as_many_do_if_they_are_chosen_well() -> None:
     refuse_too_few(_runs(7), [Shape()], few=True)
-    assert "missing are 1 more runs, as 10 terms" in _missing(_runs(6), few=True)
+    assert "missing are 1 more run, as 10 terms" in _missing(_runs(6), few=True)
 
 
 def test_more_logs_are_asked_for_where_nothing_can_be_measured() -> None:

@@ -87,12 +87,29 @@ def test_the_best_split() -> None:
     assert "10 s of work on 100 cores with 1MB to each task: 25 tasks were best" in text
 
 
+def test_too_few_cases_for_a_question_are_not_said_not_to_count() -> None:
+    (one, *_) = [result for result in all_done(1) if result.bytes_shared]
+    told = "1 case of it counts, which is too few for this scenario's question, so nothing is"
+    assert said(1, [one]) == f"{told} claimed."
+    other = replace(one, cores=one.cores + 1, case="another")
+    assert said(1, [one, other]).startswith("2 cases of it count, which are too few")
+    for folder_of in ({}, {"from": "logs and single runs"}):
+        header = header_of(1)
+        page = render(replace(header, options=header.options | folder_of), [one])
+        assert "1 case of it counts" in page
+        assert "No case of it counts" not in page
+        assert "1 result " in page
+        assert "measures them anew" not in page
+
+
 def test_only_what_counts_is_spoken_of() -> None:
     results = [replace(result, status="invalid") for result in all_done(3)]
     anew = "so nothing is claimed. The same command measures them anew."
     assert said(3, results) == f"No case of it counts, {anew}"
     busy = [replace(result, reason="overloaded machine: by 95 %") for result in results]
     assert said(3, busy) == f"No case of it counts (overloaded machine), {anew}"
+    ((_, once),) = answers(3, cells_of(results), again=False)
+    assert once == ["No case of it counts, so nothing is claimed."]
     assert pictures_of(3, cells_of(results))  # they are drawn, hollow
     page = render(header_of(3), results)
     assert "so that they do not count: 5 of 5 measured cases" in page

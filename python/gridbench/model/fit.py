@@ -20,6 +20,7 @@ from scipy import optimize, special
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.model.comparison import QUANTITIES, Yardstick
 from gridbench.model.observation import Observation, Place
 from gridbench.model.pipeline import Case, Parameters, figures
@@ -215,7 +216,9 @@ def refuse_too_few(
     needed = len(terms) + _SPARE
     # Each run has several figures; two of them, at least, do not go together.
     if (short := (-(-needed // 2) if few else needed) - len(observations)) > 0:
-        missing.append(f"{short} more runs, as {len(terms)} terms are to be found")
+        missing.append(
+            f"{short} more run{'s' if short != 1 else ''}, as {len(terms)} terms are to be found"
+        )
     if len({one.cores for one in situations}) < 2:
         missing.append("runs with another number of cores")
     if len({one.tasks / one.cores for one in situations}) < 2:
@@ -228,9 +231,10 @@ def refuse_too_few(
         if len(sizes) == 1 and sizes != {0.0}:
             missing.append(f"runs with another size of {what}, or without")
     if missing:
+        verb = "is" if len(observations) == 1 else "are"
         raise InputError(
-            f"{len(observations)} runs are too few to fit a model to; missing are "
-            + "; ".join(missing),
+            f"{counted(len(observations), 'run')} {verb} too few"
+            " to fit a model to; missing are " + "; ".join(missing),
             remedy="give more logs of this system"
             if observations[0].place.transport == "network"
             else "measure them with `gridbench run` or `gridbench scenario`",

@@ -38,8 +38,11 @@ _GOOD = 0.9
 """Efficiency from which a task is said to be long enough for its data."""
 
 
-def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
-    """Engine and sentences, for each engine that has cases that count."""
+def answers(
+    scenario: int, cells: Sequence[Cell], *, again: bool = True
+) -> list[tuple[str, list[str]]]:
+    """Engine and sentences, for each engine. `again`: the command that measured the cases can be
+    run again, unlike that of logs."""
     found = []
     for engine in engines_of(cell.one for cell in cells):
         own = [cell for cell in cells if cell.one.engine == engine and cell.counts]
@@ -47,16 +50,22 @@ def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]
         for name, group in groups(scenario, own) if own else []:
             before = f"{name}: " if name else ""
             sentences += [before + sentence for sentence in _MAKERS[scenario](group)]
-        found.append((engine, sentences or [_none_counts(cells, engine)]))
+        found.append((engine, sentences or [_nothing(cells, engine, own, again=again)]))
     return found
 
 
-def _none_counts(cells: Sequence[Cell], engine: str) -> str:
+def _nothing(cells: Sequence[Cell], engine: str, own: Sequence[Cell], *, again: bool) -> str:
+    """Why there is no answer: no case counts, or those that do (`own`) are not what it takes."""
+    if own:
+        return (
+            f"{counted(len(own), 'case')} of it count{'' if len(own) != 1 else 's'}, which"
+            f" {'are' if len(own) != 1 else 'is'} too few for this scenario's question, so nothing"
+            " is claimed."
+        )
     reasons = {cell.one.reason_kind for cell in cells if cell.one.engine == engine}
     why = ", ".join(sorted(filter(None, reasons)))
-    return (
-        f"No case of it counts{f' ({why})' if why else ''}, so nothing is claimed. The same"
-        " command measures them anew."
+    return f"No case of it counts{f' ({why})' if why else ''}, so nothing is claimed." + (
+        " The same command measures them anew." if again else ""
     )
 
 

@@ -9,7 +9,7 @@ from gridbench.pages.markdown import escaped, table_lines
 from gridbench.pages.table import Table
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
-from gridbench.scenario.present.notes import COUNTS_HEAD, counts, notices
+from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here, notices
 from gridbench.scenario.present.published import section
 from gridbench.scenario.results import read_results
 
@@ -24,7 +24,7 @@ def _lines(folder: Path) -> Iterator[str]:
     scenario = int(header.options.get("scenario", 1))
     cells = cells_of(results)
     yield from (f"## Scenario {scenario}: {TITLES[scenario]}", "", QUESTIONS[scenario], "")
-    for engine, sentences in answers(scenario, cells):
+    for engine, sentences in answers(scenario, cells, again=measured_here(header)):
         yield from (f"{escaped(engine)}:", "")
         yield from (f"- {escaped(sentence)}" for sentence in sentences)
         yield ""

@@ -39,12 +39,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
             " overheads are real, and efficiencies lower than with the full times."
         )
     kind = tasks_of(header)
-    if "from" not in header.options and kind.body != SLEEP:
+    if measured_here(header) and kind.body != SLEEP:
         found.append(
             f"Tasks {kind.told}. Where there are more workers than processors, they share them; the"
             " ideal time is that of the processors."
         )
-    if "from" not in header.options:
+    if measured_here(header):
         found.append(place(results))
     brought = sorted({r.engine for r in results if any(word in r.engine for word in _BATCH)})
     if brought:
@@ -85,6 +85,11 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
             " clocks, not how repetitions would spread."
         )
     return found
+
+
+def measured_here(header: Header) -> bool:
+    """Whether `gridbench scenario` made these results, and not logs and single runs."""
+    return "from" not in header.options
 
 
 def tasks_of(header: Header) -> Kind:

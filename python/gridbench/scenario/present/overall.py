@@ -17,7 +17,7 @@ from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
-from gridbench.scenario.present.notes import COUNTS_HEAD, counts, notices
+from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here, notices
 from gridbench.scenario.present.page import SCRIPTS, STYLE, chart
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
@@ -103,7 +103,7 @@ def _section(part: _Part, number: int, base: Path) -> dict[str, Any]:
         "number": part.scenario,
         "title": TITLES[part.scenario],
         "question": QUESTIONS[part.scenario],
-        "answers": answers(part.scenario, part.cells),
+        "answers": answers(part.scenario, part.cells, again=measured_here(part.header)),
         "chart": part.picture and chart(part.picture),
         "published": published if published.comparisons else None,
         "link": os.path.relpath(part.folder / REPORT, base),

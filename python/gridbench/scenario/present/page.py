@@ -26,6 +26,7 @@ from gridbench.scenario.present.notes import (
     COUNTS_HEAD,
     counts,
     left_out,
+    measured_here,
     method,
     notices,
     tasks_of,
@@ -78,7 +79,7 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
         tiles=tiles(cells),
         question=QUESTIONS[scenario],
         notices=notices(header, results, cells),
-        answers=answers(scenario, cells),
+        answers=answers(scenario, cells, again=measured_here(header)),
         counts=Table(COUNTS_HEAD, counts(results)),
         charts=[chart(picture) for picture in pictures],
         published=beside_published(scenario, cells),
@@ -172,7 +173,7 @@ def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
     machine = header.machine
     parts = [
         engines,
-        f"tasks {tasks_of(header).told}" if "from" not in header.options else "",
+        f"tasks {tasks_of(header).told}" if measured_here(header) else "",
         counted(len(results), "result"),
         f"on {machine['host']}" if machine.get("host") else "",
         str(machine.get("processor") or ""),

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
-from gridbench.scenario.present.notes import COUNTS_HEAD, counts
+from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here
 from gridbench.scenario.results import read_results
 from gridbench.tables import new_table
 
@@ -25,7 +25,7 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
             markup=False,
             highlight=False,
         )
-        for engine, sentences in answers(scenario, cells_of(results)):
+        for engine, sentences in answers(scenario, cells_of(results), again=measured_here(header)):
             console.print(f"  {engine}", soft_wrap=True, markup=False, highlight=False)
             for sentence in sentences:
                 console.print(f"  - {sentence}", soft_wrap=True, markup=False, highlight=False)
