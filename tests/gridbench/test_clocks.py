@@ -166,6 +166,21 @@ def test_resolution() -> None:
     assert resolution(timelines.made_run(50, 4)) == 0.0
 
 
+def test_stamps_close_to_zero_are_no_whole_seconds() -> None:
+    rows = [
+        {"submit": n * 1.3e-5 + 4e-7, "calc_in": n * 1.3e-5 + 9e-7, "calc_out": n * 1.3e-5 + 9.3e-7,
+         "retrieve": n * 1.3e-5 + 2.3e-6}
+        for n in range(70)
+    ]  # fmt: skip
+    assert max(row["retrieve"] for row in rows) < 1e-3
+    assert resolution(timelines.table_of(rows)) == 0.0
+    whole = [{name: round(value, 6) for name, value in row.items()} for row in rows]
+    assert resolution(timelines.table_of(whole)) == 1e-6
+    # After a day the same holds.
+    late = [{name: value + 86_400 for name, value in row.items()} for row in whole]
+    assert resolution(timelines.table_of(late)) == 1e-6
+
+
 def test_the_resolution_is_told_from_nine_stamps_on() -> None:
     row = {"submit": 1.0, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 4.0}
     assert resolution(timelines.table_of([row, row])) == 0.0

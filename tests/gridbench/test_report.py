@@ -402,3 +402,16 @@ def test_what_rounding_leaves_of_a_task_is_no_time():
         assert found.cost.extra == pytest.approx(extra, abs=1e-12)
         assert (found.cost.extra == 0) == (found.phases.means()["extra"] == 0) == (extra == 0)
         assert sum(found.cost.parts().values()) == pytest.approx(found.cost.total, abs=1e-12)
+
+
+def test_tasks_that_did_nothing_have_no_efficiency():
+    row = {"sleep": 1.0, "slept": 0.0, "submit": 0.0, "calc_in": 1e-5, "calc_out": 1e-5}
+    found = study(run_of(timelines.table_of([row | {"retrieve": 2e-5}] * 4), nnodes=2))
+    told = " ".join(sentences(found))
+    assert "Its tasks were to take 2.000 s, which they did not." in told
+    page = render([found])
+    assert "The tasks did not take the 2.000 s that they were to take." in page
+    assert "efficiency of" not in page
+    whole = study(run_of(timelines.made_run(20, 2)))
+    assert "an efficiency of" in sentences(whole)[0]
+    assert "did not take" not in render([whole])

@@ -50,7 +50,7 @@ def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
         "What was busy",
         "What the total would be without",
         "What limits:",
-        "mind: Assumptions",
+        "caution: Assumptions",
     ):
         assert words in done.stdout
 

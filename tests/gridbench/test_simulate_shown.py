@@ -45,6 +45,7 @@ ACCOUNT = Account(
     ideal=8.0,
     efficiency=0.4,
     first_start=1.5,
+    mean_time=2.0,
     last_start=2.5,
     # The last is less than half a thousandth of the total.
     parts={"computing": 8.0, "waiting": 11.5, "rest": 0.0101, "nothing": 0.0099},
@@ -124,6 +125,17 @@ def test_what_there_is_none_of_is_not_shown() -> None:
     assert "throttling reached" not in held
 
 
+def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
+    wide = Work(cores=10, tasks=100, sleep=1.0, stddev=1.0)
+    # Of a normal distribution whose edge is one deviation off: 0.24197 / 0.84134.
+    assert wide.raised() == pytest.approx(0.2876, abs=1e-4)
+    assert wide.times().mean() == pytest.approx(1 + wide.raised(), abs=0.2)
+    told = replace(ACCOUNT, work=wide, mean_time=1.2651).notices[0]
+    assert "from 1 s to 1.27 s" in told
+    for work in (replace(wide, stddev=0.0), replace(wide, stddev=0.3)):
+        assert not any("negative" in one for one in replace(ACCOUNT, work=work).notices)
+
+
 def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
     limit = ACCOUNT.limit
     assert sweep_rows(SWEPT) == [
@@ -136,7 +148,7 @@ def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
         "cores", "tasks", "total", "ideal", "efficiency", "busiest", "what limits",
     ]  # fmt: skip
     # What is said is of the last value.
-    assert lines[-1][0].startswith("mind: ")
+    assert lines[-1][0].startswith("caution: ")
     assert "extrapolation" in lines[-1][-1]
     assert _shown(print_swept, replace(SWEPT, accounts=[])) == []
 

@@ -36,6 +36,9 @@ from gridbench.timeline import SCHEMA
 _STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
 _FINEST = 1e-6
 """Seconds: what reading a clock and being scheduled to do so add, at the least."""
+_CLOSE = 1e-9
+"""Seconds by which a stamp may be off a multiple of a step: no closer to it can a float of some
+hundred seconds always be."""
 _FEWEST = 9
 """Stamps from which their resolution can be told."""
 _FEW = 5
@@ -296,8 +299,7 @@ def resolution(table: pa.Table) -> float:
     if len(stamps) < _FEWEST:
         return 0.0
     for step in (1.0, 1e-3, 1e-6):
-        # Not closer to whole numbers than a float of some hundred seconds can be.
-        if np.allclose(stamps / step, np.round(stamps / step), rtol=0, atol=1e-3):
+        if np.allclose(stamps, np.round(stamps / step) * step, rtol=0, atol=_CLOSE):
             return step
     return 0.0
 

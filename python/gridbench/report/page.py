@@ -117,7 +117,9 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
 
     yield row("Total time", lambda s: duration(s.summary.total))
     yield row("Ideal time", lambda s: duration(s.summary.ideal))
-    yield row("Efficiency", lambda s: percent(s.summary.efficiency))
+    yield row(
+        "Efficiency", lambda s: percent(s.summary.efficiency) if s.took_their_time else NOTHING
+    )
     yield row(
         "Cost per worker",
         lambda s: duration(s.cost.cost) if s.cost else NOTHING,

@@ -33,8 +33,12 @@ def sentences(study: Study) -> list[str]:
     found = [
         f"{ran} in {duration(study.end)}, counted from the moment "
         + ("the client asked for its workers" if run.cold else "all workers had answered")
-        + f"; without any overhead it would have been {duration(summary.ideal)}, "
-        f"an efficiency of {percent(summary.efficiency)}."
+        + (
+            f"; without any overhead it would have been {duration(summary.ideal)}, "
+            f"an efficiency of {percent(summary.efficiency)}."
+            if study.took_their_time
+            else f". Its tasks were to take {duration(summary.ideal)}, which they did not."
+        )
     ]
     found.append(
         f"At most {counted(summary.most_running, 'task')} ran at once; the last worker began its "
@@ -101,6 +105,13 @@ def notices(study: Study) -> list[Notice]:
     if reasons:
         found.append(
             Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
+        )
+    if not study.took_their_time:
+        found.append(
+            Notice(
+                f"The tasks did not take the {duration(summary.ideal)} that they were to take.",
+                "What the run took is the cost of handling them, and says nothing of efficiency.",
+            )
         )
     if summary.failed:
         first = "; ".join(f"{message} ({count})" for message, count in study.failures[:3])

@@ -18,6 +18,9 @@ from gridbench.simulate.systems import ASSUMPTION, System
 from gridbench.simulate.throttling import Level, Pressure
 from gridbench.simulate.work import Work
 
+_SEEN = 0.01
+"""Share of the mean by which times have to be longer for it to be said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -39,11 +42,13 @@ class Account:
     limit: str
     """What limits, in a sentence."""
     pressure: Pressure | None
+    mean_time: float
+    """Of the tasks as they were drawn."""
 
     @property
     def notices(self) -> list[str]:
         """What the reader must know of these figures."""
-        return notices(self.system, self.work.cores)
+        return [*_drawn(self.work, self.mean_time), *notices(self.system, self.work.cores)]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -91,7 +96,19 @@ def account(done: Simulation, table: pa.Table, watch: Watch | None = None) -> Ac
         gains=gained,
         limit=limit(done, busy, gained),
         pressure=done.pressure,
+        mean_time=float(done.case.sleep.mean()),
     )
+
+
+def _drawn(work: Work, mean: float) -> list[str]:
+    """That times of tasks are longer in the mean than was asked for, if they are so by design."""
+    if work.raised() <= _SEEN * work.sleep:
+        return []
+    return [
+        "A task takes no negative time: cutting off what is below 0 of a spread of"
+        f" {work.stddev:g} s has raised the mean of the tasks from {work.sleep:g} s to {mean:.3g}"
+        " s, which the ideal time is of."
+    ]
 
 
 def notices(system: System, cores: int) -> list[str]:

@@ -166,4 +166,4 @@ def listing() -> str:
 
 def _print_notices(console: Console, notices: Sequence[str]) -> None:
     for notice in notices:
-        console.print(Text(f"mind: {notice}", style="yellow"))
+        console.print(Text(f"caution: {notice}", style="yellow"))

@@ -52,6 +52,15 @@ class Work:
             if not 0 <= size <= _LARGEST:
                 raise InputError(f"{name} must be from 0 bytes to a terabyte, not {size:g}")
 
+    def raised(self) -> float:
+        """Seconds by which truncating the distribution of the times at 0 moves their mean up."""
+        if not self.stddev:
+            return 0.0
+        edge = self.sleep / self.stddev
+        density = math.exp(-(edge**2) / 2) / math.sqrt(2 * math.pi)
+        above = (1 + math.erf(edge / math.sqrt(2))) / 2
+        return self.stddev * density / above
+
     def times(self) -> Floats:
         """Seconds of each task, normally distributed and truncated at 0, shape (tasks,)."""
         return draw_task_times(self.tasks, self.sleep, self.stddev, self.seed)
