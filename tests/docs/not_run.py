@@ -224,6 +224,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     "docs/htcondor.md": {
         "# A pool of HTCondor is yours to have: the numbers are those of one.": NotRun(_NO_POOL),
         "# Ten jobs of 16 processors each, for eight hours at most.": NotRun(_NO_POOL),
+        "# On this machine, at once, and with this environment, in which HTCondor's commands are"
+        " found.": NotRun("tests/gridrpc/test_htcondor.py submits it"),
         "universe = vanilla": NotRun(
             "another user's: crates/runtime/src/launcher/htcondor/tests.rs reads it"
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,3 +159,26 @@ def test_the_description_can_be_printed_and_submitted_by_hand(
     (tmp_path / "script").write_text(ran.stdout)
     # HTCondor takes it, as a test of what it would do.
     site.htcondor.run("condor_submit", "-dry-run", "-", str(tmp_path / "script"))
+
+
+def test_the_program_can_be_a_job_as_the_page_has_it(site: HTCondorSite, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "htcondor.md").read_text(encoding="utf-8")
+    (printed,) = [block for block in page.split("```") if "universe = local" in block]
+    description = printed.removeprefix("text\n").replace("/home/me/venv/bin/python", sys.executable)
+    (tmp_path / "program.sub").write_text(description)
+    (tmp_path / "grid.toml").write_text(site.server(nodes=2, workers=1))
+    (tmp_path / "program.py").write_text(
+        "import gridrpc, operator\n"
+        "with gridrpc.Grid(config='grid.toml') as grid:\n"
+        "    print(sum(grid.map(operator.neg, range(10))))\n"
+    )
+    done = subprocess.run(
+        ["condor_submit", "program.sub"], cwd=tmp_path, env=dict(os.environ), check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = tmp_path / "program.out"
+    assert until(lambda: told.exists() and told.read_text() == "-45\n"), (
+        tmp_path / "program.err"
+    ).read_text()
+    assert until(lambda: not site.htcondor.jobs())
