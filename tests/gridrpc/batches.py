@@ -24,7 +24,7 @@ from gridbench.batch.gridengine import GridEngine
 from gridbench.batch.htcondor import HTCondor
 from gridbench.batch.slurm import Slurm
 from grids import opened
-from processes import HERE, LONG, start_script, until
+from processes import HERE, LONG, environment, start_script, until
 
 _R = TypeVar("_R", bound=Rig)
 
@@ -63,6 +63,19 @@ def htcondor_of(slots: int, spool: Path | None = None) -> Iterator[HTCondor]:
         pytest.skip(why)
     with _used(HTCondor(slots, spool)) as rig:
         yield rig
+
+
+def printed_script(page: str, line: str) -> str:
+    """The job script with this line, as a page of docs/ has it, without its language."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    (found,) = [block for block in text.split("```") if line in block.splitlines()]
+    return found.partition("\n")[2]
+
+
+def home_with_venv(folder: Path) -> dict[str, str]:
+    """The environment of somebody whose home is this folder, with ours as `venv` in it."""
+    (folder / "venv").symlink_to(sys.prefix)
+    return environment() | {"HOME": str(folder)}
 
 
 class Disk:

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 import remote
-from batches import STEPS, Everywhere, GridEngineSite, gridengine_of, start_client
+from batches import (
+    STEPS,
+    Everywhere,
+    GridEngineSite,
+    gridengine_of,
+    home_with_venv,
+    printed_script,
+    start_client,
+)
 from gridrpc import Grid, StartError, WorkerLost
 from grids import PROGRAM
 from processes import LONG, environment, until
@@ -89,6 +97,26 @@ def test_in_a_job_its_own_slots_are_used(site: GridEngineSite, tmp_path: Path, h
     errors = (tmp_path / "errors").read_text()
     assert ran.returncode == 0, errors + ran.stdout + ran.stderr
     assert len((tmp_path / "out").read_text().split()) == 3, errors
+
+
+@pytest.mark.usefixtures("site")
+def test_the_job_script_runs_as_it_is_printed(tmp_path: Path) -> None:
+    printed = printed_script("gridengine.md", "#$ -pe mp 64")
+    # There are not as many slots here.
+    (tmp_path / "program.sge").write_text(printed.replace("-pe mp 64", f"-pe mp {SLOTS}"))
+    (tmp_path / "program.py").write_text(
+        "import gridrpc\n"
+        'with gridrpc.Grid(servers=["gridengine:"]) as grid:\n'
+        "    grid.wait_until_ready(60)\n"
+        "    print(grid.workers)\n"
+    )
+    ran = subprocess.run(
+        ["qsub", "-sync", "y", "-V", "-o", "out", "-e", "errors", "program.sge"], cwd=tmp_path,
+        env=home_with_venv(tmp_path), capture_output=True, text=True, timeout=LONG, check=False,
+    )  # fmt: skip
+    errors = (tmp_path / "errors").read_text()
+    assert ran.returncode == 0, errors + ran.stdout + ran.stderr
+    assert (tmp_path / "out").read_text() == f"{SLOTS}\n", errors
 
 
 def waits_for(grid: Grid) -> str:

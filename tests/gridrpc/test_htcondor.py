@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import remote
-from batches import Everywhere, HTCondorSite, htcondor_of, start_client
+from batches import Everywhere, HTCondorSite, htcondor_of, printed_script, start_client
 from gridrpc import StartError, WorkerLost
 from grids import PROGRAM
 from processes import LONG, until
@@ -162,9 +162,8 @@ def test_the_description_can_be_printed_and_submitted_by_hand(
 
 
 def test_the_program_can_be_a_job_as_the_page_has_it(site: HTCondorSite, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "htcondor.md").read_text(encoding="utf-8")
-    (printed,) = [block for block in page.split("```") if "universe = local" in block]
-    description = printed.removeprefix("text\n").replace("/home/me/venv/bin/python", sys.executable)
+    printed = printed_script("htcondor.md", "universe = local")
+    description = printed.replace("/home/me/venv/bin/python", sys.executable)
     (tmp_path / "program.sub").write_text(description)
     (tmp_path / "grid.toml").write_text(site.server(nodes=2, workers=1))
     (tmp_path / "program.py").write_text(

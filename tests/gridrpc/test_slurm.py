@@ -15,7 +15,15 @@ import psutil
 import pytest
 
 import remote
-from batches import STEPS, Everywhere, Site, slurm_of, start_client
+from batches import (
+    STEPS,
+    Everywhere,
+    Site,
+    home_with_venv,
+    printed_script,
+    slurm_of,
+    start_client,
+)
 from gridrpc import StartError, TooFewCores, WorkerLost, attach
 from grids import PROGRAM
 from processes import LONG, environment, run_script, until
@@ -98,6 +106,24 @@ def test_in_an_allocation_agents_are_steps(site: Site, tmp_path: Path, prefix: l
         check=False,
     )  # fmt: skip
     assert ran.stdout.split() == sorted(["n1", "n2", "n3"] * 2), ran.stderr
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize("page", ["slurm.md", "mpi.md"])
+def test_job_scripts_run_as_they_are_printed(tmp_path: Path, page: str) -> None:
+    (tmp_path / "program.sbatch").write_text(printed_script(page, "#SBATCH --nodes=4"))
+    (tmp_path / "program.py").write_text(
+        "import gridrpc\n"
+        'with gridrpc.Grid(servers=["slurm:"]) as grid:\n'
+        "    grid.wait_until_ready(60)\n"
+        "    print(*sorted(host.host for host in grid.hosts()))\n"
+    )
+    ran = subprocess.run(
+        ["sbatch", "--wait", "--output=out", "program.sbatch"], cwd=tmp_path,
+        env=home_with_venv(tmp_path), capture_output=True, text=True, timeout=LONG, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr + (tmp_path / "out").read_text()
+    assert (tmp_path / "out").read_text().splitlines()[-1].split() == ["n1", "n2", "n3", "n4"]
 
 
 def test_what_has_started_is_used_while_the_rest_is_queued(site: Site, tmp_path: Path) -> None:
