@@ -291,6 +291,20 @@ def test_another_engine_of_gridrpc_is_compared_if_the_main_one_was_not_measured(
         assert "gridrpc-native against each engine" in text
 
 
+def test_the_part_of_the_benchmark_itself_is_told_by_the_fastest_call() -> None:
+    made = micro_results.made()
+    told = "Of a call that does nothing its part is below 12.5 µs: so much the fastest engine"
+    for text in (markdown(made), render(made)):
+        assert told in text
+    calls = micro_results.latency()
+    # Calls from C are made by another program.
+    faster = replace(calls, entries=(micro_results.entry("gridrpc-c", 2.0), *calls.entries))
+    assert told in markdown(micro_results.made(figures=(faster,)))
+    only = replace(calls, entries=(micro_results.entry("gridrpc-c", 2.0),), ratios={})
+    for figures in ((micro_results.rate(),), (only,)):
+        assert "its part is below" not in markdown(micro_results.made(figures=figures))
+
+
 def test_targets_are_shown_last_and_only_where_they_were_measured() -> None:
     made = micro_results.made()
     known = [lead for lead in made.lead if lead.reached is not None]

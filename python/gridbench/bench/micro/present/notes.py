@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from gridbench.bench.micro.figures import Figure, Lead, Results
 from gridbench.bench.micro.present.families import has_value, ours
 from gridbench.bench.micro.present.wording import advantage, against_peer, status_word, titled
+from gridbench.bench.micro.workloads import C
 from gridbench.formats import amount, counted, times
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.statistics.claims import ENOUGH
@@ -248,6 +249,7 @@ def method(results: Results) -> list[str]:
             else []
         ),
         *_equals(results),
+        *_harness(results),
         "A run that other programs disturbed is repeated, as far as time allows; what still was "
         f"disturbed is marked. A claim takes {ENOUGH} undisturbed rounds, in all of which the same "
         "engine is ahead.",
@@ -260,6 +262,24 @@ def method(results: Results) -> list[str]:
         )
     options = ", ".join(f"{name} {value}" for name, value in sorted(results.options.items()))
     return [*found, f"Options of this run: {options}."] if options else found
+
+
+def _harness(results: Results) -> list[str]:
+    """How much of the times can be the benchmark's own, by the fastest call that it made."""
+    calls = next((figure for figure in results.figures if figure.id == "null_call"), None)
+    if calls is None:
+        return []
+    # Calls from C are made by a program of their own.
+    values = {e.engine: e.median for e in calls.entries if has_value(e) and e.engine != C}
+    known = {name: median for name, median in values.items() if median is not None}
+    if not known:
+        return []
+    fastest = min(known, key=known.__getitem__)
+    return [
+        "The benchmark's own program, which makes the calls, is in the times of all engines alike. "
+        f"Of a call that does nothing its part is below {amount(known[fastest], calls.unit)}: so "
+        f"much the fastest engine that it called, {fastest}, took in all."
+    ]
 
 
 def _equals(results: Results) -> list[str]:
