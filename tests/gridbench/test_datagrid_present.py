@@ -27,7 +27,7 @@ from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present import print_table, write_report
 from gridbench.datagrid.present.details import details, shown_cases
 from gridbench.datagrid.present.markdown import markdown
-from gridbench.datagrid.present.notes import headline, notices, races
+from gridbench.datagrid.present.notes import clients_part, headline, notices, races
 from gridbench.datagrid.present.page import render
 from gridbench.datagrid.present.pictures import balance, over, recoveries, tails
 from gridbench.datagrid.present.rows import (
@@ -43,6 +43,7 @@ from gridbench.datagrid.present.scenario_tables import fits_table, relative_tabl
 from gridbench.datagrid.record import Case, Counts, MemberUse, WarmUp
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.errors import InputError
+from gridbench.formats import amount
 from gridbench.pages.table import Table
 from gridbench.published.data_grid import data_grid_slides
 from gridbench.result_kind import Measure
@@ -394,6 +395,32 @@ def test_notices_tell_what_could_mislead() -> None:
     assert "it is not known whether other programs" in warned(
         replace(four(), load={"judgement": "not known"})
     )
+
+
+def test_the_part_of_the_clients_is_bounded_by_the_shortest_latency_of_each_data_grid() -> None:
+    shortest = min(
+        found.latencies["read", "service"].p50
+        for group in repeats_of([four()])
+        for found in group.figures
+    )
+    quick = replace(
+        four(),
+        engine="quick",
+        latencies=tuple(
+            replace(one, values=tuple(value // 4 for value in one.values))
+            for one in four().latencies
+        ),
+    )
+    cases = [four(), quick, replace(four(), repeat=1)]
+    each = f"{four().engine} {amount(shortest, 's')}, quick {amount(shortest / 4, 's')}."
+    told = clients_part(repeats_of(cases))
+    assert told.endswith(f"the shortest median latency that each data grid has: {each}")
+    assert "client programs are in all latencies" in markdown(cases)
+    assert "client programs are in all latencies" in render(header_of(), cases)
+    # What counts from when an operation should have begun has waiting in it.
+    intended = tuple(replace(one, counted="intended") for one in four().latencies)
+    assert clients_part(repeats_of([replace(four(), latencies=intended)])) == ""
+    assert clients_part([]) == ""
 
 
 def test_nothing_measured_is_told_so() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.loops import compared_loops
-from gridbench.datagrid.present.notes import headline, notices
+from gridbench.datagrid.present.notes import clients_part, headline, notices
 from gridbench.datagrid.present.rows import (
     cases_table,
     correctness_table,
@@ -35,7 +35,7 @@ def _lines(cases: Sequence[Case]) -> Iterator[str]:
         return
     yield ""
     yield from table_lines(cases_table(groups))
-    if told := marks_told(groups):
+    for told in filter(None, (marks_told(groups), clients_part(groups))):
         yield from ("", escaped(told))
     for title, made in (
         ("Time over object size", fits_table(sweeps_of(groups, "ObjectSize"))),

@@ -111,6 +111,24 @@ def notices(groups: Sequence[Repeats]) -> list[str]:
     return found
 
 
+def clients_part(groups: Sequence[Repeats]) -> str:
+    """How much of the latencies can be the clients' own programs; empty without any latency."""
+    shortest: dict[str, float] = {}
+    for group in groups:
+        engine = group.case.engine
+        for found in group.figures:
+            for (_, counting), latency in found.latencies.items():
+                if counting == "service":
+                    shortest[engine] = min(shortest.get(engine, latency.p50), latency.p50)
+    if not shortest:
+        return ""
+    each = ", ".join(f"{name} {amount(shortest[name], 's')}" for name in sorted(shortest))
+    return (
+        "The benchmark's own client programs are in all latencies. Their part of an operation is"
+        f" below the shortest median latency that each data grid has: {each}."
+    )
+
+
 def subheading(header: Header, groups: Sequence[Repeats]) -> str:
     """Products, runs, clients, members, machine and day in a line."""
     machine = header.machine

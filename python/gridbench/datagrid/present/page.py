@@ -14,7 +14,7 @@ from gridbench.datagrid.loops import Compared, compared_loops
 from gridbench.datagrid.naming import COUNTED, SCENARIOS, case_name, label_shown, what_of
 from gridbench.datagrid.present import details, pictures
 from gridbench.datagrid.present.cells import worst_of
-from gridbench.datagrid.present.notes import headline, notices, races, subheading
+from gridbench.datagrid.present.notes import clients_part, headline, notices, races, subheading
 from gridbench.datagrid.present.rows import (
     cases_table,
     correctness_table,
@@ -135,6 +135,7 @@ def render(header: Header, cases: Sequence[Case]) -> str:
         notices=notices(groups),
         cases=cases_table(groups),
         marks=marks_told(groups),
+        clients_part=clients_part(groups),
         latency_table=latency_table(groups),
         sections=sections,
         latency_charts=latency_charts,
