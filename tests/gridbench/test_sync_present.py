@@ -23,7 +23,7 @@ from gridbench.sync.present import print_table, write_report
 from gridbench.sync.present.details import details, panels, shown_rounds
 from gridbench.sync.present.limiting import limited_by
 from gridbench.sync.present.markdown import markdown
-from gridbench.sync.present.notes import headline, knee_sentences, notices
+from gridbench.sync.present.notes import headline, knee_sentences, notices, own_part
 from gridbench.sync.present.page import render
 from gridbench.sync.present.pictures import (
     delays,
@@ -196,6 +196,18 @@ def test_what_a_reader_has_to_know_is_told() -> None:
     assert "Of 1 round it is not known whether other programs disturbed it" in told
     assert "Each case is of a single round" in told
     assert warned([seconds(1.0, 1.0, repeat=n) for n in range(2)]) == ""
+
+
+def test_the_part_of_the_benchmark_itself_is_bounded_by_the_shortest_task() -> None:
+    # The last of the four tasks takes from 3 to 8 ms.
+    told = "That is below 5.00 ms, as the shortest task took no longer in all."
+    assert own_part(cases_of([four()])).endswith(told)
+    for text in (markdown([four()]), render(header_of(), [four()])):
+        assert told in text
+    shorter = round_of([task_of(0, 0.0, 0.002), task_of(1, 0.0, 0.001, status="failed")])
+    assert "below 2.00 ms" in own_part(cases_of([shorter]))
+    assert own_part(cases_of([round_of([task_of(0, None, None, status="lost")])])) == ""
+    assert own_part([]) == ""
 
 
 def test_stragglers_are_told_with_those_who_are_it_again_and_again() -> None:

@@ -8,7 +8,7 @@ from gridbench.pages.markdown import escaped, table_lines
 from gridbench.sync.cases import cases_of
 from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present.limiting import Limits, remembered
-from gridbench.sync.present.notes import headline, notices
+from gridbench.sync.present.notes import headline, notices, own_part
 from gridbench.sync.present.rows import cases_table
 from gridbench.sync.present.terminal import NO_COUNT
 from gridbench.sync.record import Round
@@ -31,3 +31,5 @@ def _lines(rounds: Sequence[Round], limits: Limits) -> Iterator[str]:
     yield from table_lines(cases_table(cases, limits))
     if not all(case.counts for case in cases):
         yield from ("", escaped(NO_COUNT))
+    if told := own_part(cases):
+        yield from ("", escaped(told))

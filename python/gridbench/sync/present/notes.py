@@ -76,6 +76,24 @@ def notices(cases: Sequence[Case]) -> list[str]:
     return found
 
 
+def own_part(cases: Sequence[Case]) -> str:
+    """How much of the tasks' times can be the benchmark's own; empty if no task ended well."""
+    lengths = [
+        task.ended - task.began
+        for one in _rounds(cases)
+        for task in one.tasks
+        if task.status == "ok" and task.began is not None and task.ended is not None
+    ]
+    # Of two clocks that are not known well enough a task may seem to end before it begins.
+    shortest = min((length for length in lengths if length > 0), default=None)
+    if shortest is None:
+        return ""
+    return (
+        "The benchmark's own part of a task's time is how late it sees that the task has ended."
+        f" That is below {amount(shortest, 's')}, as the shortest task took no longer in all."
+    )
+
+
 def subheading(header: Header, cases: Sequence[Case]) -> str:
     """Rounds, workers, hosts, machine and day in a line."""
     machine = header.machine

@@ -23,6 +23,7 @@ from gridbench.sync.present.notes import (
     knee_sentences,
     limit_sentences,
     notices,
+    own_part,
     subheading,
 )
 from gridbench.sync.present.rows import cases_table, phases_table
@@ -86,6 +87,7 @@ def render(
         verdict=told[0],
         sentences=told[1:],
         notices=notices(cases),
+        own_part=own_part(cases),
         cases=cases_table(cases, limits),
         uncounted=not all(case.counts for case in cases),
         phases=phases_table(cases),
