@@ -105,6 +105,14 @@ def test_gridbench_says_that_models_are_of_no_trace(farm: Path) -> None:
     assert "models take folders of gridbench run and scenario, and task logs" in done.stderr
 
 
+def test_gridbench_judges_no_trace_by_the_rules_of_benchmarks(farm: Path) -> None:
+    finished(start(farm))
+    command = [sys.executable, "-m", "gridbench", "check", "trace"]
+    done = subprocess.run(command, cwd=farm.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "is the trace of a program, and the rules are those of benchmarks" in done.stderr
+
+
 def test_a_program_that_is_killed_leaves_what_it_did(farm: Path) -> None:
     process = start(farm, "wait")
     assert process.stdout is not None

@@ -19,12 +19,13 @@ import pyarrow as pa
 from gridbench.analysis.clocks import errors
 from gridbench.analysis.columns import Floats, seconds, succeeded, text
 from gridbench.analysis.summary import Summary, summarise
+from gridbench.errors import InputError
 from gridbench.formats import counted, duration, percent
 from gridbench.run.load import load_run
 from gridbench.run.recorder import LOG
 from gridbench.statistics.claims import ENOUGH
 from gridbench.workload.body import keeps_time
-from gridbench.workload.kind import kind_of
+from gridbench.workload.kind import is_trace, kind_of
 
 Outcome = Literal["kept", "broken", "not known"]
 
@@ -83,6 +84,12 @@ class Case:
 def read_case(folder: Path) -> Case:
     """The run in a folder. InputError if there is none that can be read."""
     record, table = load_run(folder)
+    if is_trace(record):
+        raise InputError(
+            "is the trace of a program, and the rules are those of benchmarks",
+            file=folder,
+            remedy="look at it by `gridbench report`",
+        )
     setup = record["setup"]
     kind = kind_of(record)
     summary = summarise(table, int(setup["NTasks"]), int(setup["NNodes"]), kind.processors)
