@@ -46,6 +46,7 @@ LONG = (
     "gridbench/test_scenario_run.py",
     "gridbench/test_scenario_cluster.py",
     "gridrpc/test_slurm_elastic.py",
+    "gridrpc/test_batch_elastic.py",
     "gridrpc/test_slurm_faults.py",
     "gridrpc/test_slurm.py",
     "gridrpc/test_gridengine.py",

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 import batches
 import remote
 from batches import Site, slurm_of
-from gridrpc import Grid, TooFewResources
+from gridrpc import TooFewResources
 from processes import LONG, environment, until, write_script
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
@@ -30,49 +29,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(slurm, tmp_path_factory.mktemp("shared"))
 
 
-def states(grid: Grid) -> list[str]:
-    return [host.state for host in grid.hosts()]
-
-
-def test_nodes_are_asked_for_while_calls_wait_and_given_back(site: Site, tmp_path: Path) -> None:
+def test_exclusive_nodes_are_others_for_each_call(site: Site, tmp_path: Path) -> None:
+    """All that there can be are asked for, each a whole node."""
     keys = {"nodes": "0-3", "workers": 1, "exclusive": True, "idle": 1}
     with site.grid(tmp_path, **keys) as grid:
-        grid.wait_until_ready(LONG)
-        assert (grid.workers, states(grid), site.slurm.jobs()) == (3, ["unwanted"] * 3, [])
-        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
-        assert grid.hosts()[0].state == "ready"
-        assert until(lambda: states(grid) == ["unwanted"] * 3 and not site.slurm.jobs())
-        # More than there can be.
         gate = tmp_path / "gate"
         started = [tmp_path / f"started{n}" for n in range(7)]
         calls = [grid.submit(batches.tell_node_and_wait, str(file), str(gate)) for file in started]
         assert until(lambda: sum(file.exists() for file in started) == 3)
-        assert states(grid) == ["ready"] * 3
-        assert len(site.running()) == 3
         gate.touch()
         assert {call.result(LONG) for call in calls} == {"n1", "n2", "n3"}
         assert until(lambda: not site.slurm.jobs())
-
-
-def test_what_waits_and_is_of_no_use_any_longer_is_cancelled(site: Site, tmp_path: Path) -> None:
-    with site.grid(tmp_path, nodes="0-2", partition="closed", idle=1) as grid:
-        call = grid.submit(remote.add, 1, 1)
-        assert until(lambda: "PartitionDown" in grid.hosts()[0].detail)
-        assert states(grid) == ["queued", "unwanted"]
-        assert call.cancel()
-        assert until(lambda: states(grid) == ["unwanted"] * 2 and not site.slurm.jobs())
-
-
-def test_an_object_keeps_its_node(site: Site, tmp_path: Path) -> None:
-    with site.grid(tmp_path, nodes="0-2", idle=0) as grid:
-        with grid.object(Counter, "aab") as letters:
-            assert letters.total() == 3
-            # It is looked each second whether a node is of use.
-            time.sleep(2.5)
-            letters.update("b")
-            assert letters.total() == 4
-            assert states(grid) == ["ready", "unwanted"]
-        assert until(lambda: states(grid) == ["unwanted"] * 2)
 
 
 def test_a_call_that_would_not_be_done_waits_for_another_job(site: Site, tmp_path: Path) -> None:
@@ -133,7 +100,8 @@ def test_a_start_that_takes_long_is_told(site: Site, tmp_path: Path) -> None:
     told = {word: client.end() for word, client in clients.items()}
     assert told["off"] == ""
     for word in ("", "log"):
-        assert re.search(r"gridrpc: (\d+ s: )?lab: 1 queued( \(.*\))?", told[word]), told
+        queued = r"gridrpc: (\d+ s: )?lab: 1 queued \(\w+ .+"
+        assert re.search(queued, told[word]), told
     assert told["log"].count("\n") == told["log"].count("gridrpc: lab:")
     # Nothing stays.
     assert told[""].endswith("\r\x1b[K")
