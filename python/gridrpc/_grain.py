@@ -58,7 +58,8 @@ class Grain:
     `chunk`: items per call, if that is settled; `workers`: how many there are now, or are to be;
     `processors`: how many of them can run at once;
     `total`: how many items there will be at most, if that is known; `max_bytes`: how much data may
-    wait; `costs`: what is known of the function, and is added to.
+    wait; `costs`: what is known of the function, and is added to; `few_ahead`: whether to keep no
+    more calls without a result than the workers need: after a crash, all of these are in doubt.
     """
 
     def __init__(  # noqa: PLR0917 - one for each thing that bounds chunks
@@ -69,6 +70,7 @@ class Grain:
         total: int | None,
         max_bytes: int,
         costs: Costs | None = None,
+        few_ahead: bool = False,
     ) -> None:
         self._chunk = chunk
         self._count = workers
@@ -76,6 +78,7 @@ class Grain:
         self._left = total
         self._max_bytes = max_bytes
         self._costs = Costs() if costs is None else costs
+        self._few_ahead = few_ahead
         #: When each worker was seen to end a call, ns.
         self._ended: dict[int, int] = {}
         #: Bytes of a call.
@@ -122,8 +125,12 @@ class Grain:
         if self._left is not None:
             self._left = max(0, self._left - count)
 
+    def unanswered(self) -> int:
+        """How many calls without a result to keep under way."""
+        return 2 * self.workers if self._few_ahead else self.ahead()
+
     def ahead(self) -> int:
-        """How many calls to keep under way."""
+        """How many calls to keep under way, with those whose results are not due yet."""
         if not self._has_learned:
             # Until the first result tells how large they are, no more than the workers need.
             return 2 * self.workers

@@ -465,16 +465,24 @@ class Grid:
         from gridrpc._resume import Resumed
 
         of_module = self._of_module(fn)
+        idempotent = options.idempotent if of_module is None else of_module.is_idempotent
         resumed = Resumed(
             journal,
             fn if of_module is None else of_module,
             items,
-            idempotent=options.idempotent if of_module is None else of_module.is_idempotent,
+            idempotent=idempotent,
             stand_in=options.stand_in,
         )
         left = None if total is None else max(0, total - resumed.kept)
         plan = self._plan(
-            fn, resumed.missing(), options, total=left, ordered=ordered, record=resumed, **how
+            fn,
+            resumed.missing(),
+            options,
+            total=left,
+            ordered=ordered,
+            record=resumed,
+            few_ahead=not idempotent,
+            **how,
         )
         groups = shown(resumed.groups(plan.groups(), ordered), total, progress)
         return Results(plan, groups, left)
@@ -492,6 +500,7 @@ class Grid:
         retries: Retries,
         spread: bool = False,
         record: Record | None = None,
+        few_ahead: bool = False,
     ) -> Map:
         """A `map` that has not begun."""
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
@@ -534,6 +543,7 @@ class Grid:
             total,
             self.config.max_queued_bytes,
             sender.costs,
+            few_ahead,
         )
         return Map(
             items,

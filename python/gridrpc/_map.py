@@ -225,20 +225,27 @@ class Map:
 
     def _send_ahead(self) -> bool:
         """Have enough calls under way. False: there are none, and no more items."""
-        while len(self._sent) < self._grain.ahead() and self._send_next():
+        while self._has_room() and self._send_next():
             pass
         return bool(self._sent)
+
+    def _has_room(self) -> bool:
+        unanswered = len(self._sent) - len(self._early)
+        return len(self._sent) < self._grain.ahead() and unanswered < self._grain.unanswered()
 
     async def ready(self, bell: Bell) -> None:
         """Wait until the next group does not have to be waited for."""
         self._heard &= self._sent.keys()
         while self._send_ahead() and not self._is_next_there():
-            due = [self._due[0]] if self._ordered else self._sent
+            only_next = self._ordered and self._record is None
+            due = [self._due[0]] if only_next else self._sent.keys() - self._early.keys()
             for token in set(due) - self._heard:
                 bell.listen(self._sent[token].call)
                 self._heard.add(token)
             if not self._is_next_there() and not await bell.wait(self._left()):
                 raise self._too_late()
+            if self._ordered and self._record is not None:
+                self._keep_early(self._watch.take(0.0))
 
     def _is_next_there(self) -> bool:
         if self._ordered:
@@ -306,12 +313,18 @@ class Map:
             ended = self._watch.take(self._left())
             if not ended:
                 raise self._too_late()
-            for one in ended:
-                values, failure, again = self._outcome(self._sent[one])
-                behind = self._due.index(one) + 1
-                for new in reversed(again):
-                    self._due.insert(behind, new)
-                self._early[one] = _Outcome(values, failure)
+            self._keep_early(ended)
+            # Workers go on, however long the one takes that is due.
+            self._send_ahead()
+
+    def _keep_early(self, ended: Iterable[int]) -> None:
+        """Record what has come, and have it ready for when it is due."""
+        for one in ended:
+            values, failure, again = self._outcome(self._sent[one])
+            behind = self._due.index(one) + 1
+            for new in reversed(again):
+                self._due.insert(behind, new)
+            self._early[one] = _Outcome(values, failure)
 
     def _left(self) -> float | None:
         return None if self._until is None else max(0.0, self._until - monotonic())

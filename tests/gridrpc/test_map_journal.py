@@ -164,8 +164,34 @@ def test_after_a_kill_other_items_are_reported_and_nothing_runs_twice(tmp_path: 
     assert len(printed) == 300
     assert all(int(printed[n]) == 10 * n for n in range(300) if n not in unknown)
     assert unknown
+    # Two calls of each of three workers: not those that were only to be sent.
+    assert len(unknown) <= 2 * 3
     assert set(range(300)) - set(unknown) <= set(counts)
     assert "not sent again" in said
+
+
+def waits_for_the_others(folder: str, item: int) -> int:
+    """Item 0 ends when many others have: more than are kept under way."""
+    if item == 0:
+        assert until(lambda: Path(folder, "ran").exists() and len(ran(Path(folder))) > 20)
+        return 0
+    return noted(folder, item)
+
+
+def test_items_behind_one_that_takes_long_are_sent(file: Path, tmp_path: Path) -> None:
+    work = functools.partial(waits_for_the_others, str(tmp_path))
+    expected = [10 * n for n in range(40)]
+    with gridrpc.Grid(workers=2) as grid:
+        assert list(grid.map(work, range(40), chunk=1, journal=file)) == expected
+
+
+def test_items_behind_one_that_takes_long_are_sent_by_async_for(file: Path, tmp_path: Path) -> None:
+    async def collected() -> list[int]:
+        with gridrpc.Grid(workers=2) as grid:
+            return [one async for one in grid.map(work, range(40), chunk=1, journal=file)]
+
+    work = functools.partial(waits_for_the_others, str(tmp_path))
+    assert asyncio.run(collected()) == [10 * n for n in range(40)]
 
 
 def test_an_unknown_outcome_is_raised_where_its_result_would_be(
