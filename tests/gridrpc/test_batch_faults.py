@@ -182,12 +182,15 @@ def test_results_are_whole_though_workers_are_killed_at_random(
     chance = random.Random(22)
     with site.full_grid(tmp_path, nodes=4, workers=5, **site.for_several) as grid:
         # As results that nobody has taken are bounded, many calls are still to come.
-        results = grid.map(remote.add, items, items, idempotent=True, chunk=50)
+        results = grid.map(remote.add, items, items, idempotent=True, chunk=1)
         whole = [next(results)]
         for _ in range(2):
             chance.choice(worker_processes(site)).kill()
             whole += itertools.islice(results, 10_000)
         whole += results
         assert whole == [2 * n for n in items]
+        calls = grid.stats().calls
+        # Each has ended, once, and well.
+        assert (calls.submitted, calls.returned) == (len(items), len(items))
         grid.wait_until_ready(LONG)
         assert grid.workers == 20
