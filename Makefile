@@ -324,7 +324,7 @@ bench-advice: install ## run what is advised for ten works beside other splits, 
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
 
 .PHONY: bench-scenarios
-bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 45 minutes
+bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 30 minutes
 	@scripts/bench-scenarios
 
 .PHONY: bench-hosts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 #: A call's overhead is to be at most this share of the time that its items take.
 SHARE = 0.0125
@@ -33,6 +34,17 @@ MOST_ITEMS_AHEAD = 1 << 15
 #: What a call cost: worker, when it was submitted, when its function started and returned (ns),
 #: bytes moved.
 Cost = tuple[int, int, int, int, int]
+
+
+def checked_chunk(chunk: int | Literal["auto"], *, asks: bool) -> None:
+    """Raise ValueError if there can be no such chunks; `asks`: calls ask for more than a worker."""
+    if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
+        raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
+    if asks and chunk not in {"auto", 1}:
+        raise ValueError(
+            f"chunk is {chunk!r}: calls that ask for cores, memory, resources, ranks or an "
+            "expected time take one item"
+        )
 
 
 class Costs:

@@ -17,14 +17,14 @@ from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._dataflow import NotAnArgument
 from gridrpc._functions import Functions
-from gridrpc._grain import Grain
+from gridrpc._grain import Grain, checked_chunk
 from gridrpc._hosts import HostState
 from gridrpc._launch import launch
 from gridrpc._launch import servers as servers_of
 from gridrpc._map import Map, Record, Results, arguments, known_length, shown
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call
-from gridrpc._needs import NOTHING, Needs, needs, offered
+from gridrpc._needs import NOTHING, Needs, checked_ranks, needs, offered
 from gridrpc._nesting import check_imports
 from gridrpc._pickling import dumps
 from gridrpc._retries import Errors, Retries
@@ -170,7 +170,7 @@ class Grid:
                 return call
         self._check_process()
         asked = needs(cores, memory, resources, expected)
-        _checked(ranks)
+        checked_ranks(ranks)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
@@ -290,7 +290,7 @@ class Grid:
         """
         self._check_open()
         asked = needs(cores, memory, resources, expected)
-        _checked(ranks)
+        checked_ranks(ranks)
         bound = self._server(server)
         known = self._targets.get((name, bound, asked, ranks))
         if known is None:
@@ -384,7 +384,7 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
                 needs(cores, memory, resources, expected),
-                _checked(ranks),
+                checked_ranks(ranks),
             ),
             total=known_length(iterables),
             chunk=chunk,
@@ -434,7 +434,7 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
                 needs(cores, memory, resources, expected),
-                _checked(ranks),
+                checked_ranks(ranks),
             ),
             total=known_length([items]),
             chunk=chunk,
@@ -503,17 +503,10 @@ class Grid:
         few_ahead: bool = False,
     ) -> Map:
         """A `map` that has not begun."""
-        if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
-            raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
-        self._check_process()
         asks = options.needs != NOTHING or options.ranks > 0
-        alone = options.deadline is not None or options.idempotent or asks
-        if asks and chunk not in {"auto", 1}:
-            raise ValueError(
-                f"chunk is {chunk!r}: calls that ask for cores, memory, resources, ranks or an "
-                "expected time take one item"
-            )
-        if chunk == "auto" and alone:
+        checked_chunk(chunk, asks=asks)
+        self._check_process()
+        if chunk == "auto" and (options.deadline is not None or options.idempotent or asks):
             chunk = 1
         sender: Sender
         of_module = self._of_module(fn)
@@ -709,13 +702,6 @@ def _is_plain(fn: functools.partial[Any]) -> bool:
     placeholder = getattr(functools, "Placeholder", None)  # of Python 3.14
     gaps = placeholder is not None and any(value is placeholder for value in fn.args)
     return not gaps and not vars(fn)
-
-
-def _checked(ranks: int) -> int:
-    """The number of ranks. Raises ValueError if it is none."""
-    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 0 <= ranks < 1 << 16:
-        raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
-    return ranks
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -58,6 +58,13 @@ def needs(
     return NOTHING if found == NOTHING else found
 
 
+def checked_ranks(ranks: int) -> int:
+    """A number of ranks of MPI, or 0 for none. Raises ValueError."""
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 0 <= ranks < 1 << 16:
+        raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
+    return ranks
+
+
 def memory_bytes(memory: int | str) -> int:
     """A size of memory in bytes. Raises ValueError."""
     size: int | None = None

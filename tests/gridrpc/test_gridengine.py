@@ -102,8 +102,9 @@ def test_in_a_job_its_own_slots_are_used(site: GridEngineSite, tmp_path: Path, h
 @pytest.mark.usefixtures("site")
 def test_the_job_script_runs_as_it_is_printed(tmp_path: Path) -> None:
     printed = printed_script("gridengine.md", "#$ -pe mp 64")
-    # There are not as many slots here.
-    (tmp_path / "program.sge").write_text(printed.replace("-pe mp 64", f"-pe mp {SLOTS}"))
+    # There are not as many slots here, and homes are those of the system.
+    printed = printed.replace("-pe mp 64", f"-pe mp {SLOTS}").replace("$HOME", str(tmp_path))
+    (tmp_path / "program.sge").write_text(printed)
     (tmp_path / "program.py").write_text(
         "import gridrpc\n"
         'with gridrpc.Grid(servers=["gridengine:"]) as grid:\n'

@@ -14,8 +14,11 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from gridrpc._fingerprint import Fingerprint, digest_of, of_function
+from gridrpc._grain import checked_chunk
 from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
+from gridrpc._needs import NOTHING, checked_ranks, needs
+from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
 from gridrpc._session.frames import Frames, Gone, connect
 from gridrpc._session.kept import KeptMap, Plan
@@ -73,6 +76,14 @@ class AttachedGrid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
+        cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
+        ranks: int = 0,
+        retries: int = 0,
+        retry_on: Errors = Exception,
+        backoff: float = 0.0,
         timeout: float | None = None,
         return_exceptions: bool = False,
         progress: bool | str = False,
@@ -90,6 +101,14 @@ class AttachedGrid:
             chunk=chunk,
             deadline=deadline,
             idempotent=idempotent,
+            cores=cores,
+            memory=memory,
+            resources=resources,
+            expected=expected,
+            ranks=ranks,
+            retries=retries,
+            retry_on=retry_on,
+            backoff=backoff,
             if_changed=if_changed,
         )
         return self._results(
@@ -105,24 +124,33 @@ class AttachedGrid:
         chunk: int | Literal["auto"] = "auto",
         deadline: float | None = None,
         idempotent: bool = False,
+        cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
+        ranks: int = 0,
+        retries: int = 0,
+        retry_on: Errors = Exception,
+        backoff: float = 0.0,
         if_changed: IfChanged = "stop",
     ) -> int:
         """Send a map to the session, and return the number of items when it has all of them.
 
         The session runs the map even if this program ends. If it has a map under this key already,
         function and items are compared: JournalError says what has changed. Items that raised an
-        error run again if a program has received that error. Raises SessionEnded, and any error of
-        pickling.
+        error run again if a program has received that error. The options are those of `Grid.map`.
+        Raises SessionEnded, ValueError for options that make no sense, and any error of pickling.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
         places.checked(key, "map")
         Journal("", if_changed)  # refuses what is no such word
-        if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
-            raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
+        asked = needs(cores, memory, resources, expected)
+        checked_chunk(chunk, asks=asked != NOTHING or checked_ranks(ranks) > 0)
         self._refuse_ended("takes no maps")
         fingerprint: Fingerprint = of_function(fn)
-        plan = Plan(of_program(fn), fingerprint, chunk, deadline, idempotent)
+        task = of_program(Retries(retries, retry_on, backoff).around(fn))
+        plan = Plan(task, fingerprint, chunk, deadline, idempotent, asked, ranks)
         items = zip(*iterables, strict=False)
         with self._detaching(), self._connection() as frames:
             what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}

@@ -102,10 +102,12 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A time such as 90m."""
+    """A time such as 90m, or 0."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a time: give seconds, or 90m, 8h, 2d")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time: give 30s, 90m, 8h, 2d, or 0")
+    if not found[2] and float(found[1]):
+        raise argparse.ArgumentTypeError(f"`{text}` has no unit: give {text}h, or {text}m, s or d")
     return float(found[1]) * _UNITS[found[2] or "s"]
 
 

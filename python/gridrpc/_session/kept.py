@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from gridrpc._fingerprint import DIGEST, Fingerprint
 from gridrpc._journal import NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
+from gridrpc._needs import NOTHING, Needs
 from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.task import Raised, Task
 from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, StartError
@@ -42,8 +43,15 @@ class Plan:
     chunk: int | Literal["auto"]
     deadline: float | None
     idempotent: bool
+    needs: Needs = NOTHING
+    ranks: int = 0
     #: Whether a program has sent all of the items.
     complete: bool = False
+
+    @property
+    def how(self) -> tuple[object, ...]:
+        """All but what is run."""
+        return self.chunk, self.deadline, self.idempotent, self.needs, self.ranks
 
 
 class Piece(NamedTuple):
@@ -162,10 +170,9 @@ class KeptMap:
                 f'{what}. Give if_changed="keep" if its results are still right, or "restart" to '
                 "begin anew"
             )
-        how = plan.chunk, plan.deadline, plan.idempotent
         same = plan.fingerprint.digest == known.fingerprint.digest
         with self.changed:
-            if not same or how != (known.chunk, known.deadline, known.idempotent):
+            if not same or plan.how != known.how:
                 plan.complete = known.complete
                 self.plan = plan
                 self.begins_anew = True

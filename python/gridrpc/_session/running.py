@@ -42,7 +42,14 @@ class Runner:
                 run = self._grid._plan(
                     plan.task,
                     kept,
-                    Options(True, plan.deadline, plan.idempotent, Failure),
+                    Options(
+                        True,
+                        plan.deadline,
+                        plan.idempotent,
+                        Failure,
+                        needs=plan.needs,
+                        ranks=plan.ranks,
+                    ),
                     total=None,
                     chunk=plan.chunk,
                     ordered=False,
