@@ -23,10 +23,14 @@ struct House {
 }
 
 fn house_at(addresses: &[IpAddr], keys: Option<Keys>) -> House {
+    house_of(addresses, keys, 0)
+}
+
+fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> House {
     let (sender, come) = channel();
     let ticket = keys.as_ref().map(Keys::ticket);
     let admit = move |admitted| sender.send(admitted).unwrap();
-    let door = Door::open(addresses, None, keys.map(Arc::new), admit).unwrap();
+    let door = Door::open(addresses, None, keys.map(Arc::new), early, admit).unwrap();
     House { door, come, keys: ticket }
 }
 
@@ -106,6 +110,27 @@ fn what_is_sent_with_the_secret_is_not_lost() {
     agent.write_all(&bytes[5..]).unwrap();
     let admitted = house.come.recv_timeout(SOON).unwrap();
     assert_eq!(receive(&*admitted.transport), b"and more");
+}
+
+#[test]
+fn who_comes_before_the_invitation_waits_for_it_if_there_is_room() {
+    let house = house_of(&[], Some(Keys::generate().unwrap()), 1);
+    let _first = dial(&house.ticket(1), LONG, true).unwrap();
+    house.nobody_comes();
+    house.door.invite(4, &[1; 32]);
+    assert_eq!(house.come.recv_timeout(SOON).unwrap().agent, 4);
+    // The secret was good for one.
+    house.door.invite(5, &[1; 32]);
+    house.nobody_comes();
+    // Of two, the one that came last waits.
+    let _second = dial(&house.ticket(2), LONG, true);
+    house.nobody_comes();
+    let _third = dial(&house.ticket(3), LONG, true);
+    house.nobody_comes();
+    house.door.invite(6, &[2; 32]);
+    house.nobody_comes();
+    house.door.invite(7, &[3; 32]);
+    assert_eq!(house.come.recv_timeout(SOON).unwrap().agent, 7);
 }
 
 #[test]
@@ -207,17 +232,17 @@ fn a_closed_door_is_closed_at_once() {
 fn ports_are_those_that_may_be_taken() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let open = |last| Door::open(&[NEAR], Some((port, last)), None, |_| ());
+    let open = |last| Door::open(&[NEAR], Some((port, last)), None, 0, |_| ());
     let error = open(port).unwrap_err().to_string();
     assert_eq!(error, format!("port {port} is taken"));
     if let Ok(door) = open(port.saturating_add(20)) {
         assert!((port + 1..=port.saturating_add(20)).contains(&door.port()));
     }
-    let both = Door::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, None, |_| ()).unwrap();
+    let both = Door::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, None, 0, |_| ()).unwrap();
     for host in ["127.0.0.1", "127.0.0.2"] {
         TcpStream::connect((host, both.port())).unwrap();
     }
-    assert!(Door::open(&["192.0.2.1".parse().unwrap()], None, None, |_| ()).is_err());
+    assert!(Door::open(&["192.0.2.1".parse().unwrap()], None, None, 0, |_| ()).is_err());
 }
 
 #[test]

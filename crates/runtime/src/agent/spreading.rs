@@ -29,6 +29,9 @@ const MOMENT: Duration = Duration::from_micros(500);
 /// What is sent on at a time, bytes.
 const PIECE: usize = 256 << 10;
 
+/// How many agents may be here before the client has told that they are expected.
+const EARLY: usize = 64;
+
 /// What is expected from other agents, by the number that the door knows it by.
 type Expected = Arc<Mutex<HashMap<u32, (u64, Instant)>>>;
 
@@ -72,7 +75,7 @@ impl Spreading {
             // Without a thread it is missing as if nobody had dialled.
             let _ = thread::Builder::new().name("gridrpc-peer".into()).spawn(taking);
         };
-        let door = Door::open(&[], None, own.map(Arc::new), admit)?;
+        let door = Door::open(&[], None, own.map(Arc::new), EARLY, admit)?;
         let (places, answers) = (places.clone(), Arc::clone(answers));
         let compression = Compression::Off;
         Ok(Spreading { door, keys, expected, next: 0, places, answers, compression })

@@ -53,26 +53,67 @@ const AT_ONCE: usize = 16;
 /// How long nobody is accepted when the system can have no more connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Takes those who are admitted.
+type Admit = Box<dyn Fn(Admitted) + Send + Sync>;
+
 /// Who may come in, by the hash of the secret: how long a search takes tells nothing about secrets.
+struct Invitations {
+    known: Mutex<Known>,
+    admit: Admit,
+    /// How many may wait for their invitation.
+    early: usize,
+}
+
 #[derive(Default)]
-struct Invitations(Mutex<HashMap<[u8; 32], u32>>);
+struct Known {
+    invited: HashMap<[u8; 32], u32>,
+    /// Who came before the invitation: the oldest first, with the hash of the secret and until when it waits.
+    early: Vec<([u8; 32], Instant, Admitted)>,
+}
 
 impl Invitations {
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose secret it is. It is good for nothing from then on.
-    fn take(&self, secret: &[u8; SECRET]) -> Option<u32> {
-        self.lock().remove(blake3::hash(secret).as_bytes())
+    /// Somebody has shown this secret, which is good for nothing from then on.
+    fn shown(&self, secret: &[u8; SECRET], who: Admitted) {
+        let hash = *blake3::hash(secret).as_bytes();
+        let mut known = self.lock();
+        if let Some(agent) = known.invited.remove(&hash) {
+            drop(known);
+            return (self.admit)(Admitted { agent, ..who });
+        }
+        let now = Instant::now();
+        known.early.retain(|(_, until, _)| *until > now);
+        if self.early > 0 {
+            if known.early.len() >= self.early {
+                known.early.remove(0);
+            }
+            known.early.push((hash, now + PATIENCE, who));
+        }
+    }
+
+    fn invite(&self, agent: u32, secret: &[u8; SECRET]) {
+        let hash = *blake3::hash(secret).as_bytes();
+        let mut known = self.lock();
+        known.invited.retain(|_, invited| *invited != agent);
+        let Some(place) = known.early.iter().position(|(shown, ..)| *shown == hash) else {
+            known.invited.insert(hash, agent);
+            return;
+        };
+        let (.., who) = known.early.remove(place);
+        drop(known);
+        (self.admit)(Admitted { agent, ..who });
     }
 }
 
 impl Door {
     /// Opens a port at each of these addresses, without any at all of this host: one in `ports`, from
     /// the first to the last, or else one that the system chooses. Without `keys` connections are
-    /// plain TCP, and the secret alone admits. `admit` is called by the door's thread and must not
-    /// wait.
+    /// plain TCP, and the secret alone admits. `early`: how many may wait for a moment until they are
+    /// invited, as those who sent them here may be faster than those who tell this door. `admit` is called by
+    /// the door's thread, or by who invites, and must not wait.
     ///
     /// # Errors
     /// When no port is free, or an address is none of this host's.
@@ -80,16 +121,17 @@ impl Door {
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
         keys: Option<Arc<Keys>>,
+        early: usize,
         admit: impl Fn(Admitted) + Send + Sync + 'static,
     ) -> io::Result<Door> {
         let (listeners, port) = listening::listen(addresses, ports)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
-        let invitations = Arc::new(Invitations::default());
+        let (known, admit) = (Mutex::default(), Box::new(admit));
+        let invitations = Arc::new(Invitations { known, admit, early });
         let porter = Porter {
             listeners,
             keys,
-            admit: Box::new(admit),
             invitations: Arc::clone(&invitations),
             end: Arc::clone(&end),
             pending: Vec::new(),
@@ -110,15 +152,12 @@ impl Door {
 
     /// Admits whoever shows this secret first, as this agent. What it was invited by before is void.
     pub fn invite(&self, agent: u32, secret: &[u8; SECRET]) {
-        let hash = *blake3::hash(secret).as_bytes();
-        let mut invitations = self.invitations.lock();
-        invitations.retain(|_, invited| *invited != agent);
-        invitations.insert(hash, agent);
+        self.invitations.invite(agent, secret);
     }
 
     /// Admits this agent no more. One that has been admitted stays.
     pub fn revoke(&self, agent: u32) {
-        self.invitations.lock().retain(|_, invited| *invited != agent);
+        self.invitations.lock().invited.retain(|_, invited| *invited != agent);
     }
 
     /// Closes the port, and all connections that have not been admitted. Nobody is admitted after it has
@@ -150,7 +189,6 @@ impl fmt::Debug for Door {
 struct Porter {
     listeners: Vec<TcpListener>,
     keys: Option<Arc<Keys>>,
-    admit: Box<dyn Fn(Admitted) + Send + Sync>,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
     /// The oldest first.
@@ -167,7 +205,7 @@ impl Porter {
             self.pause = self.pause.filter(|until| *until > now);
             let Some((newcomers, ready)) = self.wait(now) else { return };
             let mut ready = ready.into_iter();
-            let mut admitted = Vec::new();
+            let mut shown = Vec::new();
             let pending = std::mem::take(&mut self.pending);
             for mut one in pending {
                 if !ready.next().unwrap_or(false) {
@@ -177,14 +215,10 @@ impl Porter {
                 match one.look() {
                     Shown::NotYet => self.pending.push(one),
                     Shown::Nothing => {}
-                    Shown::Secret(secret) => {
-                        if let Some(agent) = self.invitations.take(&secret) {
-                            admitted.push(Admitted { agent, ..one.admitted() });
-                        }
-                    }
+                    Shown::Secret(secret) => shown.push((secret, one.admitted())),
                 }
             }
-            admitted.into_iter().for_each(&self.admit);
+            shown.into_iter().for_each(|(secret, who)| self.invitations.shown(&secret, who));
             if newcomers {
                 self.accept();
             }

@@ -41,7 +41,7 @@ impl Doors {
             let admit = move |admitted| admit(admitted);
             let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
             let at: &[IpAddr] = if here { &loopback } else { &[] };
-            let door = Door::open(at, server.ports, keys.clone(), admit)?;
+            let door = Door::open(at, server.ports, keys.clone(), 0, admit)?;
             self.open.insert(port, (door, keys));
         }
         let Some((door, keys)) = self.open.get(&port) else {
