@@ -15,6 +15,8 @@ from blocks import ROOT, pages
 from gridbench.bench.micro.figures import load_results
 from gridbench.bench.micro.present.markdown import markdown
 from gridbench.formats import duration, percent
+from gridbench.results.kinds import kind_of
+from gridbench.scenario.present.published import NINFG
 from gridbench.statistics.medians import ratio_bounds
 
 BENCHMARKS = ROOT / "docs" / "benchmarks"
@@ -106,6 +108,14 @@ def test_tables_of_performance_are_those_of_the_kept_results() -> None:
     ]
     headings = [line for line in made if line.startswith("#")]
     assert [line for line in page if line.startswith("#")] == headings
+
+
+def test_scenarios_are_told_as_the_kept_cases_have_them() -> None:
+    folders = sorted((BENCHMARKS / "scenarios").iterdir())
+    page = (BENCHMARKS / "scenarios.md").read_text(encoding="utf-8")
+    made = kind_of(folders).markdown(folders)
+    assert page[page.index("## Scenario") :] == made
+    assert made.count(NINFG) > 6
 
 
 def agree(cell: str, value: float) -> bool:
