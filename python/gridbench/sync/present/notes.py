@@ -15,7 +15,7 @@ from gridbench.sync.figures import RoundFigures
 from gridbench.sync.knee import knees
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.present.limiting import Limits, limited_by
-from gridbench.sync.present.rows import not_ok
+from gridbench.sync.present.rows import between, not_ok
 from gridbench.sync.record import Round
 from gridbench.sync.stragglers import often_late
 
@@ -165,9 +165,14 @@ def _together(cases: Sequence[Case]) -> list[str]:
             f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
             f" within {_with_range(skew, 's')} of each other{sure}; from the first start to the"
             f" last end it took {_with_range(span, 's')}, and for {_shares(share)} of that time all"
-            " of them ran."
+            f" of them were under way{_repeated(len(figures))}."
         )
     return found
+
+
+def _repeated(rounds: int) -> str:
+    """What figures and their ranges are of."""
+    return f" (medians of {rounds} rounds, with the least and the most)" if rounds > 1 else ""
 
 
 def _best(cases: Sequence[Case]) -> list[str]:
@@ -177,30 +182,32 @@ def _best(cases: Sequence[Case]) -> list[str]:
         if (rate := rate_of(cases, name)) is not None:
             _, unit, of = rate
             values = [(case.phase_interval(name, of), case) for case in cases]
-            found.append(
-                _best_of(name, unit, [(one.value, case) for one, case in values if one is not None])
-            )
+            known = [(one, case) for one, case in values if one is not None]
+            found.append(_best_of(name, unit, known))
     return found
 
 
-def _best_of(name: str, unit: str, known: Sequence[tuple[float, Case]]) -> str:
-    value, best = max(known, key=lambda one: one[0])
+def _best_of(name: str, unit: str, known: Sequence[tuple[Interval, Case]]) -> str:
+    value, best = max(known, key=lambda one: one[0].value)
     if len(known) == 1:
         return f"The rate of {name} is {_rate(value, unit)} with {_in_words(best)}."
     told = f"The highest rate of {name} is {_rate(value, unit)}, with {_in_words(best)}"
     many = max(case.workers for _, case in known)
     if best.workers == many:
-        low, worst = min(known, key=lambda one: one[0])
+        low, worst = min(known, key=lambda one: one[0].value)
         return f"{told}; the lowest is {_rate(low, unit)}, with {_in_words(worst)}."
     # Of the same parameter, if that was measured with all workers too.
     others = [one for one in known if one[1].workers == many]
     alike = [one for one in others if one[1].parameter == best.parameter]
-    most, largest = max(alike or others, key=lambda one: one[0])
+    most, largest = max(alike or others, key=lambda one: one[0].value)
     return f"{told}; with {_in_words(largest)} it is {_rate(most, unit)}."
 
 
-def _rate(value: float, unit: str) -> str:
-    return f"{digits(value)} {unit}" if unit == "operations/s" else amount(value, unit)
+def _rate(rate: Interval, unit: str) -> str:
+    """The median, with the least and the most if rounds differ."""
+    told = f"{digits(rate.value)} {unit}" if unit == "operations/s" else amount(rate.value, unit)
+    span = between(rate, unit)
+    return f"{told} ({span})" if span else told
 
 
 def _in_words(case: Case) -> str:
@@ -252,8 +259,11 @@ def _limiting(cases: Sequence[Case], limits: Limits) -> list[str]:
     found = [limit for limit in limited_by(rounds, limits) if 2 * limit[1] >= len(rounds)]
     if not found:
         return []
-    parts = [f"{what} in {times} of {counted(len(rounds), 'round')}" for what, times, _ in found]
-    return [f"What limits with {counted(most, 'worker')}: {', '.join(parts)}."]
+    return [
+        f"What limits with {counted(most, 'worker')}: {what}, in {times} of"
+        f" {counted(len(rounds), 'round')}. {told}"
+        for what, times, told in found
+    ]
 
 
 def _clocks(cases: Sequence[Case]) -> list[str]:

@@ -28,19 +28,21 @@ def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -
     parameters, starts = _vary(cases)
     phases = any(case.phases for case in cases)
     limited = [_limited(case, limits) for case in cases]
+    failed = any(found.ok < found.tasks for case in cases for found in case.all_figures)
+    late = any(found.stragglers for case in cases for found in case.all_figures)
     head = [
         "workers",
         *(["parameter"] if parameters else []),
         *(["start"] if starts else []),
         "rounds",
         "tasks ok",
-        "not ok",
+        *(["not ok"] if failed else []),
         "start skew",
         "span",
         "all run",
         "task time",
         *(["rate"] if phases else []),
-        "stragglers",
+        *(["stragglers"] if late else []),
         *(["limited by"] if any(limited) else []),
     ]
     rows = [
@@ -49,7 +51,7 @@ def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -
             *([case.parameter] if parameters else []),
             *([case.start] if starts else []),
             _counted(case),
-            *_ended(case),
+            *_ended(case)[: 2 if failed else 1],
             timing(case.skew()),
             timing(case.span()),
             _share(case.interval(lambda f: f.simultaneity)),
@@ -59,7 +61,7 @@ def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -
                 if phases
                 else []
             ),
-            f"{sum(len(found.stragglers) for found in case.all_figures)}",
+            *([f"{sum(len(found.stragglers) for found in case.all_figures)}"] if late else []),
             *([Cell(told or NOTHING, style=LINES)] if any(limited) else []),
         ]
         for case, told in zip(cases, limited, strict=True)
