@@ -1,4 +1,4 @@
-"""The engine that is meant where none is named."""
+"""The engines that are meant where none is named."""
 
 from __future__ import annotations
 
@@ -8,6 +8,27 @@ DEFAULT_ENGINE = "gridrpc-native"
 _FOR_FUNCTIONS = "gridrpc-python"
 DEFAULT_ENGINES = f"{DEFAULT_ENGINE}, or {_FOR_FUNCTIONS} for MODULE:FUNCTION"
 """For help texts."""
+
+NULL_ENGINE = "null"
+"""The one that does nothing: it measures the benchmark."""
+ON_BATCH_SYSTEMS = frozenset(
+    {
+        "dask-jobqueue",
+        "gridengine-jobs",
+        "gridrpc-gridengine",
+        "gridrpc-gridengine-native",
+        "gridrpc-htcondor",
+        "gridrpc-htcondor-native",
+        "gridrpc-slurm",
+        "gridrpc-slurm-native",
+        "htcondor-jobs",
+        "hyperqueue-slurm",
+        "slurm-array",
+        "slurm-jobs",
+    }
+)
+"""Those that bring up a batch system first, for seconds: `gridbench bench cluster` compares them,
+and what compares all engines leaves them out unless they are named."""
 
 
 def default_engine(body: str) -> str:

@@ -29,6 +29,7 @@ from gridbench.bench.points import Header, Point, PointsFile, open_points
 from gridbench.bench.programs import built
 from gridbench.bench.series import Points
 from gridbench.bench.session import Repeats, Runner
+from gridbench.engines.default import NULL_ENGINE, ON_BATCH_SYSTEMS
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.fewer import limited
 from gridbench.engines.registry import installed_engines
@@ -192,7 +193,8 @@ def _measured(
 
 
 def known_engines(names: Sequence[str]) -> dict[str, str]:
-    """Driver (MODULE:CLASS) by engine; gridrpc from C counts as one. InputError if unknown."""
+    """Driver (MODULE:CLASS) by engine; gridrpc from C counts as one. Without names, all but those
+    on batch systems and the null engine. InputError if one is unknown, or measures nothing here."""
     known = {name: point.value for name, point in installed_engines().items()} | {C: ""}
     for name in names:
         if name not in known:
@@ -201,7 +203,13 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
             raise InputError(
                 f"unknown engine `{name}`", remedy=f"{guess}the engines are {', '.join(known)}"
             )
-    return {name: place for name, place in known.items() if not names or name in names}
+    if NULL_ENGINE in names:
+        raise InputError(
+            f"the engine `{NULL_ENGINE}` calls no function, and there is nothing to compare",
+            remedy="leave it out; `gridbench run --engine null` shows what the benchmark takes",
+        )
+    wanted = names or known.keys() - ON_BATCH_SYSTEMS - {NULL_ENGINE}
+    return {name: place for name, place in known.items() if name in wanted}
 
 
 def make_plan(

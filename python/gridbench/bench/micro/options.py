@@ -34,7 +34,7 @@ from gridbench.workload.body_option import busy_option
     "engines",
     multiple=True,
     metavar="NAME",
-    help="Engine to measure; may be given several times. [default: all]",
+    help="Engine to measure; may be given several times. [default: all but those on batch systems]",
 )
 @grid_option
 @servers_option
