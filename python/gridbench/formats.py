@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,6 +34,12 @@ def duration(seconds: float) -> str:
     if size < 0.99995:
         return f"{_four(seconds * 1e3)} ms"
     return f"{_four(seconds)} s"
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """The least and the largest of some times: `2.510 s to 2.602 s`; a dash of none."""
+    ends = dict.fromkeys(map(duration, (min(seconds), max(seconds)))) if seconds else (NOTHING,)
+    return " to ".join(ends)
 
 
 def about(seconds: float) -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from gridbench.pages.files import write_page
 from gridbench.report.page import render
-from gridbench.report.source import load_runs
-from gridbench.report.study import study
+from gridbench.report.rounds import studies_of
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
@@ -17,4 +16,4 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     The page appears under its name when it is complete, or not at all. Raises InputError for a
     source that cannot be read, and if `out` cannot be written.
     """
-    write_page(out, render([study(run) for run in load_runs(sources)]))
+    write_page(out, render(studies_of(sources)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
-from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.formats import NOTHING, counted, duration, percent, size, spread
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
@@ -85,7 +85,8 @@ _WAITED = {
 def _heading(studies: Sequence[Study]) -> str:
     if len(studies) == 1:
         return studies[0].run.name
-    return f"{len(studies)} runs compared"
+    engines = all(study.rounds for study in studies)
+    return f"{len(studies)} {'engines' if engines else 'runs'} compared"
 
 
 def _subheading(studies: Sequence[Study]) -> str:
@@ -96,8 +97,16 @@ def _subheading(studies: Sequence[Study]) -> str:
     start = {"cold start" if study.run.cold else "warm start" for study in studies}
     kinds = {study.run.kind.told for study in studies}
     tasks = [counted(run.ntasks, "task"), *(kinds if len(kinds) == 1 else ())]
-    parts = [" ".join(filter(None, tasks)), counted(run.nnodes, "worker"), *sorted(start)]
-    return " · ".join(parts)
+    machine = section(run.record, "machine")
+    parts = [
+        " ".join(filter(None, tasks)),
+        counted(run.nnodes, "worker"),
+        *sorted(start),
+        f"client on {machine['host']}" if machine.get("host") else "",
+        counted(machine["cores"], "processor") if isinstance(machine.get("cores"), int) else "",
+        str(run.record.get("started") or "")[: len("2001-02-03")],
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _told(study: Study) -> tuple[str, str]:
@@ -115,6 +124,9 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     def row(name: str, cell: Callable[[Study], str]) -> list[str]:
         return [name, *(cell(study) for study in studies)]
 
+    if any(study.rounds for study in studies):
+        yield row("Total times of rounds", lambda s: spread(_totals(s)))
+        yield row("Rounds that count", _rounds)
     yield row("Total time", lambda s: duration(s.summary.total))
     yield row("Ideal time", lambda s: duration(s.summary.ideal))
     yield row(
@@ -143,6 +155,14 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
         yield row("Clocks known within", lambda s: _clocks(s.clock_error, same=s.one_clock))
     yield row("Task data", lambda s: size(s.summary.bytes_in))
     yield row("Output data", lambda s: size(s.summary.bytes_out))
+
+
+def _totals(study: Study) -> tuple[float, ...]:
+    return study.rounds.totals if study.rounds else (study.end,)
+
+
+def _rounds(study: Study) -> str:
+    return f"{len(study.rounds.totals)} of {study.rounds.number}" if study.rounds else NOTHING
 
 
 def _rate(value: float) -> str:
@@ -199,9 +219,9 @@ def _phases_table(studies: Sequence[Study]) -> Table:
 def _overhead_table(studies: Sequence[Study]) -> Table:
     rows = []
     for study in studies:
-        for name, spread in (("handling", study.handling), ("round trip", study.round_trip)):
-            figures = [duration(value) for value in spread.figures().values()]
-            rows.append([f"{study.run.name}: {name}", f"{spread.count:,}", *figures])
+        for name, of in (("handling", study.handling), ("round trip", study.round_trip)):
+            figures = [duration(value) for value in of.figures().values()]
+            rows.append([f"{study.run.name}: {name}", f"{of.count:,}", *figures])
     head = ["", "tasks", "min", "p50", "p90", "p99", "max", "mean"]
     return Table(head, rows)
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent
-from gridbench.report.source import Run
+from gridbench.machine.words import DISTURBED
+from gridbench.report.source import Run, section
 from gridbench.report.study import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
 
 _NEGLIGIBLE = 0.005
@@ -30,8 +31,11 @@ def sentences(study: Study) -> list[str]:
     ran = f"{run.name}: {tasks} on {counted(run.nnodes, 'worker')}"
     if not study.end > 0:
         return [f"{ran}. No task came back with all its stamps, so there is nothing to measure."]
+    middle = ""
+    if study.rounds is not None and study.rounds.totals:
+        middle = f" (the median of {counted(len(study.rounds.totals), 'round')})"
     found = [
-        f"{ran} in {duration(study.end)}, counted from the moment "
+        f"{ran} in {duration(study.end)}{middle}, counted from the moment "
         + ("the client asked for its workers" if run.cold else "all workers had answered")
         + (
             f"; without any overhead it would have been {duration(summary.ideal)}, "
@@ -195,9 +199,18 @@ def _clocks(study: Study) -> Notice:
 
 def counts(study: Study) -> bool:
     """Whether a run is complete, without failures, and valid."""
-    summary, run = study.summary, study.run
-    incomplete = summary.failed or summary.missing or interrupted(run)
-    return not (incomplete or _invalid_because(run))
+    return not (_incomplete(study) or _invalid_because(study.run))
+
+
+def disturbed_only(study: Study) -> bool:
+    """Whether a run does not count for the sole reason that other programs used the machine."""
+    disturbed = section(study.run.record, "load").get("judgement") == DISTURBED
+    return disturbed and len(_invalid_because(study.run)) == 1 and not _incomplete(study)
+
+
+def _incomplete(study: Study) -> bool:
+    summary = study.summary
+    return bool(summary.failed or summary.missing or interrupted(study.run))
 
 
 def _invalid_because(run: Run) -> list[str]:

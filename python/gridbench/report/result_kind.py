@@ -62,10 +62,9 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
 def markdown(sources: Sequence[Path]) -> str:
     """The tables of all of them."""
     from gridbench.report.markdown import markdown as made
-    from gridbench.report.source import load_runs
-    from gridbench.report.study import study
+    from gridbench.report.rounds import studies_of
 
-    return made([study(run) for run in load_runs(_places(sources))])
+    return made(studies_of(_places(sources)))
 
 
 def _places(sources: Sequence[Path]) -> list[Path]:

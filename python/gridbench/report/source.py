@@ -22,7 +22,8 @@ class Run:
     """One run, ready for analysis."""
 
     name: str
-    """Short name, different from those of the other runs in the report."""
+    """Short name, different from those of the other runs in the report; rounds of an engine share
+    it."""
     path: Path
     table: pa.Table
     """`timeline.SCHEMA`."""
@@ -34,6 +35,14 @@ class Run:
     """What is known of how it was run: run.json, or the log's header."""
     remarks: tuple[str, ...]
     """What reading it brought to light, for the reader's attention."""
+
+    @property
+    def repeated(self) -> tuple[Path, str] | None:
+        """What it has in common with the other rounds of its engine in the same results; None if it
+        is no round of several."""
+        if not isinstance(self.record.get("round"), int):
+            return None
+        return self.path.resolve().parent, self.engine
 
     @property
     def engine(self) -> str:
@@ -115,12 +124,22 @@ def _placed(runs: list[Run]) -> list[Run]:
 
 
 def _told_apart(runs: list[Run]) -> list[Run]:
-    """Runs of the same name get their folder's or file's name added, and if need be a number."""
-    counts = Counter(run.name for run in runs)
-    names = [
-        run.name if counts[run.name] == 1 else f"{run.name} ({run.path.resolve().name})"
-        for run in runs
-    ]
-    if len(set(names)) < len(names):
-        names = [f"{number}: {name}" for number, name in enumerate(names, 1)]
-    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+    """Runs of the same name get the name of their folder or file added, and if need be a number;
+    rounds of an engine count as one."""
+    keys = [run.repeated or number for number, run in enumerate(runs)]
+    firsts: dict[object, Run] = {}
+    for key, run in zip(keys, runs, strict=True):
+        firsts.setdefault(key, run)
+    counts = Counter(run.name for run in firsts.values())
+    names = {
+        key: run.name if counts[run.name] == 1 else f"{run.name} ({_place(run)})"
+        for key, run in firsts.items()
+    }
+    if len(set(names.values())) < len(names):
+        names = {key: f"{number}: {name}" for number, (key, name) in enumerate(names.items(), 1)}
+    return [replace(run, name=names[key]) for key, run in zip(keys, runs, strict=True)]
+
+
+def _place(run: Run) -> str:
+    """The name of the folder or file that a run is known by; of rounds, that of their results."""
+    return (run.repeated[0] if run.repeated else run.path.resolve()).name

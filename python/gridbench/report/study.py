@@ -33,6 +33,16 @@ _ROUNDING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
+class Rounds:
+    """Several runs of the same, one after the other."""
+
+    totals: tuple[float, ...]
+    """Total times of those that count, seconds."""
+    number: int
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Study:
     """A run and its analysis. Times in seconds, NaN where nothing is known.
 
@@ -67,6 +77,8 @@ class Study:
     """What the last result waited for; nothing if not all that workers did is known."""
     round_trip: Distribution
     handling: Distribution
+    rounds: Rounds | None = None
+    """The rounds of its engine that it stands for; None: it was run once."""
 
     @property
     def tasks(self) -> int:

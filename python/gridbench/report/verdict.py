@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
-from gridbench.formats import duration
+from gridbench.formats import counted
 from gridbench.report.prose import counts
 from gridbench.report.study import Study
-from gridbench.statistics.claims import ENOUGH
+from gridbench.run.ahead import ahead
 
 
 def verdict(studies: Sequence[Study]) -> str:
-    """One sentence on runs of the same work; empty for a single run.
-
-    An engine is said to have won if its slowest run was faster than the fastest of the next one,
-    and there are two of each at least.
-    """
-    if len(studies) < 2:
+    """One sentence on runs of the same work, see `gridbench.run.ahead`; empty for a single run."""
+    if len(studies) < 2 and not any(study.rounds for study in studies):
         return ""
     if not all(counts(study) and study.end > 0 for study in studies):
         return "Nothing can be claimed: not all of these runs are complete and valid."
@@ -25,28 +20,23 @@ def verdict(studies: Sequence[Study]) -> str:
         return "Nothing can be claimed: these runs differ in their tasks, workers or start."
     totals: dict[str, list[float]] = {}
     for study in studies:
-        totals.setdefault(study.run.engine, []).append(study.end)
-    if len(totals) == 1:
-        ((engine, own),) = totals.items()
-        return f"{engine} ran {len(own)} times, in {duration(min(own))} to {duration(max(own))}."
-    first, second = sorted(totals, key=lambda engine: statistics.median(totals[engine]))[:2]
-    return _compared(first, totals[first], second, totals[second])
+        own = study.rounds.totals if study.rounds else (study.end,)
+        totals.setdefault(study.run.engine, []).extend(own)
+    return f"{ahead(totals)}{_left_out(studies)}"
 
 
-def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
-    ahead, behind = statistics.median(fast), statistics.median(slow)
-    told = f"{duration(ahead)} against {duration(behind)} of {second}, {behind / ahead:.3g} times"
-    if min(len(fast), len(slow)) < ENOUGH:
-        return (
-            f"{first} was fastest here, {told}, but nothing can be claimed from it: that takes"
-            f" {ENOUGH} runs of each engine at least."
-        )
-    if max(fast) < min(slow):
-        return (
-            f"{first} won, {told} in the medians; its slowest run of {len(fast)} was faster than"
-            f" the fastest of {len(slow)}."
-        )
-    return f"Nothing can be claimed: {first} was first, {told} in the medians, but runs overlap."
+def _left_out(studies: Sequence[Study]) -> str:
+    """How many rounds are in no figure."""
+    disturbed = sum(
+        study.rounds.number - len(study.rounds.totals) for study in studies if study.rounds
+    )
+    if not disturbed:
+        return ""
+    return f" {counted(disturbed, 'further round')} that other programs disturbed {_do(disturbed)}."
+
+
+def _do(count: int) -> str:
+    return "does not count" if count == 1 else "do not count"
 
 
 def _work(study: Study) -> tuple[object, ...]:

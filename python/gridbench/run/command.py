@@ -8,6 +8,7 @@ engine that forks from this process would have to copy them with it.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,12 +23,15 @@ from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.results_folder import default_folder
+from gridbench.run.ahead import ahead
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
-from gridbench.run.folders import prepare
+from gridbench.run.folders import place_of, prepare
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
+from gridbench.run.rounds import Rounds, counting, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.statistics.medians import index_of_median
 from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
@@ -60,14 +64,15 @@ class Request:
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
     options: Options = field(default_factory=Options)
+    rounds: Rounds = field(default_factory=Rounds)
 
 
 def run_benchmark(request: Request) -> int:
     """Run it all; the exit status. InputError if the input cannot be used.
 
     0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
-    2: the input or the output folder cannot be used. 3: a run was disturbed, and that was not
-    accepted. 128 + n: ended by signal n.
+    2: the input or the output folder cannot be used. 3: all runs of an engine were disturbed, and
+    that was not accepted. 128 + n: ended by signal n.
     """
     workload = read_workload(request.setup_file, request.time_scale, request.body)
     _refuse_doubles(request.engines)
@@ -98,6 +103,7 @@ def _run(
     request: Request, workload: Workload, participants: list[Participant], console: Console
 ) -> int:
     setup, options = workload.setup, request.options
+    named = {one.name: one for one in participants}
     facts: dict[str, Facts] = {}
     for one in participants:
         if one.environment() is not None:  # which takes seconds
@@ -109,30 +115,32 @@ def _run(
     folder = request.folder or default_folder()
     places = prepare(
         folder,
-        list(request.engines),
+        list(named),
+        apart=len(named) > 1 or request.rounds.most > 1,
         replace=request.replace,
         settled=lambda: settle(request.policy, console),
     )
 
-    verdicts: list[Verdict] = []
     with Interrupt() as interrupt:
-        for participant in participants:
-            verdicts.append(
-                run_engine(
-                    participant,
-                    facts[participant.name],
-                    workload,
-                    options=options,
-                    folder=places[participant.name],
-                    interrupt=interrupt,
-                    console=console,
-                )
+
+        def run(engine: str, number: int | None) -> Verdict:
+            return run_engine(
+                named[engine],
+                facts[engine],
+                workload,
+                options=replace(options, round=number),
+                folder=place_of(places[engine], number),
+                interrupt=interrupt,
+                console=console,
             )
-            if interrupt.came:
-                break
+
+        verdicts = run_rounds(
+            list(named), run, request.rounds, interrupt=interrupt, console=console
+        )
         statuses = [verdict.exit_status for verdict in verdicts]
         statuses.append(_conclude(folder, verdicts, setup, request.printing))
-    claims = not any(verdict.disturbed for verdict in verdicts)
+    # An engine of which no run counts, though none failed, was disturbed each time.
+    claims = all(counting(verdicts, engine) for engine in named)
     return max(statuses) or request.policy.exit_status(claims=claims)
 
 
@@ -144,29 +152,45 @@ def _refuse_doubles(engines: Sequence[str]) -> None:
 
 def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Printing) -> int:
     """Timelines, summaries and reports of what was measured; the exit status of this part."""
-    from gridbench.run.summary_table import print_summaries
+    from gridbench.run.summary_table import Shown, print_summaries
 
     problems: list[str] = []
     status = 0
-    summaries: list[tuple[str, Summary]] = []
-    measured: list[Path] = []
+    summaries: dict[Path, Summary] = {}
+    rounds = Counter(verdict.engine for verdict in verdicts)
     for verdict in verdicts:
-        problems += [f"{verdict.engine}: {message}" for message in verdict.messages]
+        number = f", round {verdict.record['round']}" if rounds[verdict.engine] > 1 else ""
+        name = f"{verdict.engine}{number}"
+        problems += [f"{name}: {message}" for message in verdict.messages]
         try:
-            summary = complete(verdict.folder, verdict.record, setup)
+            summaries[verdict.folder] = complete(verdict.folder, verdict.record, setup)
         except InputError as error:
             status = 2
             if str(error) not in verdict.messages:
-                problems.append(f"{verdict.engine}: {error}")
-            continue
-        summaries.append((verdict.engine, summary))
-        if summary.ok or summary.failed:
-            measured.append(verdict.folder)
-    if summaries:
-        print_summaries(printing.tables(), summaries)
-    printing.document(lambda: _document(folder, verdicts))
+                problems.append(f"{name}: {error}")
+    totals = {engine: counting(verdicts, engine) for engine in rounds}
+    shown = [_middle([v for v in verdicts if v.engine == engine]) for engine in rounds]
+    columns = [
+        Shown(
+            one.engine,
+            summaries[one.folder],
+            tuple(totals[one.engine]),
+            rounds[one.engine],
+        )
+        for one in shown
+        if one.folder in summaries
+    ]
+    if columns:
+        print_summaries(printing.tables(), columns)
+    told = ""
+    if len(columns) == len(rounds) and all(totals.values()):
+        told = ahead(totals)
+    if told:
+        printing.tables().print(told, soft_wrap=True)
+    printing.document(lambda: _document(folder, verdicts, told))
+    measured = [place for place, summary in summaries.items() if summary.ok or summary.failed]
     if measured:
-        reports = [([place], place / REPORT) for place in measured]
+        reports = [([one.folder], one.folder / REPORT) for one in shown if one.folder in measured]
         if folder not in measured:
             reports.append((measured, folder / REPORT))
         if problem := _write_reports(reports):
@@ -179,12 +203,21 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
     return status
 
 
-def _document(folder: Path, verdicts: list[Verdict]) -> dict[str, object]:
-    """What `--json` prints: of each engine what its run.json holds."""
-    return {
-        "results": folder,
-        "runs": {verdict.engine: verdict.record for verdict in verdicts},
-    }
+def _middle(rounds: Sequence[Verdict]) -> Verdict:
+    """That of median time of the rounds of an engine that count; the first one if none does."""
+    valid = [one for one in rounds if one.record["valid"]]
+    return valid[index_of_median([one.total for one in valid])] if valid else rounds[0]
+
+
+def _document(folder: Path, verdicts: list[Verdict], told: str) -> dict[str, object]:
+    """What `--json` prints: of each run what its run.json holds, and who was ahead. A run goes by
+    its engine, in further rounds with their number, as its folder does."""
+    names = [
+        one.engine if one.record["round"] in (None, 1) else f"{one.engine}-{one.record['round']}"
+        for one in verdicts
+    ]
+    records = {name: one.record for name, one in zip(names, verdicts, strict=True)}
+    return {"results": folder, "verdict": told, "runs": records}
 
 
 def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:

@@ -17,10 +17,12 @@ def prepare(
     folder: Path,
     engines: list[str],
     *,
+    apart: bool = False,
     replace: bool,
     settled: Callable[[], object] = lambda: None,
 ) -> dict[str, Path]:
-    """Make the folder of a run; where each engine's results go.
+    """Make the folder of a run; where each engine's results go: into a folder of its own in it if
+    they are to lie `apart`, as those of several engines or rounds do.
 
     InputError if it holds something already: an older run is removed only if `replace`, and
     files that are not of a run never. `settled` is called when the folder can be used; if it
@@ -45,19 +47,33 @@ def prepare(
                 folder.rmdir()
             raise
         _remove(held, folder)
-        if len(engines) == 1:
-            places = {engines[0]: folder}
-        else:
-            places = {engine: folder / engine for engine in engines}
+        places = {engine: folder / engine if apart else folder for engine in engines}
         for place in places.values():
             place.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"cannot use the output folder: {error.strerror}",
-            file=folder,
-            remedy="choose another --out, one that can be written",
-        ) from None
+        raise _cannot_use(folder, error) from None
     return places
+
+
+def place_of(first: Path, number: int | None) -> Path:
+    """Where the results of a round go, beside those of the first one, which exists already: the
+    third round of `process-pool` is in `process-pool-3`. InputError if it cannot be made."""
+    if number is None or number == 1:
+        return first
+    place = first.with_name(f"{first.name}-{number}")
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _cannot_use(place, error) from None
+    return place
+
+
+def _cannot_use(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot use the output folder: {error.strerror}",
+        file=folder,
+        remedy="choose another --out, one that can be written",
+    )
 
 
 def run_folders(folder: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from gridbench.engines.default import DEFAULT_ENGINES, default_engine
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.rounds import AUTO, ROUNDS
 from gridbench.seconds import SECONDS
 from gridbench.workload.body_option import parse_body, task_option
 
@@ -78,6 +79,7 @@ start_timeout_option = click.option(
         "gridbench run examples/compute/setup.xml",
         "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
         "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
+        "gridbench run setup.xml --rounds auto        # until the time is known to 5 %",
         "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
         "gridbench run setup.xml --task spin --cores 2    # every task computes",
         "gridbench run setup.xml --grid grid.toml --server lab,here --out runs/many",
@@ -116,6 +118,23 @@ start_timeout_option = click.option(
     help="Check every byte in a second, untimed pass.",
 )
 @task_option
+@click.option(
+    "--rounds",
+    type=ROUNDS,
+    metavar="N|auto",
+    help="How often each engine runs; auto: until it is known which of them is fastest, or that"
+    " they are as fast as each other, but 10 times at most. [default: auto for several engines,"
+    " 1 for one]",
+)
+@click.option(
+    "--limit",
+    type=SECONDS,
+    default=300.0,
+    show_default=True,
+    metavar="S",
+    callback=_time_limit,
+    help="With --rounds auto: begin no further round that would end later than after S seconds.",
+)
 @start_timeout_option
 @load_options
 @printing_options
@@ -132,6 +151,8 @@ def run(
     time_scale: float,
     body_name: str,
     check: bool,
+    rounds: int | str | None,
+    limit: float,
     start_timeout: float,
     force: bool,
     policy: Policy,
@@ -143,6 +164,9 @@ def run(
     of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
     several engines these lie in DIR/<engine>, and DIR/report.html compares them.
 
+    Several engines run in turn, round after round, until it is known which of them is fastest.
+    Later rounds lie in DIR/<engine>-2 and so on; the page shows the one of median time.
+
     Tasks sleep unless --task says otherwise: the run then measures the engine alone, and any number
     of workers can be at work at once. Tasks that compute share the processors, and their ideal time
     counts the processors of this machine.
@@ -152,20 +176,26 @@ def run(
     different servers or engines side by side.
 
     Nothing is measured while other programs use the machine: gridbench names them and waits. A run
-    that they disturb does not count, and the exit status is then 3.
+    that they disturb does not count; the exit status is 3 if no run of an engine counts.
 
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
     from gridbench.engines.servers import names_in
     from gridbench.run.command import Request, run_benchmark
+    from gridbench.run.rounds import Rounds
     from gridbench.run.runner import Options
 
     body = parse_body(body_name)
+    if rounds is None:
+        rounds = AUTO if len(engines) > 1 else 1
     sys.exit(
         run_benchmark(
             Request(
                 setup_file=setup,
                 engines=engines or (default_engine(body),),
+                rounds=Rounds(
+                    rounds if isinstance(rounds, int) else None, limit, accept_load=policy.accept
+                ),
                 folder=out,
                 time_scale=time_scale,
                 body=body,

@@ -48,7 +48,7 @@ class Participant(abc.ABC):
 
     @abc.abstractmethod
     def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
-        """Its client, and the process in which that is, if not in this one."""
+        """A new client of it, and the process in which that is, if not in this one."""
 
     @abc.abstractmethod
     def environment(self) -> dict[str, Any] | None:
@@ -62,17 +62,21 @@ def find_participant(name: str) -> Participant:
     if own is not None:
         return _Elsewhere(point, own)
     engine = make_engine(point)
-    return _Beside(point, engine) if engine.own_process else _Here(name, engine)
+    return _Beside(point, engine) if engine.own_process else _Here(point, engine)
 
 
 class _Here(Participant):
     """An engine that lives in this Python: its client is in this process."""
 
-    def __init__(self, name: str, engine: Engine) -> None:
-        super().__init__(name)
+    def __init__(self, point: EntryPoint, engine: Engine) -> None:
+        super().__init__(point.name)
+        self._point = point
         self._engine = engine
+        self._opened = False
+        self._namespaces: Sequence[str] = ()
 
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        self._namespaces = namespaces
         try:
             self._engine.use_namespaces(namespaces)
         except Cannot as error:
@@ -94,6 +98,13 @@ class _Here(Participant):
 
     def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         del workers, warm
+        if self._opened:  # an engine starts and ends once
+            self._engine = make_engine(self._point)
+            if self._namespaces:
+                self.use_namespaces(self._namespaces)
+            if self.servers is not None:
+                self.use_servers(self.servers)
+        self._opened = True
         return LocalClient(self._engine), None
 
     def environment(self) -> dict[str, Any] | None:
@@ -102,10 +113,6 @@ class _Here(Participant):
 
 class _Beside(_Here):
     """An engine of this Python whose client is in another process."""
-
-    def __init__(self, point: EntryPoint, engine: Engine) -> None:
-        super().__init__(point.name, engine)
-        self._point = point
 
     def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         client = HostedClient(self._point, workers=workers, warm=warm)

@@ -32,6 +32,8 @@ class Recorder:
     def __init__(self, folder: Path, setup: Setup, record: dict[str, Any]) -> None:
         self.record = record
         """What run.json will say; the caller adds to it until `finish`."""
+        self.last_retrieve = 0.0
+        """Seconds from t = 0 until the last result so far was there."""
         self._folder = folder
         try:
             self._write_record()
@@ -59,6 +61,7 @@ class Recorder:
             for row in rows:
                 # The log has no column for failures, and numbers only for tasks that ran.
                 if row.status == "ok":
+                    self.last_retrieve = max(self.last_retrieve, row.retrieve)
                     self._log.row(
                         row.tid,
                         row.slept,

@@ -52,6 +52,8 @@ class Options:
     one."""
     began: Moment | None = None
     """A reading of that process from before the run; None: there is none yet."""
+    round: int | None = None
+    """Which of several runs of the same it is, from 1 on; None: there are no others."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,8 @@ class Verdict:
     """What the user has to know, one message each."""
     disturbed: bool = False
     """Other programs used the machine meanwhile."""
+    total: float = 0.0
+    """Seconds from t = 0 until the last result was there."""
 
     def worsen(self, exit_status: int, message: str) -> None:
         """Note that something went wrong; the run is then not valid."""
@@ -138,6 +142,7 @@ def run_engine(
                 watch=watch,
             )
             status = run.run(verdict)
+            verdict.total = recorder.last_retrieve
             record["left_behind"] = leftovers.end(process)
     if family == os.getpid() and not interrupt.came:
         watch.look_after()
@@ -308,6 +313,7 @@ def _new_record(
         "environment": participant.environment(),
         "grid": None if participant.servers is None else participant.servers.record(),
         "start": "warm" if options.warm else "cold",
+        "round": options.round,
         "task": workload.body,
         "time_scale": workload.time_scale,
         "setup": setup.to_dict(),

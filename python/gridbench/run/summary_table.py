@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 
 from gridbench.analysis.summary import Distribution, Summary
-from gridbench.formats import duration, percent
+from gridbench.formats import duration, percent, spread
 from gridbench.tables import new_table
 
 
-def print_summaries(console: Console, summaries: Sequence[tuple[str, Summary]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An engine with the run that is shown of it, which is that of median time of its rounds."""
+
+    engine: str
+    summary: Summary
+    totals: tuple[float, ...]
+    """Total times of its rounds that count, seconds."""
+    rounds: int
+    """How many there were."""
+
+
+def print_summaries(console: Console, shown: Sequence[Shown]) -> None:
     """One table, a column for each engine."""
-    table = new_table("Summary")
+    several = any(one.rounds > 1 for one in shown)
+    table = new_table("Summary of the rounds of median time" if several else "Summary")
     table.add_column("")
-    for name, _ in summaries:
-        table.add_column(name, justify="right", overflow="fold")
-    clocks = any(summary.clock_error > 0 for _, summary in summaries)
-    rows = [_rows(summary, clocks=clocks) for _, summary in summaries]
+    for one in shown:
+        table.add_column(one.engine, justify="right", overflow="fold")
+    clocks = any(one.summary.clock_error > 0 for one in shown)
+    rows = [
+        [*(_of_rounds(one) if several else []), *_rows(one.summary, clocks=clocks)] for one in shown
+    ]
     for line in zip(*rows, strict=True):
         table.add_row(line[0][0], *[cell for _, cell in line])
     console.print(table)
+
+
+def _of_rounds(shown: Shown) -> list[tuple[str, str]]:
+    return [
+        ("rounds that count", f"{len(shown.totals)} of {shown.rounds}"),
+        ("their total times", spread(shown.totals)),
+    ]
 
 
 def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:

@@ -21,10 +21,11 @@ from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
 from gridbench.scenario.listing import listing_record, print_listing
-from gridbench.scenario.plan import Item, Judge, items_of
+from gridbench.scenario.plan import Item, Judge
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import Session
+from gridbench.statistics.enough import FEWEST
 
 
 def run_scenarios(request: Request) -> int:
@@ -70,8 +71,7 @@ def run_scenarios(request: Request) -> int:
             spaces=spaces,
         )
         for number, cases in grids.items():
-            items = items_of(cases, request.engines, request.rounds, request.times.seed)
-            statuses.append(session.run(number, items, folders[number]))
+            statuses.append(session.run(number, cases, folders[number]))
             if interrupt.came:
                 break
         statuses.append(tell(base, request.printing))
@@ -89,7 +89,7 @@ def _list_cases(request: Request, grids: Mapping[int, Sequence[Case]], judge: Ju
             Item(case, engine, n)
             for case in cases
             for engine in request.engines
-            for n in range(request.rounds)
+            for n in range(request.rounds or FEWEST)
         ]
         print_listing(request.printing.tables(), number, items, judge, request.limits)
         records.append(listing_record(number, items, judge, request.limits))

@@ -12,6 +12,7 @@ from gridbench.engines.default import default_engine
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.rounds import ROUNDS
 from gridbench.run.options import (
     engines_option,
     grid_option,
@@ -79,11 +80,12 @@ from gridbench.workload.body_option import parse_body, task_option
 @start_timeout_option
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 1000),
+    type=ROUNDS,
     default=1,
     show_default=True,
-    metavar="N",
-    help="How often each case is measured.",
+    metavar="N|auto",
+    help="How often each case is measured; auto: until it is known which engine costs less or, with"
+    " one engine, what it costs to 10 %, from 3 to 10 times.",
 )
 @click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
 @click.option("--limit", type=SECONDS, metavar="S", help="Seconds that all of it may take.")
@@ -125,7 +127,7 @@ def scenario(
     servers: tuple[str, ...],
     start: str,
     start_timeout: float,
-    rounds: int,
+    rounds: int | str,
     case_limit: float | None,
     limit: float | None,
     check: bool,
@@ -191,7 +193,7 @@ def scenario(
                 limits=Limits(
                     case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
                 ),
-                rounds=rounds,
+                rounds=rounds if isinstance(rounds, int) else None,
                 warm=start == "warm",
                 check=check,
                 folder=out,

@@ -37,7 +37,8 @@ class Request:
     servers: Servers | None = None
     """The same, once they have been asked for their workers."""
     limits: Limits = field(default_factory=Limits)
-    rounds: int = 1
+    rounds: int | None = 1
+    """How often each case is measured; None: as often as its outcome takes."""
     warm: bool = False
     check: bool = False
     start_timeout: float = 180.0

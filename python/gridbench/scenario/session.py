@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from gridbench.engines.fewer import spread
 from gridbench.errors import InputError
-from gridbench.formats import duration
+from gridbench.formats import counted, duration
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
@@ -23,6 +24,7 @@ from gridbench.scenario.one import Outcome, run_case
 from gridbench.scenario.plan import Item, Judge, missing
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
+from gridbench.scenario.rounds import rounds_of
 from gridbench.scenario.workloads import write_workload
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
@@ -75,22 +77,38 @@ class Session:
         whole = request.limits.whole
         self._until = None if whole is None else time.monotonic() + whole
 
-    def run(self, scenario: int, items: list[Item], folder: Path) -> int:
+    def run(self, scenario: int, cases: Sequence[Case], folder: Path) -> int:
         """Run what is missing of a scenario; 1 if something failed."""
-        file = open_cases(folder, header_of(scenario, self._request), fresh=self._request.fresh)
+        request = self._request
+        file = open_cases(folder, header_of(scenario, request), fresh=request.fresh)
         try:
             for result in file.current():
                 self._judge.experience.learn(result)
-            todo = missing(items, file.current())
-            if len(todo) < len(items):
-                self._console.print(f"{len(items) - len(todo)} of {len(items)} cases are there")
-            steps = Steps(self._console, "case", len(todo), transient=False)
-            with steps as progress:
-                while todo and not self._interrupt.came:
-                    self._next(todo, file, progress)
+            batches = rounds_of(
+                cases,
+                request.engines,
+                request.rounds,
+                seed=request.times.seed,
+                results=file.current,
+            )
+            for items in batches:
+                self._run_batch(items, file)
+                if self._interrupt.came:
+                    break
             return int(any(result.status == "failed" for result in file.current()))
         finally:
             file.close()
+
+    def _run_batch(self, items: list[Item], file: CasesFile) -> None:
+        todo = missing(items, file.current())
+        if items[0].round:
+            cases = counted(len({item.case.key for item in items}), "case")
+            self._console.print(f"round {items[0].round + 1}: the outcome of {cases} is open")
+        if len(todo) < len(items):
+            self._console.print(f"{len(items) - len(todo)} of {len(items)} cases are there")
+        with Steps(self._console, "case", len(todo), transient=False) as progress:
+            while todo and not self._interrupt.came:
+                self._next(todo, file, progress)
 
     def _next(self, todo: list[Item], file: CasesFile, progress: Steps) -> None:
         """Run, or skip, the first of the items."""

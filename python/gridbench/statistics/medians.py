@@ -11,6 +11,13 @@ _RESAMPLES = 2000
 _SURE = 0.95
 
 
+def index_of_median(values: Sequence[float]) -> int:
+    """Where the median lies among the values; of an even number the lower of the two in the
+    middle."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return order[(len(values) - 1) // 2]
+
+
 def interval_of_median(values: Sequence[float]) -> tuple[float, float] | None:
     """A 95 % interval of the median, from the order of the values; None for fewer than three.
 

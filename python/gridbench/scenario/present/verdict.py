@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from gridbench.formats import counted, duration
+from gridbench.formats import counted, duration, times
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.statistics.claims import ENOUGH
 
@@ -36,15 +36,22 @@ def ratios_of(mine: Overheads, others: Overheads) -> list[float]:
 
 def tiles(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     """What engines cost beside the tasks, in the median of the cases that count on all of them;
-    of one engine alone, of all its cases."""
+    of one engine alone, of all its cases. Of two engines also the ratio of the sentence: the median
+    of ratios is not the ratio of medians."""
     found = {name: own for name, own in overheads(cells).items() if own}
     shared = set.intersection(*(set(own) for own in found.values())) if found else set()
     if not shared:
         return []
-    return [
-        (name, duration(statistics.median(own[key].overhead().value for key in shared)))
+    medians = {
+        name: statistics.median(own[key].overhead().value for key in shared)
         for name, own in list(found.items())[:_TILES]
-    ]
+    }
+    told = [(name, duration(median)) for name, median in medians.items()]
+    if len(medians) == 2:
+        less, more = sorted(medians, key=lambda name: medians[name])
+        ratio = statistics.median(ratios_of(found[more], found[less]))
+        told.append((f"{more} by {less}, case by case", times(ratio)))
+    return told
 
 
 def verdict(cells: Sequence[Cell]) -> str:
@@ -82,16 +89,14 @@ def _compared(first: str, second: str, found: dict[str, Overheads]) -> str:
     ]
     sure = sum(mine[key].overhead().high < others[key].overhead().low for key in repeated)
     ratio = statistics.median(ratios_of(others, mine))
-    told = f"{second} cost {ratio:.3g} times what {first} did beside the tasks (median of"
-    told += f" {counted(len(shared), 'case')})"
-    if not repeated:
-        return f"Nothing can be claimed, as each case ran once; here, {told}."
-    if 2 * sure > len(repeated):
-        return (
-            f"{first} won: {told}, and was clearly worse in {sure} of"
-            f" {counted(len(repeated), 'repeated case')}."
-        )
-    return (
-        f"Nothing can be claimed: {told}, but was clearly worse in only {sure} of"
-        f" {counted(len(repeated), 'repeated case')}."
+    less = sum(mine[key].overhead().value < others[key].overhead().value for key in shared)
+    added = (
+        f"added less to the time of the tasks in {less:,} of"
+        f" {counted(len(shared), 'case')}, and {second} {ratio:.3g} times as much in the median"
     )
+    if not repeated:
+        return f"{first} {added}; each case ran once, so that nothing can be claimed."
+    clear = f"clearly less in {sure:,} of {counted(len(repeated), 'repeated case')}"
+    if 2 * sure > len(repeated):
+        return f"{first} won: it {added}; {clear}."
+    return f"Nothing can be claimed: {first} {added}, but {clear} only."

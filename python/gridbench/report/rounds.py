@@ -1,0 +1,41 @@
+"""The rounds of an engine, of which a report shows the one of median time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from gridbench.report.prose import counts, disturbed_only
+from gridbench.report.source import load_runs
+from gridbench.report.study import Rounds, Study, study
+from gridbench.statistics.medians import index_of_median
+
+
+def studies_of(sources: Iterable[Path]) -> list[Study]:
+    """The runs that a report on the sources shows. InputError as for `load_runs`."""
+    return together([study(run) for run in load_runs(sources)])
+
+
+def together(studies: Iterable[Study]) -> list[Study]:
+    """The rounds of each engine in the same results as one study: that of median time of those that
+    count. Where a round has not ended well it is that round: an engine that loses a task in one
+    round of five has not done its work. Other runs are as they were."""
+    groups: dict[object, list[Study]] = {}
+    for number, one in enumerate(studies):
+        groups.setdefault(one.run.repeated or number, []).append(one)
+    return [_shown(group) for group in groups.values()]
+
+
+def _shown(group: list[Study]) -> Study:
+    if group[0].run.repeated is None:
+        return group[0]
+    good = [one for one in group if counts(one)]
+    bad = [one for one in group if not counts(one) and not disturbed_only(one)]
+    if bad:
+        shown = bad[0]
+    elif good:
+        shown = good[index_of_median([one.end for one in good])]
+    else:
+        shown = group[0]
+    return replace(shown, rounds=Rounds(tuple(one.end for one in good), len(group)))

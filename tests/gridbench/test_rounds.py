@@ -1,0 +1,301 @@
+"""How often engines and cases are run, until their outcome is known, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gridbench.errors import InputError
+from gridbench.process.interrupt import Interrupt
+from gridbench.report.rounds import studies_of, together
+from gridbench.report.verdict import verdict
+from gridbench.rounds import AUTO, ROUNDS
+from gridbench.run.ahead import ahead
+from gridbench.run.rounds import Rounds, run_rounds
+from gridbench.run.runner import Verdict
+from gridbench.scenario.grids import Choice, cases_of
+from gridbench.scenario.results import CaseResult
+from gridbench.scenario.rounds import rounds_of
+from gridbench.statistics.enough import FEWEST, MOST, apart, decided, settled, undecided
+from gridbench.statistics.medians import index_of_median
+from running import MakeSetup, Run, accept
+from scenario_results import all_done
+from test_verdicts import runs_of
+
+FAST, SLOW = (1.0, 1.01, 1.02), (2.0, 2.1, 2.2)
+
+
+def test_one_of_two_is_ahead_if_the_ratio_excludes_equality() -> None:
+    assert decided(FAST, SLOW) == "first"
+    assert decided(SLOW, FAST) == "second"
+    # Two rounds have no bounds, and what takes no time has no ratio.
+    assert decided(FAST[:2], SLOW) == "open"
+    assert decided((0.0, 0.0, 0.0), SLOW) == "open"
+    # A late round among nine does not hide who is faster; among three it does.
+    assert decided((*FAST, *FAST, *FAST[:2], 3.0), SLOW * 3) == "first"
+    assert decided((1.0, 1.01, 2.15), SLOW) == "open"
+
+
+def test_two_are_alike_only_if_both_bounds_say_so() -> None:
+    close = (1.0, 1.01, 0.99, 1.005)
+    assert decided(close, (1.001, 1.011, 0.991, 1.006)) == "alike"
+    assert decided(close, (1.0, 1.2, 0.9, 1.01)) == "open"
+    assert decided((1.0, 1.2, 0.9, 1.01), (1.0, 1.2, 0.9, 1.01), alike=1.4) == "alike"
+    # Ahead by little is ahead.
+    assert decided(FAST, [value * 1.045 for value in FAST]) == "first"
+
+
+def test_equals_are_rarely_said_to_differ() -> None:
+    draw = random.Random(1)
+    claimed = 0
+    for _ in range(300):
+        one: list[float] = []
+        other: list[float] = []
+        decision = "open"
+        while decision == "open" and len(one) < MOST:
+            one.append(draw.lognormvariate(0, 0.03))
+            other.append(draw.lognormvariate(0, 0.03))
+            decision = decided(one, other)
+        claimed += decision in ("first", "second")
+    assert claimed <= 9
+    # Two rounds that happen to be in order are no proof, and a single one is none at all.
+    assert not apart((1.0, 1.02), (1.03, 1.05))
+    assert apart((1.0, 1.02), (2.0, 2.03))
+    assert not apart((1.0,), (2.0, 2.0))
+
+
+def test_a_single_one_is_settled_when_no_round_is_far_from_the_median() -> None:
+    assert settled((1.0, 1.04, 1.08), within=1.05)
+    assert not settled((1.0, 1.04, 1.10), within=1.05)
+    assert not settled((0.9, 1.04, 1.05), within=1.05)
+    assert not settled((1.0, 1.0))
+
+
+def test_who_has_to_go_on() -> None:
+    assert undecided({"a": FAST, "b": SLOW}) == []
+    assert undecided({"a": FAST, "b": SLOW[:2]}) == ["b"]
+    assert undecided({"a": FAST, "b": ()}) == ["b"]
+    assert undecided({"a": FAST}) == []
+    assert undecided({"a": (1.0, 1.0, 2.0)}) == ["a"]
+    # Who is far behind need not run again to find out which of the others is faster.
+    rival = (0.9, 1.5, 1.01)
+    assert sorted(undecided({"slow": SLOW, "a": FAST, "b": rival})) == ["a", "b"]
+
+
+def test_the_middle_round() -> None:
+    assert index_of_median([3.0, 1.0, 2.0]) == 2
+    assert index_of_median([4.0, 1.0, 3.0, 2.0]) == 3
+    assert index_of_median([7.0]) == 0
+
+
+def test_sentences_say_who_won_how_much_and_how_sure() -> None:
+    assert ahead({"a": SLOW, "b": FAST}) == (
+        "b won, 1.010 s against 2.100 s of a, 2.08 times in the medians; its slowest run of 3 was"
+        " faster than the fastest of 3."
+    )
+    assert ahead({"a": (*FAST, *FAST, *FAST[:2], 3.0), "b": SLOW * 3}) == (
+        "a won, 1.010 s against 2.100 s of b, 2.08 times in the medians of 9 and 9 runs; the ratio"
+        " is above 1.98 with 95 % confidence."
+    )
+    close = (1.0, 1.01, 0.99, 1.005)
+    assert ahead({"a": close, "b": (1.001, 1.011, 0.991, 1.006)}) == (
+        "No engine won: a and b are as fast as each other within 5 %, 1.002 s and 1.003 s in the"
+        " medians of 4 and 4 runs."
+    )
+    assert ahead({"a": FAST, "b": (0.9, 1.5, 1.1)}) == (
+        "Nothing can be claimed: a was first, 1.010 s against 1.100 s of b, 1.09 times in the"
+        " medians, but runs scatter so much that b may be as good."
+    )
+    assert "takes 2 runs of each engine at least" in ahead({"a": FAST, "b": SLOW[:1]})
+    assert ahead({"a": FAST}) == "a ran 3 times, in 1.000 s to 1.020 s."
+    assert ahead({"a": FAST[:1]}) == ""
+
+
+Outcome = Callable[[str, int | None], Verdict]
+
+
+def outcomes(
+    totals: dict[str, Sequence[float]],
+    *,
+    failing: str = "",
+    disturbed: Sequence[tuple[str, int]] = (),
+) -> tuple[Outcome, list[tuple[str, int | None]]]:
+    """Runs that take these times in turn, over and over; and the list of those that were made."""
+    made: list[tuple[str, int | None]] = []
+
+    def run(engine: str, number: int | None) -> Verdict:
+        made.append((engine, number))
+        own, valid = totals[engine], (engine, number) not in disturbed
+        total = own[((number or 1) - 1) % len(own)]
+        status = int(engine == failing)
+        return Verdict(
+            engine,
+            Path(engine),
+            {"valid": valid and not status},
+            exit_status=status,
+            disturbed=not valid,
+            total=total,
+        )
+
+    return run, made
+
+
+def ran(
+    engines: str, totals: dict[str, Sequence[float]], rounds: Rounds, **how: object
+) -> tuple[list[tuple[str, int | None]], str]:
+    run, made = outcomes(totals, **how)  # type: ignore[arg-type]
+    told = io.StringIO()
+    with Interrupt() as interrupt:
+        run_rounds(list(engines), run, rounds, interrupt=interrupt, console=Console(file=told))
+    return made, told.getvalue()
+
+
+def test_rounds_go_on_until_it_is_known_who_is_faster() -> None:
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None))
+    # Each round begins with another engine.
+    assert made == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)]
+    assert "round 2: a 1.000 s, b 2.000 s so far" in told
+    assert "round 3: a 1.000 s to 1.010 s, b 2.000 s to 2.100 s so far" in told
+
+
+def test_engines_that_are_decided_on_do_not_run_again() -> None:
+    equal = (1.0, 1.3, 0.8)
+    made, _ = ran("abc", {"a": equal, "b": equal, "c": SLOW}, Rounds(None))
+    counts = {engine: sum(one == engine for one, _ in made) for engine in "abc"}
+    assert counts == {"a": MOST, "b": MOST, "c": FEWEST}
+
+
+def test_disturbed_rounds_are_made_up_for_and_failed_engines_left_out() -> None:
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None), disturbed=[("a", 1), ("a", 3)])
+    assert [number for engine, number in made if engine == "a"] == [1, 2, 3, 4, 5]
+    assert [number for engine, number in made if engine == "b"] == [1, 2, 3]
+    assert "a has no run that counts" in told
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None), failing="b")
+    assert [engine for engine, _ in made] == ["a", "b", "a", "a"]
+    made, _ = ran("b", {"b": SLOW}, Rounds(3), failing="b")
+    assert made == [("b", 1)]
+
+
+def test_a_number_of_rounds_is_kept_and_time_limits_the_others() -> None:
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, Rounds(5))
+    assert len(made) == 10
+    assert ran("a", {"a": FAST}, Rounds(1))[0] == [("a", None)]
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None, limit=0.0))
+    assert made == [("a", 1), ("b", 1)]
+    assert "no further round: it would end after the" in told
+    # Where the load is accepted and all were disturbed, more rounds would be so too.
+    both = [("a", 1), ("b", 1)]
+    busy = Rounds(None, accept_load=True)
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, busy, disturbed=both)
+    assert (made, told) == (both, "no further round: other programs use the machine\n")
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, busy, disturbed=both[:1])
+    assert len(made) == 7
+
+
+def test_a_report_shows_the_middle_round_of_each_engine() -> None:
+    studies = runs_of(("a", 4.0), ("a", 2.0), ("a", 3.0), ("b", 9.0))
+    first, second, third, other = (
+        replace(one, run=replace(one.run, record=one.run.record | {"round": number}))
+        for number, one in enumerate(studies, 1)
+    )
+    shown, alone = together([first, second, third, other])
+    assert (shown.end, alone.end) == (3.0, 9.0)
+    assert shown.rounds is not None
+    assert (shown.rounds.totals, shown.rounds.number) == ((4.0, 2.0, 3.0), 3)
+    assert verdict([shown]) == "a ran 3 times, in 2.000 s to 4.000 s."
+
+    def spoiled(one, **record):  # type: ignore[no-untyped-def]
+        return replace(one, run=replace(one.run, record=one.run.record | record))
+
+    why = {"invalid_because": ["others"], "load": {"judgement": "disturbed"}}
+    (shown,) = together([first, spoiled(second, **why), third])
+    assert shown.rounds is not None
+    assert (shown.rounds.totals, shown.rounds.number) == ((4.0, 3.0), 3)
+    assert verdict([shown]) == (
+        "a ran 2 times, in 3.000 s to 4.000 s. 1 further round that other programs disturbed does"
+        " not count."
+    )
+    # A round that went wrong by itself is not hidden behind good ones.
+    (shown,) = together([first, spoiled(second, invalid_because=["a task failed"]), third])
+    assert verdict([shown]).startswith("Nothing can be claimed")
+    # Without a number runs stand for themselves.
+    assert together(studies) == studies
+
+
+def test_rounds_of_a_run_lie_side_by_side(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    engines = ("--engine", "process-pool", "--engine", "gridrpc-native")
+    setup = make_setup(tasks=4, nodes=2, sleep=0.01)
+    done = gridbench("run", setup, *engines, "--rounds", "2", "--out", "out", "--no-check")
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    places = {"process-pool", "process-pool-2", "gridrpc-native", "gridrpc-native-2"}
+    assert {place.name for place in out.iterdir() if place.is_dir()} == places
+    rounds = {name: json.loads((out / name / "run.json").read_text())["round"] for name in places}
+    assert rounds == {name: 2 if name.endswith("-2") else 1 for name in places}
+    assert "rounds that count" in done.stdout
+    # A page for what is shown of each engine, and one on both.
+    assert len(list(out.glob("*/report.html"))) == 2
+    accept(out)
+    studies = studies_of([out])
+    assert [study.run.name for study in studies] == ["gridrpc-native", "process-pool"]
+    assert all(study.rounds is not None and study.rounds.number == 2 for study in studies)
+    done = gridbench("report", "out", "--out", "page.html", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["figures"]
+    assert {(one["engine"], len(one["values"])) for one in figures} == {
+        ("gridrpc-native", 2), ("process-pool", 2),
+    }  # fmt: skip
+    # All rounds are replaced, not only the first ones.
+    alone = ("--engine", "process-pool", "--no-check", "--out", "out", "--force")
+    done = gridbench("run", setup, *alone)
+    assert done.returncode == 0, done.stderr
+    assert not [place for place in out.iterdir() if place.is_dir()]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1001", "2.5", "", "always", "٣", "9" * 50])
+def test_what_is_no_number_of_rounds_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no number of rounds"):
+        ROUNDS.convert(text, None, None)
+
+
+def test_numbers_of_rounds_are_read() -> None:
+    assert [ROUNDS.convert(text, None, None) for text in ("1", " 12", 3, AUTO)] == [1, 12, 3, AUTO]
+
+
+def batches(results: Callable[[int], list[CaseResult]], engines: Sequence[str]) -> list[list[int]]:
+    """The rounds in each batch of a case, if round n of it has results(n)."""
+    done: list[CaseResult] = []
+    case = all_done(3)[0]
+    found = []
+    cases = [one for one in cases_of(3, Choice()) if one.key == case.case]
+    for items in rounds_of(cases, engines, None, seed=1, results=done.copy):
+        found.append(sorted(item.round for item in items))
+        for number in sorted({item.round for item in items}):
+            done += [replace(one, round=number) for one in results(number)]
+    return found
+
+
+def test_cases_of_scenarios_are_repeated_until_they_tell() -> None:
+    case = all_done(3)[0]
+
+    def with_overhead(number: int, factors: Sequence[float], engine: str) -> CaseResult:
+        overhead = (case.overhead_s or 0.0) * factors[number % len(factors)]
+        return replace(case, engine=engine, total_s=(case.ideal_s or 0.0) + overhead)
+
+    clear = batches(
+        lambda n: [with_overhead(n, FAST, "a"), with_overhead(n, SLOW, "b")], ["a", "b"]
+    )
+    assert clear == [[0, 0, 1, 1, 2, 2]]
+    scattered = batches(lambda n: [with_overhead(n, (1.0, 3.0, 0.5), "a")], ["a"])
+    assert scattered == [[0, 1, 2], *([number] for number in range(3, MOST))]
+    skipped = batches(lambda n: [replace(case, engine="a", status="skipped", round=n)], ["a"])
+    assert skipped == [[0, 1, 2]]
