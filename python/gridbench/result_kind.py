@@ -22,12 +22,22 @@ class Measure:
     better: Literal["less", "more"] = "less"
 
 
-class ResultKind(Protocol):
-    """What a benchmark says of its results, so that `gridbench report` can show and compare them.
+class JudgedKind(Protocol):
+    """What a benchmark says of its results, so that `gridbench check` can judge them.
 
     It is a module of the benchmark's package, result_kind.py, and imports little: each kind is
     asked whether a source is of its own.
     """
+
+    rules: str
+    """The module whose RULES, a `gridbench.rules.Rules`, judge them."""
+
+    def holds(self, source: Path) -> bool:
+        """Whether a source looks like results of this kind; whether it is, loading tells."""
+
+
+class ResultKind(JudgedKind, Protocol):
+    """What it says besides, so that `gridbench report` can show and compare them."""
 
     title: str
     """The command that makes them, in messages."""
@@ -36,13 +46,10 @@ class ResultKind(Protocol):
     compares: bool
     """Whether the page of two shows their comparison alone, as one page cannot hold both."""
 
-    def holds(self, source: Path) -> bool:
-        """Whether a source looks like results of this kind; whether it is, loading tells."""
-
     def measures(self, source: Path) -> dict[Quantity, Measure]:
         """All figures of them. What does not count in their own report does not count here.
 
-        InputError if they cannot be read.
+        InputError if they cannot be read, or if none of them counts, with the reason.
         """
 
     def write_report(self, sources: Sequence[Path], out: Path) -> None:

@@ -1,66 +1,115 @@
-"""`gridbench check`: every run of the folders against every rule."""
+"""`gridbench check`: each result of the sources against each rule of its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
-from gridbench.check.rules import Case, Finding, check_repetition, check_run, read_case
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.printing import print_json
-from gridbench.run.folders import runs_below
-from gridbench.tables import new_table
+from gridbench.results.kinds import RUNS, module_of, rules_for, rules_of
+from gridbench.rules import Finding, Rules
+from gridbench.tables import new_table, printable
 
 _STYLES = {"kept": "green", "broken": "bold red", "not known": "yellow"}
 
 
+@dataclass(slots=True)
+class _Judged:
+    """The results of one kind."""
+
+    rules: Rules[Any]
+    results: list[Any] = field(default_factory=list)
+    findings: dict[Path, list[Finding]] = field(default_factory=dict)
+    """Of each, by where it lies."""
+
+
 def check(sources: Sequence[Path], *, as_json: bool) -> int:
-    """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no run."""
-    places = [path for source in sources for path in _runs(source)]
-    found: dict[str, list[Finding]] = {}
-    cases: list[Case] = []
-    for place in places:
-        case = read_case(place)
-        cases.append(case)
-        found[str(place)] = check_run(case)
-    whole = check_repetition(cases)
+    """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no
+    result."""
+    judged = _judge(sources)
+    together = [one for kind in judged for one in kind.rules.judge_together(kind.results)]
+    findings = [one for kind in judged for own in kind.findings.values() for one in own]
     if as_json:
-        record = {name: [asdict(one) for one in own] for name, own in found.items()}
-        print_json({"runs": record, "all": asdict(whole)})
+        print_json(_document(judged, together))
     else:
         console = Console(highlight=False)
-        for name, own in found.items():
-            _print(console, name, own)
-        _print(console, "all of them", [whole])
-        console.print(Text(_told([one for own in found.values() for one in own] + [whole])))
-    broken = whole.outcome == "broken" or any(
-        one.outcome == "broken" for own in found.values() for one in own
-    )
-    return int(broken)
+        for kind in judged:
+            for place, own in kind.findings.items():
+                _print(console, str(place), own)
+        if together:
+            _print(console, "all of them", together)
+        console.print(Text(_told([*findings, *together])))
+    return int(any(one.outcome == "broken" for one in (*findings, *together)))
 
 
-def _runs(source: Path) -> list[Path]:
-    found = runs_below(source)
+def _judge(sources: Sequence[Path]) -> list[_Judged]:
+    """What the rules say of each result; one that is named twice is judged once."""
+    judged: dict[str, _Judged] = {}
+    seen: set[tuple[str, Path]] = set()
+    for source in sources:
+        for rules, place in _results(source):
+            name = (rules.key, place.resolve())
+            if name in seen:
+                continue
+            seen.add(name)
+            result = rules.read(place)
+            kind = judged.setdefault(rules.key, _Judged(rules))
+            kind.results.append(result)
+            kind.findings[place] = rules.judge(result)
+    return list(judged.values())
+
+
+def _results(source: Path) -> list[tuple[Rules[Any], Path]]:
+    """What is to be judged in a source, with its rules. InputError if that is nothing."""
+    found = [
+        (rules, place)
+        for folder in _with_folders_below(source)
+        if (rules := rules_for(folder)) is not None
+        for place in rules.places(folder)
+    ]
+    runs = rules_of(module_of(RUNS))
+    found += [(runs, place) for place in runs.places(source)]
     if not found:
         raise InputError(
-            "holds no run",
+            "holds no run, and no results of another benchmark",
             file=source,
-            remedy="give the folder of a run, as `gridbench run --out` made it, or one above it",
+            remedy="give the folder or file that `--out` of a benchmark named, or one above it",
         )
     return found
 
 
+def _with_folders_below(source: Path) -> Iterator[Path]:
+    yield source
+    if source.is_dir():
+        yield from sorted(path for path in source.rglob("*") if path.is_dir())
+
+
+def _document(judged: Sequence[_Judged], together: Sequence[Finding]) -> dict[str, object]:
+    """What `--json` prints: the same as the tables."""
+    by_kind = {
+        kind.rules.key: {
+            str(place): [asdict(one) for one in own] for place, own in kind.findings.items()
+        }
+        for kind in judged
+    }
+    return by_kind | {"all": [asdict(one) for one in together]}
+
+
 def _print(console: Console, name: str, findings: Sequence[Finding]) -> None:
-    table = new_table(name)
+    table = new_table(escape(name))
     for head in ("rule", "", "what was seen"):
         table.add_column(head, overflow="fold")
     for one in findings:
-        table.add_row(one.rule, Text(one.outcome, style=_STYLES[one.outcome]), one.told)
+        outcome = Text(one.outcome, style=_STYLES[one.outcome])
+        table.add_row(one.rule, outcome, Text(printable(one.told)))
     console.print(table)
 
 

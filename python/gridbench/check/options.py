@@ -17,17 +17,21 @@ from gridbench.printing import json_option
     examples=(
         "gridbench check runs/2031-05-04T10-30-00",
         "gridbench check runs/first runs/second runs/third --json",
+        "gridbench check runs/micro runs/sync-null figures.json",
     ),
 )
 @click.argument(
-    "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR..."
+    "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR_OR_FILE..."
 )
 @json_option
 def check(sources: tuple[Path, ...], as_json: bool) -> None:
-    """Judge the runs in folders by the rules of docs/rules.md.
+    """Judge results by the rules of docs/rules.md, each kind by its own.
 
-    All figures are recomputed from the stamps. Exit status 1 says that a rule is broken, so that
-    nothing should be claimed from the result.
+    A source is the folder of a run or scenario, of `gridbench micro`, `gridbench sync`, `gridbench
+    data` or `gridbench data crossover`, a folder above these, or the file of `gridbench bench`.
+
+    What can be recomputed from stamps is recomputed. Exit status 1 says that a rule is broken, so
+    that nothing should be claimed from the result.
     """
     from gridbench.check.command import check as check_folders
 

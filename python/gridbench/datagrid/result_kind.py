@@ -12,6 +12,7 @@ from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench data"
 model = "gridbench.datagrid.model_kind"
+rules = "gridbench.datagrid.rules"
 compares = True
 holds = holds_results
 

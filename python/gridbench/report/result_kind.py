@@ -10,6 +10,7 @@ from gridbench.result_kind import Measure, Quantity
 
 title = "gridbench run"
 model = "gridbench.model.model_kind"
+rules = "gridbench.report.rules"
 compares = False
 
 

@@ -11,6 +11,7 @@ from gridbench.scenario.results import folders_of_results, read_results
 
 title = "gridbench scenario"
 model = "gridbench.model.model_kind"
+rules = "gridbench.report.rules"
 compares = False
 
 

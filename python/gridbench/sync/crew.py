@@ -18,13 +18,11 @@ from pathlib import Path
 
 from gridbench.sync.counters import Watcher
 from gridbench.sync.messages import Done, Facts, Order, Outcome, Prepared
-from gridbench.sync.record import Start
+from gridbench.sync.record import KEPT, Start
 from gridbench.sync.reports import reported
 from gridbench.sync.tasks import PROGRAM
 from gridrpc._native import EndedTask, HeldTask, wait_for_held
 
-_KEPT = 64 << 10
-"""Bytes of a task's output that come back."""
 _READ = 8 << 20
 """Bytes of it that are looked through for what the task reports."""
 _TO_DIE = 10.0
@@ -118,7 +116,7 @@ class Crew:
             )
         if ended is None:
             return Outcome(worker, start, "timeout", why=f"{over_time}, and still has not ended")
-        output, errors = _end_of(self._out(worker), _READ), _end_of(self._errors(worker), _KEPT)
+        output, errors = _end_of(self._out(worker), _READ), _end_of(self._errors(worker), KEPT)
         report = reported(output)
         why = over_time or _why(ended, errors) or report.why
         return Outcome(
@@ -133,7 +131,7 @@ class Crew:
             system=ended.system,
             memory=ended.memory,
             phases=report.phases,
-            output=output[-_KEPT:],
+            output=output[-KEPT:],
             errors=errors,
         )
 

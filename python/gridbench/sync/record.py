@@ -11,6 +11,10 @@ FILE = "rounds.jsonl"
 """In the folder of results."""
 OUTPUT = "output"
 """The folder beside it with what tasks printed."""
+ERRORS = b"\n--- errors ---\n"
+"""What stands there between output and errors of a task that has both."""
+KEPT = 64 << 10
+"""Bytes at the end of each that are kept."""
 
 Start = Literal["entry", "exec"]
 """Where a prepared task waits: at the entry of its program, or just before that is executed."""

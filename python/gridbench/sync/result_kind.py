@@ -10,6 +10,7 @@ from gridbench.sync.results import holds_results, read_results
 
 title = "gridbench sync"
 model = "gridbench.sync.model_kind"
+rules = "gridbench.sync.rules"
 compares = True
 holds = holds_results
 

@@ -21,7 +21,7 @@ from gridbench.record_file import Header, RecordFile
 from gridbench.run.machine import machine_facts, versions
 from gridbench.sync.figures import figures_of
 from gridbench.sync.plan import Wanted, planned_of
-from gridbench.sync.record import OUTPUT, Round
+from gridbench.sync.record import ERRORS, OUTPUT, Round
 from gridbench.sync.request import Request
 from gridbench.sync.round import Ran, Rounds
 
@@ -119,7 +119,7 @@ class Session:
         try:
             (self._folder / folder).mkdir(parents=True, exist_ok=True)
             for worker, (output, errors) in ran.printed.items():
-                both = output + (b"\n--- errors ---\n" + errors if errors else b"")
+                both = output + (ERRORS + errors if errors else b"")
                 path = folder / f"worker-{worker}.txt"
                 (self._folder / path).write_bytes(both)
                 paths[worker] = str(path)

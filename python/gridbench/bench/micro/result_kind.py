@@ -11,6 +11,7 @@ from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench micro"
 model = None
+rules = "gridbench.bench.micro.rules"
 compares = True
 holds = holds_results
 

@@ -29,8 +29,8 @@ def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
     chosen = Points(every)
     figures: list[Figure] = []
     values: dict[str, dict[str, Series]] = {}
-    for kind in catalogue(*_sizes(chosen)):
-        series = _best(kind, chosen) if kind.best_of else kind.source.by_engine(chosen)
+    for kind in catalogue_of(chosen):
+        series = series_of(kind, chosen)
         limits = {limit.name: _limit(limit, chosen) for limit in kind.limits}
         figure = _figure(kind, series, limits)
         if not figure.entries:
@@ -47,6 +47,16 @@ def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
         curves=tuple(curves_of(chosen, figures)),
         lead=tuple(lead_of(figures, values)) if figures else (),
     )
+
+
+def catalogue_of(points: Points) -> list[FigureOf]:
+    """The figures of what the points measured."""
+    return catalogue(*_sizes(points))
+
+
+def series_of(kind: FigureOf, points: Points) -> dict[str, Series]:
+    """The values of a figure by engine, twins among them."""
+    return _best(kind, points) if kind.best_of else kind.source.by_engine(points)
 
 
 def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple[str, ...]]:

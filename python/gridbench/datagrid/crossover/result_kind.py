@@ -10,6 +10,7 @@ from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench data crossover"
 model = None
+rules = "gridbench.datagrid.crossover.rules"
 compares = True
 holds = holds_results
 

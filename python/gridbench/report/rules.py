@@ -1,4 +1,4 @@
-"""The rules that a run has to keep before anything is claimed from it: see docs/rules.md.
+"""The rules for runs of tasks, those of scenarios among them: see docs/rules.md.
 
 Nothing is taken from the summary that the record holds: all is worked out again from the stamps.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,31 +21,19 @@ from gridbench.analysis.columns import Floats, seconds, succeeded, text
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
 from gridbench.formats import counted, duration, percent
+from gridbench.rules import Rules, Seen, named
+from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
 from gridbench.run.recorder import LOG
 from gridbench.statistics.claims import ENOUGH
 from gridbench.workload.body import keeps_time
 from gridbench.workload.kind import is_trace, kind_of
 
-Outcome = Literal["kept", "broken", "not known"]
-
 MOST_HARNESS = 0.1
 """The benchmark's own part of what a run cost beside its tasks, at most."""
-_NAMED = 3
-"""Workloads that were not run often enough and are named, at most."""
 _EXACT = 1e-6
 """Seconds and shares by which what is worked out again may differ."""
 _NEEDED = ("engine", "machine", "versions", "setup", "started", "ended", "command")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule says of a run."""
-
-    rule: str
-    outcome: Outcome
-    told: str
-    """What was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +84,26 @@ def read_case(folder: Path) -> Case:
     return Case(folder, record, table, summary)
 
 
-def check_run(case: Case) -> list[Finding]:
-    """All rules of a single run."""
-    return [Finding(rule, *look(case)) for rule, look in RULES.items()]
-
-
-def check_repetition(cases: Sequence[Case]) -> Finding:
-    """The rule of several runs: each engine ran each workload often enough for a claim."""
+def _repeated(cases: Sequence[Case]) -> Seen:
+    """Each engine ran each workload often enough for a claim."""
     counts = Counter(case.workload for case in cases)
-    few = [(*workload, n) for workload, n in counts.items() if n < ENOUGH]
-    if not few:
-        told = f"{min(counts.values())} runs of each engine and workload at least"
-        return Finding(REPEATED, "kept", told)
-    named = [f"{engine} {counted(n, 'time')} ({what})" for engine, what, n in few[:_NAMED]]
-    more = [f"{len(few) - _NAMED} more"] if len(few) > _NAMED else []
-    told = f"run less than {ENOUGH} times: {', '.join([*named, *more])}"
-    return Finding(REPEATED, "broken", told)
+    few = [
+        f"{engine} {counted(n, 'time')} ({what})"
+        for (engine, what), n in counts.items()
+        if n < ENOUGH
+    ]
+    if few:
+        return "broken", f"run less than {ENOUGH} times: {named(few)}"
+    return "kept", f"{min(counts.values())} runs of each engine and workload at least"
 
 
-def _complete(case: Case) -> tuple[Outcome, str]:
+def _complete(case: Case) -> Seen:
     done, status = case.summary.ok, case.record.get("status")
     told = f"{done:,} of {case.tasks:,} tasks came back well, status {status}"
     return ("kept" if done == case.tasks and status == "complete" else "broken"), told
 
 
-def _data(case: Case) -> tuple[Outcome, str]:
+def _data(case: Case) -> Seen:
     check = case.record.get("check") or {}
     if not check.get("wanted"):
         return "broken", "no checksum pass: it was left out by --no-check"
@@ -129,7 +112,7 @@ def _data(case: Case) -> tuple[Outcome, str]:
     return ("kept" if tasks == case.tasks and wrong == 0 else "broken"), told
 
 
-def _same_again(case: Case) -> tuple[Outcome, str]:
+def _same_again(case: Case) -> Seen:
     recorded = case.record.get("summary") or {}
     for name in ("total", "ideal", "efficiency", "ok"):
         then, now = recorded.get(name), float(getattr(case.summary, name))
@@ -138,7 +121,7 @@ def _same_again(case: Case) -> tuple[Outcome, str]:
     return "kept", f"total {duration(case.summary.total)}, worked out again from the stamps"
 
 
-def _log(case: Case) -> tuple[Outcome, str]:
+def _log(case: Case) -> Seen:
     try:
         lines = (case.folder / LOG).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -148,7 +131,7 @@ def _log(case: Case) -> tuple[Outcome, str]:
     return ("kept" if rows == case.summary.ok else "broken"), told
 
 
-def _order(case: Case) -> tuple[Outcome, str]:
+def _order(case: Case) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     margin = np.nan_to_num(errors(done)) + _EXACT
     steps = ("submit", "calc_in", "calc_out", "retrieve")
@@ -158,7 +141,7 @@ def _order(case: Case) -> tuple[Outcome, str]:
     return _count(wrong, "have stamps in another order than submit, calc-in, calc-out, retrieve")
 
 
-def _times(case: Case) -> tuple[Outcome, str]:
+def _times(case: Case) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     asked, took = seconds(done, "sleep"), seconds(done, "slept")
     if not np.isfinite(asked).any():
@@ -166,7 +149,7 @@ def _times(case: Case) -> tuple[Outcome, str]:
     return _count(took < asked - _EXACT, "took less than their time")
 
 
-def _one_at_a_time(case: Case) -> tuple[Outcome, str]:
+def _one_at_a_time(case: Case) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     names = zip(text(done, "host").to_pylist(), text(done, "worker").to_pylist(), strict=True)
     known: dict[tuple[str, str], int] = {}
@@ -181,7 +164,7 @@ def _one_at_a_time(case: Case) -> tuple[Outcome, str]:
     return _count(same & early, "began before the one before them on their worker had ended")
 
 
-def _quiet(case: Case) -> tuple[Outcome, str]:
+def _quiet(case: Case) -> Seen:
     load = case.record.get("load")
     if not isinstance(load, dict):
         return "not known", "the record does not say what other programs did"
@@ -191,7 +174,7 @@ def _quiet(case: Case) -> tuple[Outcome, str]:
     return ("broken" if judgement == "disturbed" else "not known"), told
 
 
-def _harness(case: Case) -> tuple[Outcome, str]:
+def _harness(case: Case) -> Seen:
     each = case.record.get("harness_seconds")
     cost = case.summary.total - case.summary.ideal
     if not isinstance(each, float) or not math.isfinite(cost):
@@ -203,7 +186,7 @@ def _harness(case: Case) -> tuple[Outcome, str]:
     return ("kept" if share <= MOST_HARNESS else "broken"), told
 
 
-def _recorded(case: Case) -> tuple[Outcome, str]:
+def _recorded(case: Case) -> Seen:
     missing = [name for name in _NEEDED if not case.record.get(name)]
     engine = case.record.get("engine")
     if isinstance(engine, dict) and not engine.get("version"):
@@ -214,23 +197,26 @@ def _recorded(case: Case) -> tuple[Outcome, str]:
     return "kept", f"engine, machine, versions and set-up; tasks on {counted(hosts, 'host')}"
 
 
-def _count(wrong: Floats | Any, what: str) -> tuple[Outcome, str]:
+def _count(wrong: Floats | Any, what: str) -> Seen:
     count = int(np.sum(wrong))
     return ("broken" if count else "kept"), f"{counted(count, 'task')} {what}"
 
 
-RULES: dict[str, Callable[[Case], tuple[Outcome, str]]] = {
-    "complete": _complete,
-    "data arrived as sent": _data,
-    "figures follow from the stamps": _same_again,
-    "both records agree": _log,
-    "stamps are in order": _order,
-    "tasks took their time": _times,
-    "one task at a time on a worker": _one_at_a_time,
-    "nothing else was at work": _quiet,
-    "the benchmark is not what is measured": _harness,
-    "who measured what, where": _recorded,
-}
-"""The rules of a single run, in the order of docs/rules.md."""
-REPEATED = "repeated"
-"""The rule of several runs."""
+RULES = Rules(
+    key="runs",
+    places=runs_below,
+    read=read_case,
+    each={
+        "complete": _complete,
+        "data arrived as sent": _data,
+        "figures follow from the stamps": _same_again,
+        "both records agree": _log,
+        "stamps are in order": _order,
+        "tasks took their time": _times,
+        "one task at a time on a worker": _one_at_a_time,
+        "nothing else was at work": _quiet,
+        "the benchmark is not what is measured": _harness,
+        "who measured what, where": _recorded,
+    },
+    across={"repeated": _repeated},
+)

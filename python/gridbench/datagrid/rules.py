@@ -1,0 +1,164 @@
+"""The rules for cases of data grids: see docs/rules.md.
+
+They judge the repeats that figures are of: those that are valid, or all that came to an end of a
+case that has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridbench.datagrid.cases import Repeats, repeats_of
+from gridbench.datagrid.figures import Figures, operations, unsteady
+from gridbench.datagrid.naming import case_name
+from gridbench.datagrid.record import Case
+from gridbench.datagrid.results import read_results
+from gridbench.datagrid.windows import FEWEST
+from gridbench.formats import counted
+from gridbench.record_file import Header
+from gridbench.rules import Rules, Seen, broken_by, enough, named, recorded, undisturbed
+
+_EXACT = 1e-6
+"""Seconds by which the end of the last task may differ from that of the case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The results, as the rules look at them."""
+
+    header: Header
+    groups: tuple[Repeats, ...]
+
+    @property
+    def cases(self) -> Iterator[Case]:
+        """All of them."""
+        return (case for group in self.groups for case in group.cases)
+
+    @property
+    def counting(self) -> list[tuple[Case, Figures]]:
+        """Those that figures are of."""
+        return [pair for group in self.groups for pair in group.counting]
+
+    @property
+    def left_out(self) -> int:
+        """How many there are that figures are not of."""
+        return len(list(self.cases)) - len(self.counting)
+
+
+def read(source: Path) -> Measured:
+    """The results in a folder. InputError if they cannot be read."""
+    header, cases = read_results(source)
+    return Measured(header, tuple(repeats_of(cases)))
+
+
+def _complete(found: Measured) -> Seen:
+    cases = list(found.cases)
+    if not cases:
+        return "broken", "no case was measured"
+    failed = [_name(case) for case in cases if case.status == "failed"]
+    return broken_by(failed, "failed", f"{counted(len(cases), 'run')} came to the end")
+
+
+def _data(found: Measured) -> Seen:
+    looked = [
+        (case, one.correctness)
+        for group in found.groups
+        for case, one in zip(group.cases, group.all_figures, strict=True)
+        if case.status == "done"
+    ]
+    wrong = [f"{_name(case)}: {data.told[0]}" for case, data in looked if data.outcome == "wrong"]
+    unknown = sum(data.outcome == "not checked" for _, data in looked)
+    lost = sum(data.outcome == "lost" for _, data in looked)
+    if unknown and not wrong:
+        return "not known", f"of {unknown:,} of {counted(len(looked), 'run')} nothing was checked"
+    told = f"checked in {counted(len(looked), 'run')}"
+    if lost:
+        told += f"; in {lost:,} of them what was lost is what had to be"
+    return broken_by(wrong, "the data were wrong", told)
+
+
+def _figures(found: Measured) -> Seen:
+    wrong = [f"{_name(case)}: {why}" for case, _ in found.counting if (why := _differs(case))]
+    told = "operations and time, worked out again from tasks, windows and latencies"
+    return broken_by(wrong, "the record does not agree with itself", told)
+
+
+def _differs(case: Case) -> str:
+    """How what is recorded of a case differs from what follows from it; empty: it does not."""
+    made = operations(case)
+    counts = {
+        "tasks": sum(case.tasks.operations),
+        "windows": sum(case.windows.operations),
+        "latencies": sum(sum(o.counts) for o in case.latencies if o.counted == "service"),
+    }
+    for name, count in counts.items():
+        if count != made:
+            return f"{made:,} operations, and by the {name} {count:,}"
+    end = max(case.tasks.ended, default=0.0)
+    if not math.isclose(end, case.seconds, abs_tol=_EXACT):
+        return f"{case.seconds:g} s, and the last task ended after {end:g} s"
+    return ""
+
+
+def _quiet(found: Measured) -> Seen:
+    looked = [(_name(case), case.load) for case, _ in found.counting]
+    return undisturbed(looked, "run", found.left_out)
+
+
+def _steady(found: Measured) -> Seen:
+    cold = [_name(case) for case, _ in found.counting if case.warm_up is None]
+    if cold:
+        return "broken", f"there was no warm-up: {named(cold)}"
+    # What can be done about it stands behind a semicolon.
+    wrong = [
+        f"{_name(case)}: {why[0].partition(';')[0]}"
+        for case, _ in found.counting
+        if (why := unsteady(case))
+    ]
+    return broken_by(wrong, "not steady", "throughput was steady, and clients were warm")
+
+
+def _long_enough(found: Measured) -> Seen:
+    # What a killed member does to throughput is looked at in another way.
+    short = [
+        f"{_name(case)} {counted(one.steadiness.windows, 'window')}"
+        for case, one in found.counting
+        if not case.kill and one.steadiness.steady is None
+    ]
+    told = f"all clients worked for {FEWEST} windows at least"
+    return broken_by(short, f"less than {FEWEST} windows in which all clients worked", told)
+
+
+def _repeated(found: Measured) -> Seen:
+    times = [
+        (case_name(group.case), sum(one.verdict == "valid" for one in group.all_figures))
+        for group in found.groups
+    ]
+    return enough(times, "valid run")
+
+
+def _recorded(found: Measured) -> Seen:
+    unknown = sorted({case.title for case in found.cases if not case.version})
+    lacks = [f"the version of {title}" for title in unknown]
+    return recorded(found.header.machine, found.header.versions, lacks)
+
+
+def _name(case: Case) -> str:
+    return f"{case_name(case)}, run {case.repeat + 1}"
+
+
+_EACH: dict[str, Callable[[Measured], Seen]] = {
+    "complete": _complete,
+    "data were right": _data,
+    "figures follow from the stamps": _figures,
+    "nothing else was at work": _quiet,
+    "warm and steady": _steady,
+    "long enough to judge": _long_enough,
+    "repeated": _repeated,
+    "who measured what, where": _recorded,
+}
+
+RULES = Rules(key="cases", read=read, each=_EACH)

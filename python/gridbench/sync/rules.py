@@ -1,0 +1,162 @@
+"""The rules for synchronised rounds: see docs/rules.md.
+
+They judge the rounds that figures are of: those that count, or all of a case that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridbench.formats import counted
+from gridbench.record_file import Header
+from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
+from gridbench.sync.cases import Case, cases_of, counts
+from gridbench.sync.naming import case_name, round_name
+from gridbench.sync.record import ERRORS, KEPT, Round, Task
+from gridbench.sync.reports import reported
+from gridbench.sync.results import folder_of, read_results
+
+_EXACT = 1e-6
+"""Seconds by which times may differ that clocks do not tell apart."""
+_ROUNDED = 1e-3
+"""Seconds by which a phase may be longer than its task, as programs such as fio round it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The results, as the rules look at them."""
+
+    folder: Path
+    header: Header
+    cases: tuple[Case, ...]
+
+    @property
+    def rounds(self) -> list[Round]:
+        """Those that figures are of."""
+        return [one for case in self.cases for one in case.counting]
+
+    @property
+    def left_out(self) -> int:
+        """How many there are that figures are not of."""
+        return sum(len(case.rounds) for case in self.cases) - len(self.rounds)
+
+    @property
+    def tasks(self) -> Iterator[tuple[str, Task]]:
+        """Of the same rounds, with what each is called."""
+        for one in self.rounds:
+            for task in one.tasks:
+                yield f"worker {task.worker} of {round_name(one)}", task
+
+
+def read(source: Path) -> Measured:
+    """The results in a folder. InputError if they cannot be read."""
+    header, rounds = read_results(source)
+    return Measured(folder_of(source), header, tuple(cases_of(rounds)))
+
+
+def _complete(found: Measured) -> Seen:
+    rounds = found.rounds
+    if not rounds:
+        return "broken", "no round was made"
+    bad = [round_name(one) for one in rounds if not _whole(one)]
+    told = f"all tasks of {counted(len(rounds), 'round')} ended well"
+    return broken_by(bad, "a task is missing, or did not end well", told)
+
+
+def _whole(one: Round) -> bool:
+    """Whether each of its workers has a task that ended well, whatever the round says of itself."""
+    workers = {task.worker for task in one.tasks}
+    return (
+        one.status == "done"
+        and len(workers) == len(one.tasks) == one.workers
+        and all(
+            task.status == "ok" and not task.exit and None not in (task.began, task.ended)
+            for task in one.tasks
+        )
+    )
+
+
+def _order(found: Measured) -> Seen:
+    wrong = [name for name, task in found.tasks if not _in_order(task)]
+    told = "tasks began at the instant or after it, and ended after that"
+    return broken_by(wrong, "a task began before the instant, or ended before it began", told)
+
+
+def _in_order(task: Task) -> bool:
+    if task.began is None or task.ended is None:  # another rule is against that
+        return True
+    early = -task.clock_error - _EXACT
+    return task.began >= early and task.ended >= task.began - _EXACT
+
+
+def _phases(found: Measured) -> Seen:
+    wrong = [name for name, task in found.tasks if not _fits(task)]
+    return broken_by(wrong, "a phase is longer than its task", "no phase is longer than its task")
+
+
+def _fits(task: Task) -> bool:
+    if task.began is None or task.ended is None:
+        return True
+    longest = max((phase.seconds for phase in task.phases), default=0.0)
+    return longest <= task.ended - task.began + _ROUNDED
+
+
+def _printed(found: Measured) -> Seen:
+    with_phases = [(name, task) for name, task in found.tasks if task.phases]
+    outcomes = [(name, _as_printed(task, found.folder)) for name, task in with_phases]
+    wrong = [name for name, same in outcomes if same is False]
+    unknown = sum(same is None for _, same in outcomes)
+    if unknown and not wrong:
+        tasks = counted(len(with_phases), "task")
+        return "not known", f"what {unknown:,} of {tasks} printed is not kept, or cut off"
+    told = f"phases of {counted(len(with_phases), 'task')}, read again from what they printed"
+    if not with_phases:
+        told = "no task tells of phases"
+    return broken_by(wrong, "other phases are recorded than were printed", told)
+
+
+def _as_printed(task: Task, folder: Path) -> bool | None:
+    """Whether the phases are those that it printed; None: that is not kept as a whole."""
+    file = (folder / task.output).resolve()
+    # The name comes from a record, and may lead nowhere else.
+    if not task.output or folder.resolve() not in file.parents:
+        return None
+    try:
+        whole = file.read_bytes()
+    except OSError:
+        return None
+    before, mark, _ = whole.rpartition(ERRORS)
+    printed = before if mark else whole
+    if reported(printed).phases == task.phases:
+        return True
+    return None if len(printed) >= KEPT else False
+
+
+def _quiet(found: Measured) -> Seen:
+    looked = [(round_name(one), one.load) for one in found.rounds]
+    return undisturbed(looked, "round", found.left_out)
+
+
+def _repeated(found: Measured) -> Seen:
+    times = [(case_name(case), sum(map(counts, case.rounds))) for case in found.cases]
+    return enough(times, "counting round")
+
+
+def _recorded(found: Measured) -> Seen:
+    lacks = [] if found.header.options.get("task") else ["the task"]
+    return recorded(found.header.machine, found.header.versions, lacks)
+
+
+_EACH: dict[str, Callable[[Measured], Seen]] = {
+    "complete": _complete,
+    "stamps are in order": _order,
+    "phases fit into their tasks": _phases,
+    "figures follow from what tasks printed": _printed,
+    "nothing else was at work": _quiet,
+    "repeated": _repeated,
+    "who measured what, where": _recorded,
+}
+
+RULES = Rules(key="rounds", read=read, each=_EACH)
