@@ -23,6 +23,19 @@ def test_it_ends_all_tasks_without_doing_them(
     assert record["check"] == {"wanted": True, "tasks": 50, "wrong": 0}
 
 
+def test_what_tasks_did_not_do_has_no_efficiency_in_the_terminal(
+    gridbench: Run, make_setup: MakeSetup
+) -> None:
+    def efficiency(engine: str) -> str:
+        done = gridbench("run", make_setup(sleep=0.1), "--engine", engine, "--out", engine)
+        assert done.returncode == 0, done.stderr
+        (line,) = (line for line in done.stdout.splitlines() if "efficiency" in line)
+        return line
+
+    assert efficiency("null").split()[-1] == "–"
+    assert "%" in efficiency("process-pool")
+
+
 def test_each_run_tells_what_the_benchmark_costs(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path
 ) -> None:

@@ -21,6 +21,8 @@ from gridbench.analysis.lanes import lanes
 
 Floats = npt.NDArray[np.float64]
 NAN = float("nan")
+_ROUNDING = 0.01
+"""Share by which an efficiency may be above 1, as stamps are rounded and sleeping is inexact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ class Summary:
     """From calc-out to retrieve."""
     overhead: Distribution
     """Per task: dispatch (or start-up), oversleep, output and giving back together."""
+
+    @property
+    def took_their_time(self) -> bool:
+        """False: the job took less than its tasks were to take, so that these have not done so, as
+        with an engine that does nothing. Efficiency then has no meaning."""
+        return not self.efficiency > 1 + _ROUNDING
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: nested dictionaries, with None for NaN."""

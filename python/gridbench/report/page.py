@@ -130,7 +130,8 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     yield row("Total time", lambda s: duration(s.summary.total))
     yield row("Ideal time", lambda s: duration(s.summary.ideal))
     yield row(
-        "Efficiency", lambda s: percent(s.summary.efficiency) if s.took_their_time else NOTHING
+        "Efficiency",
+        lambda s: percent(s.summary.efficiency) if s.summary.took_their_time else NOTHING,
     )
     yield row(
         "Cost per worker",

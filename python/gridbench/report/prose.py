@@ -40,7 +40,7 @@ def sentences(study: Study) -> list[str]:
         + (
             f"; without any overhead it would have been {duration(summary.ideal)}, "
             f"an efficiency of {percent(summary.efficiency)}."
-            if study.took_their_time
+            if summary.took_their_time
             else f". Its tasks were to take {duration(summary.ideal)}, which they did not."
         )
     ]
@@ -110,7 +110,7 @@ def notices(study: Study) -> list[Notice]:
         found.append(
             Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
         )
-    if not study.took_their_time:
+    if not summary.took_their_time:
         found.append(
             Notice(
                 f"The tasks did not take the {duration(summary.ideal)} that they were to take.",

@@ -28,8 +28,6 @@ from gridbench.report.source import Run, section
 
 _COARSE = 1e-3
 """Seconds: a resolution that can be seen."""
-_ROUNDING = 0.01
-"""Share by which an efficiency may be above 1, as stamps are rounded and sleeping is inexact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +82,6 @@ class Study:
     def tasks(self) -> int:
         """Rows of the timeline."""
         return int(self.run.table.num_rows)
-
-    @property
-    def took_their_time(self) -> bool:
-        """False: the job took less than its tasks were to take, so that these have not done so, as
-        with an engine that does nothing. Efficiency then has no meaning."""
-        return not self.summary.efficiency > 1 + _ROUNDING
 
     @property
     def failures(self) -> list[tuple[str, int]]:
