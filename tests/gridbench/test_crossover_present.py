@@ -261,3 +261,10 @@ def test_the_program_makes_a_page(tmp_path: Path, gridbench: Run) -> None:
     made = gridbench("report", "a")
     assert made.returncode == 0, made.stderr
     assert "from 13.3 MB" in (tmp_path / "a" / "report.html").read_text()
+
+
+def test_a_crossover_of_which_nothing_counts_cannot_be_compared(tmp_path: Path) -> None:
+    noisy = [replace(one, load=DISTURBED) for one in measured(ENGINES, repeats=1)]
+    folder = write_folder(tmp_path, noisy)
+    with pytest.raises(InputError, match="has no measurement that counts: other programs"):
+        kind_of([folder]).measures(folder)

@@ -168,6 +168,25 @@ def test_results_of_two_kinds_have_nothing_in_common(
     assert "no measurement in common" in done.stderr
 
 
+def test_scenarios_of_which_no_case_counts_are_told_with_why(
+    gridbench: Run, tmp_path: Path
+) -> None:
+    busy = [
+        replace(result, status="invalid", reason="disturbed: other programs used 1.9 processors")
+        for result in all_done(3)[:4]
+    ]
+    busy[3] = replace(busy[3], status="failed", reason="it broke: badly")
+    write_folder(tmp_path / "busy", 3, busy)
+    write_folder(tmp_path / "good", 3, all_done(3))
+    done = gridbench("report", "good", "busy")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == (
+        "gridbench: busy: has no case that counts, and so nothing to compare: of 4 cases,"
+        " 3 disturbed by other programs, 1 failed as it broke"
+    )
+    assert len(done.stderr.splitlines()) == 2
+
+
 def test_damaged_results_are_told(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"kind": ')
     with pytest.raises(InputError):

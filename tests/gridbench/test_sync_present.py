@@ -537,6 +537,14 @@ def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
     assert found["4 workers", "write, bandwidth"].values == pytest.approx((1e9,))
 
 
+def test_results_without_a_round_that_counts_are_told_with_why(tmp_path: Path) -> None:
+    rounds = [seconds(1.0, 1.0, load=DISTURBED, repeat=n) for n in range(2)]
+    folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, status="failed", repeat=2)])
+    told = "of 3 rounds, 1 failed, 2 disturbed by other programs"
+    with pytest.raises(InputError, match=f"has no round that counts, .*: {told}"):
+        kind_of([folder]).measures(folder)
+
+
 def test_two_results_are_compared(tmp_path: Path) -> None:
     before = write_folder(tmp_path / "a", [seconds(1.0, 1.0, repeat=n) for n in range(3)])
     after = write_folder(tmp_path / "b", [seconds(1.5, 1.5, repeat=n) for n in range(3)])

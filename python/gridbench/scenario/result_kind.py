@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
-from gridbench.scenario.results import folders_of_results, read_results
+from gridbench.scenario.results import CaseResult, folders_of_results, read_results
 
 title = "gridbench scenario"
 model = "gridbench.model.model_kind"
@@ -21,15 +21,40 @@ def holds(source: Path) -> bool:
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
-    """Total times of the cases."""
+    """Total times of the cases. InputError if none counts, with why."""
     found: dict[Quantity, list[float]] = {}
-    for folder in folders_of_results(source):
-        _, results = read_results(folder)
-        for one in results:
-            if one.status == "done" and one.total_s is not None:
-                what = f"scenario {one.scenario}, {one.case}, {one.start}"
-                found.setdefault((one.engine, what), []).append(one.total_s)
+    results = [one for folder in folders_of_results(source) for one in read_results(folder)[1]]
+    for one in results:
+        if one.status == "done" and one.total_s is not None:
+            what = f"scenario {one.scenario}, {one.case}, {one.start}"
+            found.setdefault((one.engine, what), []).append(one.total_s)
+    if not found:
+        raise InputError(
+            f"has no case that counts, and so nothing to compare: {_why_not(results)}",
+            file=source,
+            remedy="run `gridbench scenario` again with the same --out, on a quiet machine: it"
+            " measures anew what does not count",
+        )
     return {quantity: Measure(tuple(values)) for quantity, values in found.items()}
+
+
+def _why_not(results: Sequence[CaseResult]) -> str:
+    """How many there are, and why they do not count: `of 3 cases, 2 disturbed, 1 failed`."""
+    from collections import Counter
+
+    from gridbench.formats import counted
+    from gridbench.machine.words import DISTURBED
+
+    if not results:
+        return "it holds none"
+    kinds = Counter(
+        f"{DISTURBED} by other programs"
+        if one.reason_kind == DISTURBED
+        else " as ".join(filter(None, [one.status, one.reason_kind]))
+        for one in results
+    )
+    parts = [f"{count} {kind}" for kind, count in kinds.most_common()]
+    return f"of {counted(len(results), 'case')}, {', '.join(parts)}"
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
+from gridbench.sync.record import Round
 from gridbench.sync.results import holds_results, read_results
 
 title = "gridbench sync"
@@ -16,7 +18,7 @@ holds = holds_results
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
-    """The figures of each case, of the rounds that count."""
+    """The figures of each case, of the rounds that count. InputError if none does, with why."""
     from gridbench.sync.cases import Case, cases_of
     from gridbench.sync.naming import case_name
 
@@ -45,7 +47,27 @@ def measures(source: Path) -> dict[Quantity, Measure]:
                 bandwidth,
             )
             add(case, f"{name}, operations", case.phase_values(name, lambda p: p.rate), rate)
+    if not found:
+        raise InputError(
+            f"has no round that counts, and so nothing to compare: {_why_not(rounds)}",
+            file=source,
+            remedy="measure more by --rounds N, with the same --out, on a quiet machine",
+        )
     return found
+
+
+def _why_not(rounds: Sequence[Round]) -> str:
+    """How many there are, and why they do not count: `of 3 rounds, 2 disturbed, 1 failed`."""
+    from gridbench.formats import counted
+    from gridbench.sync.cases import disturbed
+
+    if not rounds:
+        return "it holds none"
+    failed = sum(one.status == "failed" for one in rounds)
+    busy = sum(one.status == "done" and disturbed(one) for one in rounds)
+    kinds = {"failed": failed, "disturbed by other programs": busy}
+    parts = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
+    return f"of {counted(len(rounds), 'round')}, {', '.join(parts)}"
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.datagrid.crossover.results import holds_results, read_results
+from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench data crossover"
@@ -16,11 +17,11 @@ holds = holds_results
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
-    """The times of each way to the data, of the repeats that count."""
+    """The times of each way to the data, of the repeats that count. InputError if none does."""
     from gridbench.datagrid.crossover.cases import curves_of
     from gridbench.formats import counted, size
 
-    return {
+    found = {
         (
             curve.name,
             f"{size(case.bytes)} for {counted(case.readers, 'reader')}",
@@ -29,6 +30,14 @@ def measures(source: Path) -> dict[Quantity, Measure]:
         for case in curve.cases
         if case.counts
     }
+    if not found:
+        raise InputError(
+            "has no measurement that counts: other programs disturbed all of them, or none was"
+            " done",
+            file=source,
+            remedy="run `gridbench data crossover` again with another --out, on a quiet machine",
+        )
+    return found
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
