@@ -11,7 +11,7 @@ from gridbench.formats import bit_rate, counted, duration, percent
 from gridbench.machine.rule import tolerated
 from gridbench.machine.words import DISTURBED, disturbed_count, sentence
 from gridbench.record_file import Header
-from gridbench.scenario.cells import Cell
+from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.results import CaseResult
 from gridbench.workload.body import SLEEP
 from gridbench.workload.kind import Kind, kind_of
@@ -29,8 +29,16 @@ _FULL = 0.9
 """Share of all processors in use, from which they limit a run themselves."""
 
 
-def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]) -> list[str]:
-    """What could mislead someone who looks at the pictures only."""
+def notices(
+    header: Header,
+    results: Sequence[CaseResult],
+    cells: Sequence[Cell],
+    groups: Sequence[Sequence[CaseResult]] = (),
+) -> list[str]:
+    """What could mislead someone who looks at the pictures only.
+
+    `groups`: the results by folder, if they are of several; no engine is in two of them.
+    """
     found = []
     scale = header.options.get("time_scale", 1.0)
     if scale != 1.0:
@@ -73,18 +81,42 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
             f"In {counted(full, 'case')} of {len(busy)} all {cores} processors of this machine were"
             " busy: workers stood in each other's way as they would not on as many machines."
         )
-    own = [r.figures["harness"] for r in results if "harness" in r.figures]
-    if own:
-        found.append(
-            f"The benchmark's own part of each task, with an engine that does nothing, was"
-            f" {duration(median(own))} in the median."
-        )
-    if cells and max(len(cell.results) for cell in cells) == 1:
-        found.append(
-            "Each case was measured once, so the bars of an interval show what is known of the"
-            " clocks, not how repetitions would spread."
-        )
+    found += _own_part(groups or [results])
+    found += _measured_once(groups or [results], cells)
     return found
+
+
+def _own_part(groups: Sequence[Sequence[CaseResult]]) -> list[str]:
+    """What the benchmark itself takes, with the engines where that differs between groups."""
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        own = [r.figures["harness"] for r in group if "harness" in r.figures]
+        if own:
+            found.setdefault(duration(median(own)), []).extend(engines_of(group))
+    if not found:
+        return []
+    told = [f"{time} beside {', '.join(names)}" for time, names in found.items()]
+    return [
+        "The benchmark's own part of each task, with an engine that does nothing, was"
+        f" {' and '.join(told if len(found) > 1 else found)} in the median."
+    ]
+
+
+def _measured_once(groups: Sequence[Sequence[CaseResult]], cells: Sequence[Cell]) -> list[str]:
+    """That repetitions are missing, with the engines if others have some."""
+    times = [
+        (names, [len(cell.results) for cell in cells if cell.one.engine in names])
+        for names in map(engines_of, groups)
+    ]
+    single = [names for names, repeats in times if repeats and max(repeats) == 1]
+    if not single:
+        return []
+    all_of = sum(bool(repeats) for _, repeats in times)
+    of = "" if len(single) == all_of else f" of {', '.join(name for n in single for name in n)}"
+    return [
+        f"Each case{of} was measured once, so the bars of an interval show what is known of the"
+        " clocks, not how repetitions would spread."
+    ]
 
 
 def measured_here(header: Header) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,16 @@ from gridbench.formats import NOTHING
 from gridbench.pages import render as pages
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
-from gridbench.record_file import Header
-from gridbench.scenario.cells import Cell, cells_of, engines_of
+from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here, notices
 from gridbench.scenario.present.page import SCRIPTS, STYLE, chart
+from gridbench.scenario.present.parts import Part, parts_of
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict
-from gridbench.scenario.results import REPORT, CaseResult, read_results
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One folder of results."""
-
-    folder: Path
-    header: Header
-    results: list[CaseResult]
-    cells: list[Cell]
-    picture: Picture | None
-    """The first that can be drawn."""
-
-    @property
-    def scenario(self) -> int:
-        return int(self.header.options.get("scenario", 1))
+from gridbench.scenario.results import REPORT
 
 
 def write_overall(folders: Sequence[Path], out: Path) -> None:
@@ -46,35 +30,20 @@ def write_overall(folders: Sequence[Path], out: Path) -> None:
 
     InputError if one cannot be read, or if `out` cannot be written.
     """
-    parts = [_part(folder, number) for number, folder in enumerate(folders)]
-    parts.sort(key=lambda part: part.scenario)
+    parts = sorted(parts_of(folders), key=lambda part: part.scenario)
     write_page(out, _render(parts, out.parent))
 
 
-def _part(folder: Path, number: int) -> _Part:
-    header, results = read_results(folder)
-    cells = cells_of(results)
-    pictures = pictures_of(int(header.options.get("scenario", 1)), cells)
-    # Two folders can be of the same scenario.
-    first = replace(pictures[0], id=f"{pictures[0].id}-{number}") if pictures else None
-    return _Part(folder, header, results, cells, first)
-
-
-def _render(parts: Sequence[_Part], base: Path) -> str:
+def _render(parts: Sequence[Part], base: Path) -> str:
     results = [result for part in parts for result in part.results]
-    minded: list[str] = []
-    for part in parts:
-        minded += [
-            f"Scenario {part.scenario}: {line}"
-            for line in notices(part.header, part.results, part.cells)
-        ]
     cells = [cell for part in parts for cell in part.cells]
+    pictures = [_picture(part, number) for number, part in enumerate(parts)]
     return pages.render(
         "scenario/present/overall.html",
         "gridbench scenarios",
         {
             "runs": [],
-            "curve": {part.picture.id: part.picture.data() for part in parts if part.picture},
+            "curve": {picture.id: picture.data() for picture in pictures if picture},
         },
         styles=[STYLE],
         scripts=SCRIPTS,
@@ -83,42 +52,68 @@ def _render(parts: Sequence[_Part], base: Path) -> str:
         heading="What the scenarios say",
         subheading=", ".join(engines_of(results)),
         navigation=[
-            *((f"part-{n}", f"{p.scenario}. {TITLES[p.scenario]}") for n, p in enumerate(parts)),
+            *((f"part-{number}", _title(part)) for number, part in enumerate(parts)),
             ("engines", "Engines"),
         ],
         verdict=verdict(cells),
         tiles=tiles(cells),
-        notices=_shortened(minded),
+        notices=_shortened(
+            (part.name, line)
+            for part in parts
+            for line in notices(part.header, part.results, part.cells, part.groups)
+        ),
         counts=Table(COUNTS_HEAD, counts(results)),
-        parts=[_section(part, n, base) for n, part in enumerate(parts)],
+        parts=[
+            _section(part, number, picture, base)
+            for number, (part, picture) in enumerate(zip(parts, pictures, strict=True))
+        ],
         engines_compared=_compared(cells),
     )
 
 
-def _section(part: _Part, number: int, base: Path) -> dict[str, Any]:
-    """What the template shows of one scenario."""
+def _title(part: Part) -> str:
+    """`4. Delay by input data`, with where it lies if there are others of the scenario."""
+    where = part.name.removeprefix(str(part.scenario))
+    return f"{part.scenario}. {TITLES[part.scenario]}{where}"
+
+
+def _picture(part: Part, number: int) -> Picture | None:
+    """The first that can be drawn."""
+    pictures = pictures_of(part.scenario, part.cells)
+    # Two parts can be of the same scenario.
+    return replace(pictures[0], id=f"{pictures[0].id}-{number}") if pictures else None
+
+
+def _section(part: Part, number: int, picture: Picture | None, base: Path) -> dict[str, Any]:
+    """What the template shows of one part."""
     published = beside_published(part.scenario, part.cells)
+    several = len(part.folders) > 1
     return {
         "place": f"part-{number}",
-        "number": part.scenario,
-        "title": TITLES[part.scenario],
+        "title": _title(part),
         "question": QUESTIONS[part.scenario],
         "answers": answers(part.scenario, part.cells, again=measured_here(part.header)),
-        "chart": part.picture and chart(part.picture),
+        "chart": picture and chart(picture),
         "published": published if published.comparisons else None,
-        "link": os.path.relpath(part.folder / REPORT, base),
+        "links": [
+            (
+                f"All of scenario {part.scenario}"
+                + (f": {', '.join(folder.engines)}" if several else ""),
+                os.path.relpath(folder.path / REPORT, base),
+            )
+            for folder in part.folders
+        ],
     }
 
 
-def _shortened(lines: Sequence[str]) -> list[str]:
-    """What holds for several scenarios is said once."""
+def _shortened(lines: Iterable[tuple[str, str]]) -> list[str]:
+    """What holds for several parts is said once. `lines`: names of parts, and what is said."""
     said: dict[str, list[str]] = {}
-    for line in lines:
-        name, _, rest = line.partition(": ")
-        said.setdefault(rest, []).append(name.removeprefix("Scenario "))
+    for name, line in lines:
+        said.setdefault(line, []).append(name)
     return [
-        f"{'Scenario' if len(names) == 1 else 'Scenarios'} {', '.join(names)}: {rest}"
-        for rest, names in said.items()
+        f"{'Scenario' if len(names) == 1 else 'Scenarios'} {', '.join(names)}: {line}"
+        for line, names in said.items()
     ]
 
 
