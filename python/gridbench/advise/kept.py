@@ -124,7 +124,7 @@ def forget(place: Place) -> None:
 
 def _can_be_kept(one: Observation) -> bool:
     sleep = one.situation.sleep
-    return bool(np.all(sleep == sleep[0])) and all(map(math.isfinite, astuple(one.measured)))
+    return bool(np.ptp(sleep) == 0) and all(map(math.isfinite, astuple(one.measured)))
 
 
 def _run(one: Observation) -> _Run:
@@ -132,7 +132,7 @@ def _run(one: Observation) -> _Run:
     return _Run(
         cores=its.cores,
         tasks=its.tasks,
-        sleep=float(its.sleep[0]),
+        sleep=float(its.sleep.max()),
         bytes_in=its.bytes_in,
         bytes_shared=its.bytes_shared,
         bytes_out=its.bytes_out,

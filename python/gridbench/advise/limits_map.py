@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -56,7 +57,7 @@ class LimitsMap:
 def limits_map(costs: Costs, cores: int, *, warm: bool) -> LimitsMap:
     """On that many cores, or the most that are looked at, with `BLOCKS` tasks for each."""
     cores = min(cores, _MOST_CORES)
-    split = Split(tasks=BLOCKS * cores, cores=cores, total=0.0)
+    split = Split(tasks=BLOCKS * cores, cores=cores, total=math.nan)
     cells = tuple(
         _cell(costs, split, seconds, size, warm=warm) for size in SIZES for seconds in TIMES
     )

@@ -141,4 +141,4 @@ def _situation(case: Case, work: Work) -> Situation:
 
 def _key(situation: Situation) -> tuple[object, ...]:
     sizes = (situation.bytes_in, situation.bytes_shared, situation.bytes_out)
-    return (situation.cores, situation.tasks, float(situation.sleep[0]), *sizes, situation.warm)
+    return (situation.cores, situation.tasks, float(situation.sleep.max()), *sizes, situation.warm)

@@ -98,11 +98,9 @@ def _started(situation: Situation, system: System) -> System:
 
 
 def _changed(system: System, factors: Mapping[str, float]) -> System:
-    known = system.parameters
-    if (factor := factors[_HANDLING]) != 1:
-        known = _handled(known, factor)
-    if (factor := factors[_START]) != 1 and known.start:
-        start = known.start
+    known = _handled(system.parameters, factors[_HANDLING])
+    if start := known.start:
+        factor = factors[_START]
         start = replace(
             start,
             constant=start.constant * factor,
@@ -113,8 +111,7 @@ def _changed(system: System, factors: Mapping[str, float]) -> System:
         )
         known = replace(known, start=start)
     system = replace(system, parameters=known)
-    links = factors.get(_LINKS, 1.0)
-    return system if links == 1 else system.on_link(system.link / links)
+    return system.on_link(system.link / factors[_LINKS]) if _LINKS in factors else system
 
 
 def _handled(known: Parameters, factor: float) -> Parameters:

@@ -42,8 +42,8 @@ def best_split(costs: Costs, work: Work) -> Split:
     found = {cores: _splits(costs, work, cores) for cores in cores_tried(most)}
     around = min(found, key=lambda cores: _least(found[cores]))
     for factor in (0.75, 0.87, 1.15, 1.3):
-        cores = round(around * factor)
-        if 1 <= cores <= most and cores not in found:
+        cores = min(most, round(around * factor))
+        if cores not in found:
             found[cores] = _splits(costs, work, cores)
     least = min(map(_least, found.values()))
     fewest = min(
@@ -90,8 +90,8 @@ def _splits(costs: Costs, work: Work, cores: int, takes: Takes = total_of) -> li
 def _tasks_tried(work: Work, cores: int) -> list[int]:
     """As many for each core; of uneven work also the finest division, which may be in between."""
     found = {blocks * cores for blocks in _BLOCKS if blocks * cores <= work.most_tasks}
-    if work.uneven and cores <= work.most_tasks <= cores * _BLOCKS[-1]:
-        found.add(work.most_tasks)
+    if work.uneven:
+        found.add(min(work.most_tasks, cores * _BLOCKS[-1]))
     return sorted(found)
 
 
@@ -100,7 +100,7 @@ def cores_tried(most: int) -> list[int]:
     found, cores = [most], float(most)
     while cores > 1:
         cores /= 1.5
-        found.append(max(1, round(cores)))
+        found.append(round(cores))
     return sorted(set(found))
 
 

@@ -70,9 +70,9 @@ class Offset:
     """The offset lies within so much of `best`, on either side."""
     between: float
     """The same, but for what all hosts have in common: of differences between two hosts."""
-    drift: float = 0.0
+    drift: float
     """By how much the clock gains, seconds per second."""
-    middle: float = 0.0
+    middle: float
     """When it is ahead by `best`, seconds."""
 
     def at(self, times: Floats) -> Floats:
@@ -168,7 +168,7 @@ def _aligned(stamps: _Stamps) -> _Aligned | None:
     # As often ahead as behind: the mean offset is 0, as far as so many hosts tell.
     several = len(levels) >= _SEVERAL
     doubt = _QUANTILE * _OF_MEDIAN * spread / math.sqrt(len(levels)) if several else np.inf
-    least = min(max(0.0, usual), longest) if usual > spread else 0.0
+    least = min(usual, longest) if usual > spread else 0.0
     most = min(longest, max(0.0, usual) + doubt)
     above = stamps.retrieve - stamps.calc_out - lines.at(stamps.host, stamps.calc_out)
     scatter = _scatter(stamps, above, np.where(np.isfinite(lines.level), lines.level, usual))
@@ -201,7 +201,7 @@ def _scatter(stamps: _Stamps, above: Floats, levels: Floats) -> Floats:
     From the other tasks of hosts that have several; without such, from hosts that have one each,
     whose clocks then are in it, too.
     """
-    others = np.sort(above[(stamps.tasks[stamps.host] > 1) & (above > 0)])
+    others = np.sort(above[above > 0])
     if len(others) < _FEW:
         single = np.sort(np.abs(levels - np.median(levels)))
         return np.full(stamps.hosts, _at(single, 0.95) if len(single) >= _FEW else np.inf)

@@ -76,7 +76,7 @@ def _groups(table: pa.Table) -> tuple[Integers, list[str]]:
     worker = pc.if_else(pc.equal(worker, ""), host, worker)
     # NUL cannot occur in a name that came out of a log, and keeps pairs apart.
     pair = pc.binary_join_element_wise(host, worker, "\0").combine_chunks().dictionary_encode()
-    pairs = [value.split("\0", 1) for value in pair.dictionary.to_pylist()]
+    pairs = [value.split("\0") for value in pair.dictionary.to_pylist()]
     # Where there are several hosts, the number of a process says little without its host.
     several = len({host_ for host_, _ in pairs} - {""}) > 1
     seen = Counter(name for _, name in pairs)

@@ -171,8 +171,8 @@ def ideal_time(times: Floats, nnodes: int, processors: int | None = None) -> flo
     ends = [0.0] * min(nnodes, len(times))
     for seconds in times:
         heapq.heapreplace(ends, ends[0] + float(seconds))
-    shared = float(times.sum()) / processors if processors else 0.0
-    return max(*ends, shared)
+    longest = max(ends)
+    return max(longest, float(times.sum()) / processors) if processors else longest
 
 
 def _ready(stamps: dict[str, Floats], lane: npt.NDArray[np.int64]) -> tuple[Floats, Any]:

@@ -54,7 +54,7 @@ def observe_log(path: Path) -> Observation | str:
     if lost < 0:
         return "it has more tasks than its header says"
     bytes_in, bytes_shared, bytes_out = (
-        float(table[name][0].as_py()) for name in ("bytes_in", "bytes_shared", "bytes_out")
+        float(seconds(table, name).max()) for name in ("bytes_in", "bytes_shared", "bytes_out")
     )
     order = np.argsort(seconds(table, "submit"), kind="stable")
     situation = Situation(
