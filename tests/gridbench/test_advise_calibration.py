@@ -47,6 +47,10 @@ class Made:
     counted: list[str] = field(default_factory=list)
     """Runs that the search was told of."""
     kept: list[tuple[Fitted, list[str]]] = field(default_factory=list)
+    limits: set[float] = field(default_factory=set)
+    """Seconds that runs might take."""
+    fits: list[dict[str, object]] = field(default_factory=list)
+    """How models were fitted."""
     printed: str = ""
 
     @property
@@ -67,7 +71,12 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
     """Calibrates with runs whose outcomes are given."""
 
     def calibrate(
-        made: Made, *, accept: bool = False, kept: bool = False, servers: Servers | None = None
+        made: Made,
+        *,
+        accept: bool = False,
+        kept: bool = False,
+        servers: Servers | None = None,
+        width: int = 200,
     ) -> Fitted:
         outcomes = iter(made.outcomes)
         cases = iter(made.left)
@@ -94,7 +103,8 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def run(self, case: Case, **_: object) -> object:
+            def run(self, case: Case, *, limit: float, **_: object) -> object:
+                made.limits.add(limit)
                 found = next(outcomes)
                 sound = found in ("quiet", "disturbed")
                 return SimpleNamespace(
@@ -107,7 +117,8 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             del disturbed
             return Observation(str(folder), PLACE, BEFORE.situation, BEFORE.measured)
 
-        def model_of(found: Sequence[Observation], **_: object) -> Fitted:
+        def model_of(found: Sequence[Observation], **how: object) -> Fitted:
+            made.fits.append(how)
             if len(found) < made.fewest:
                 raise InputError("too few")
             return Fitted(tuple(one.name for one in found))
@@ -128,7 +139,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
         before = Kept(cast(Any, None), (BEFORE,), 0.0) if kept else None
         try:
             model = calibration.calibrate(
-                "made-up", WORK, Console(file=printed, width=200), Policy(accept=accept),
+                "made-up", WORK, Console(file=printed, width=width), Policy(accept=accept),
                 cast(Template, None), kept=before, servers=servers,
             )  # fmt: skip
         finally:
@@ -216,3 +227,23 @@ def test_a_few_that_were_disturbed_are_not_fitted_to_even_if_that_is_accepted(
     assert made.kept == [(model, ["run 2", "run 3"])]
     # They counted for which run came next.
     assert made.counted == ["run 1", "run 2", "run 3"]
+
+
+def test_a_user_waits_for_no_run_and_no_search_that_takes_long(calibrated: Calibrate) -> None:
+    made = Made(["quiet"])
+    calibrated(made)
+    assert made.limits == {60.0}
+    # Nothing is held out; a few runs that were chosen do, and the search begins in two places
+    # besides the guesses.
+    assert made.fits == [{"test": False, "few": True, "starts": 2}]
+
+
+def test_what_went_wrong_is_one_line_as_it_was_said(calibrated: Calibrate) -> None:
+    made = Made(["it ended [bold]badly[/bold], as nobody had expected it to", "disturbed", "quiet"])
+    calibrated(made, width=40)
+    lines = made.printed.splitlines()
+    assert [line for line in lines if line.startswith("a run was left out: ")] == [
+        "a run was left out: 1 core, 1 task of 1 s: it ended [bold]badly[/bold], as nobody had"
+        " expected it to"
+    ]
+    assert len([line for line in lines if "disturbed 1 of 2 calibrating runs" in line]) == 1

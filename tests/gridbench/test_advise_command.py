@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gridbench.advise import command
-from gridbench.advise.command import Request, give_advice
+from gridbench.advise.advice import advise
+from gridbench.advise.command import Request, find_model, give_advice
+from gridbench.advise.effort import Effort
+from gridbench.advise.kept import Kept
+from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.work import Work
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import Model
-from gridbench.model.observation import Observation
+from gridbench.model.observation import Observation, Place
 from gridbench.model.saved import load_models, save_models
 from gridbench.printing import Printing
+from synthetic import MB
 from test_model_source import made_run
 
 WORK = Work(seconds=1.0, cores=8)
@@ -43,7 +53,8 @@ def test_advice_is_given_by_a_model_in_a_file(
 ) -> None:
     assert give_advice(_request(tmp_path, model)) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["maps"] == []
+    assert (told["maps"], told["tried"], told["within"], told["origin"]) == ([], None, None, None)
+    assert told["limits"] == max(told["parts"], key=told["parts"].get)
     (kept,) = load_models(tmp_path / "advice" / "model.json")
     assert kept.fit.values == model.fit.values
     assert "Divide the work into" in (tmp_path / "advice" / "report.html").read_text()
@@ -116,3 +127,119 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
     with pytest.raises(InputError, match="there are models of several engines"):
         give_advice(replace(request, engine=None))
     assert fitted[1:] == [["a", "b"], ["c"]]
+
+
+@pytest.fixture
+def calibrated(model: Model, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What calibrations are asked for, none of which is really made."""
+    asked: list[dict[str, Any]] = []
+
+    def calibrate(engine: str, work: Work, *_: object, **more: Any) -> Model:
+        asked.append({"engine": engine, "work": work} | more)
+        return model
+
+    monkeypatch.setattr(command, "calibrate", calibrate)
+    monkeypatch.setattr(command, "Template", lambda *_: nullcontext())
+    monkeypatch.setattr(command, "settle", lambda *_, **__: SimpleNamespace(began="then"))
+    return asked
+
+
+def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
+    model: Model, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(model, (), made=time.time() - 600)
+    monkeypatch.setattr(command, "_kept", lambda *_: kept)
+    request, quiet = Request(work=WORK), Console(quiet=True)
+    found, origin = find_model(request, quiet)
+    assert found is model
+    assert "the last of which was run 10 min ago" in origin
+    assert calibrated == []
+    assert find_model(replace(request, renew=True), quiet)[1] == ""
+    assert calibrated[0]["kept"] is None
+    assert calibrated[0]["seen"] == "then"
+    # More data than it was measured with adds runs to those that were kept.
+    large = replace(request, engine="other", work=replace(WORK, bytes_in_each=50.0 * MB))
+    assert find_model(large, quiet)[1] == ""
+    assert calibrated[1]["kept"] is kept
+    assert (calibrated[0]["engine"], calibrated[1]["engine"]) == ("gridrpc-native", "other")
+
+
+def _trial(*totals: float, **more: Any) -> Trial:
+    """Of the advised split, which took so long each time, and another."""
+    splits = (
+        Tried(tasks=8, cores=8, advised=True, expected=1.0, totals=totals),
+        Tried(tasks=10, cores=8, advised=False, expected=1.0, totals=totals),
+    )
+    return Trial(rounds=3, seed=1, tried=splits, **more)
+
+
+def _tries(monkeypatch: pytest.MonkeyPatch, trial: Trial) -> list[Policy]:
+    """Trying has come to this; tells how often the machine was looked at before."""
+    looks: list[Policy] = []
+    monkeypatch.setattr(command, "participant_of", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(command, "settle", lambda policy, _: looks.append(policy))
+    monkeypatch.setattr(command, "try_out", lambda *_, **__: trial)
+    return looks
+
+
+FAILED = (LeftOut(tasks=10, cores=8, advised=False, reason="no luck"),)
+
+
+@pytest.mark.parametrize(
+    ("trial", "accept", "status"),
+    [
+        (_trial(0.2, 0.2, 0.2), False, 0),
+        (_trial(0.2, 0.2, 0.2, failed=FAILED), False, 1),
+        # Three undisturbed runs of each say something, and one says nothing.
+        (_trial(0.2, 0.2, 0.2, runs=9, disturbed=3), False, 0),
+        (_trial(0.2, runs=9, disturbed=3), False, 3),
+        (_trial(0.2, runs=9, disturbed=3), True, 0),
+    ],
+)
+def test_the_exit_status_says_how_trying_went(  # noqa: PLR0917
+    model: Model,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trial: Trial,
+    accept: bool,
+    status: int,
+) -> None:
+    looks = _tries(monkeypatch, trial)
+    request = _request(tmp_path, model, effort=Effort(), policy=Policy(accept=accept))
+    assert give_advice(request) == status
+    assert looks == [request.policy]
+    assert "200.0 ms" in (tmp_path / "advice" / "report.html").read_text()
+
+
+def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
+    model: Model,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    forgotten: list[Place] = []
+    monkeypatch.setattr(command, "forget", forgotten.append)
+    monkeypatch.setattr(command, "find_model", lambda *_: (model, ""))
+    given = _request(tmp_path, model, effort=Effort())
+    own = replace(given, source=None)
+    told = (
+        "The runs disagree with the model: it is kept no longer, and the next advice measures anew."
+    )
+    _tries(monkeypatch, _trial(1000.0, 1001.0, 1002.0))
+    assert give_advice(own) == 0
+    assert forgotten == [model.fit.place]
+    assert told in capsys.readouterr().err.splitlines()
+    # A file of the user's is the user's.
+    assert give_advice(given) == 0
+    # And where they agree it stays.
+    expected = advise(model, WORK).expected.total
+    _tries(monkeypatch, _trial(*[expected] * 3))
+    assert give_advice(own) == 0
+    assert len(forgotten) == 1
+    assert told not in capsys.readouterr().err
+
+
+def test_folders_are_made_for_the_results(model: Model, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    assert give_advice(replace(_request(tmp_path, model), folder=folder)) == 0
+    assert (folder / "report.html").is_file()

@@ -230,3 +230,33 @@ def test_how_much_longer_is_told_as_people_say_it() -> None:
     assert longer(1.123, 1.0) == "12 % longer"
     assert longer(3.412, 1.0) == "3.4 times as long"
     assert longer(15.698, 1.0) == "16 times as long"
+
+
+def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: Model) -> None:
+    first, second, *_ = observations(situations())
+    keep(model, [first])
+    # That the client keeps few tasks out is kept as well.
+    bounded = replace(second, situation=replace(second.situation, most_outstanding=3.0))
+    keep(model, [bounded])
+    kept = load_kept(path_of(PLACE))
+    assert kept is not None
+    (found,) = kept.observations
+    assert found.measured == second.measured
+    assert found.situation.most_outstanding == 3.0
+
+
+@pytest.mark.parametrize("changed", [{"format": 2}, {"kind": "gridbench model"}])
+def test_a_file_of_another_format_is_as_none(model: Model, changed: dict[str, object]) -> None:
+    keep(model, [])
+    path = path_of(PLACE)
+    record = json.loads(path.read_text())
+    assert (record["kind"], record["format"]) == ("gridbench kept model", 1)
+    assert load_kept(path) is not None
+    path.write_text(json.dumps(record | changed))
+    assert load_kept(path) is None
+
+
+def test_a_model_with_figures_that_are_not_known_is_not_kept(model: Model) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        keep(replace(model, fit=replace(model.fit, spread=math.nan)), [])
+    assert load_kept(path_of(PLACE)) is None

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from gridbench.advise import next_run
-from gridbench.advise.next_run import covers, most_telling
+from gridbench.advise.cases import calibrating, first_cases
+from gridbench.advise.next_run import Search, covers, most_telling
 from gridbench.advise.search import Split
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
+from gridbench.errors import InputError
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of
@@ -148,3 +150,24 @@ def test_a_model_covers_starts_that_were_measured() -> None:
     assert not covers(_measured(), replace(WORK, warm=True))
     assert covers(_measured(warm=True), replace(WORK, warm=True))
     assert not covers(_measured(warm=True), WORK)
+
+
+def test_between_two_looks_at_the_answer_are_three_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[dict[str, Any]] = []
+
+    def model_of(_: object, **how: Any) -> Model:
+        looks.append(how)
+        raise InputError("too few")
+
+    monkeypatch.setattr(next_run, "model_of", model_of)
+    search = Search(WORK, ())
+    firsts, every = len(first_cases(WORK)), len(calibrating(WORK))
+    for _ in range(firsts):
+        assert search.next() is not None
+    assert looks == []
+    seen = []
+    while search.next():
+        seen.append(len(looks))
+    assert seen == [1 + number // 3 for number in range(every - firsts)]
+    # A look takes no longer than it must.
+    assert looks[0] == {"test": False, "shape": None, "few": True, "starts": 0}

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from rich.console import Console
 
-from gridbench.advise.advice import Advice, Point
+from gridbench.advise import options
+from gridbench.advise.advice import COMPARED, Advice, Point
 from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
 from gridbench.advise.page import _asked, _groups, _map, _terms
@@ -22,7 +24,7 @@ from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split
 from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trial import LeftOut, Trial, Tried
-from gridbench.advise.trial_prose import HEAD, left_out, row
+from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING
@@ -308,3 +310,47 @@ def test_the_advised_number_of_tasks_stands_out() -> None:
     first, second, third = printed.getvalue().splitlines()[-4:-1]
     assert "\x1b[1m" in second
     assert "\x1b[1m" not in first + third
+
+
+def test_the_first_sentence_stands_out_and_warnings_do_in_another_way() -> None:
+    printed = io.StringIO()
+    console = Console(file=printed, width=300, force_terminal=True, color_system="standard")
+    print_advice(console, GIVEN)
+    lines = printed.getvalue().splitlines()
+    told = sentences(GIVEN)
+    assert lines[0] == f"\x1b[1m{told[0]}\x1b[0m"
+    assert lines[1 : len(told)] == told[1:]
+    assert lines[len(told)] == f"\x1b[33m{LOOSE}\x1b[0m"
+
+
+def test_what_was_not_measured_of_shared_data_is_nothing() -> None:
+    nothing = FromWhere(size=float(LARGE), tasks=8, cores=4)
+    assert (nothing.engine, nothing.grids, nothing.host) == ("", (), "")
+    assert (nothing.through, nothing.made) == (0, 0)
+    assert (nothing.most_readers, nothing.most_bytes) == (0, 0)
+    assert nothing.beyond
+
+
+def test_the_help_names_the_numbers_of_tasks_that_are_tried() -> None:
+    (option,) = [one for one in options.advise.params if one.name == "trying"]
+    assert isinstance(option, click.Option)
+    *numbers, last = [f"{one:,}" for one in COMPARED]
+    assert f"{', '.join(numbers)} and {last} tasks beside it" in (option.help or "")
+
+
+def test_the_advised_split_stands_out_among_those_that_were_tried() -> None:
+    printed = io.StringIO()
+    console = Console(file=printed, width=300, force_terminal=True, color_system="standard")
+    print_trial(console, replace(TRIAL, disturbed=1, runs=5))
+    lines = printed.getvalue().splitlines()
+    # It took as long as expected, and the others did not.
+    (advised,) = [line for line in lines if "+0.0 %" in line]
+    others = [line for line in lines if "5.000 s" in line or "3.000 s" in line]
+    assert "\x1b[1m" in advised
+    assert not any("\x1b[1m" in line for line in others[:2])
+    first, *rest = trial_sentences(TRIAL)
+    assert f"\x1b[1m{first}\x1b[0m" in lines
+    assert rest
+    assert set(rest) < set(lines)
+    (told,) = trial_warnings(replace(TRIAL, disturbed=1, runs=5))
+    assert f"\x1b[33m{told}\x1b[0m" in lines

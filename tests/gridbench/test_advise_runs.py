@@ -7,7 +7,9 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -107,3 +109,77 @@ def test_what_is_copied_has_imported_only_drivers_that_start_no_threads(
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     )
     assert done.stdout == f"{imported}\n"
+
+
+def test_a_run_of_a_second_is_a_short_one(tmp_path: Path) -> None:
+    assert _seen(ran(tmp_path, took=1.0)) == BEGAN
+    assert _seen(ran(tmp_path, took=1.1)) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "load", "ended_for", "disturbed", "problem"),
+    [
+        ("done", QUIET, "", False, ""),
+        ("invalid", BUSY, "", True, ""),
+        ("invalid", QUIET, "", False, "it is late"),
+        ("invalid", None, "", False, "it is late"),
+        # What has failed is no better for having been disturbed, nor what was ended.
+        ("failed", BUSY, "", False, "it is late"),
+        ("done", BUSY, "time", False, "time"),
+        ("done", QUIET, "memory", False, "memory"),
+    ],
+)
+def test_a_run_counts_or_is_disturbed_or_has_a_problem(  # noqa: PLR0917
+    tmp_path: Path, status: Any, load: Load | None, ended_for: str, disturbed: bool, problem: str
+) -> None:
+    answer = Answer(status=status, reason="it is late", load=load)
+    outcome = Outcome(answer=answer, began=BEGAN, took=0.3, load={}, ended_for=ended_for)
+    one = Ran(outcome, tmp_path)
+    assert (one.disturbed, one.problem) == (disturbed, problem)
+
+
+def test_a_run_without_a_reason_has_its_status_as_one(tmp_path: Path) -> None:
+    answer = Answer(status="failed")
+    assert Ran(Outcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem == "failed"
+
+
+class Noted(Steps):
+    """Notes how long steps took."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, "run", 1)
+        self.ended: list[float] = []
+
+    def end(self, took: float) -> None:
+        self.ended.append(took)
+        super().end(took)
+
+
+def test_runs_are_made_in_real_time_with_the_times_that_are_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = find_participant(ENGINE).facts(2, warm=False)
+    printed = io.StringIO()
+    progress = Noted(Console(file=printed, width=200))
+    with (
+        Template(RUNS_CASES, ENGINE) as template,
+        Runs(ENGINE, template, warm=False, progress=progress) as runs,
+    ):
+        times = np.array([0.02, 0.01, 0.01, 0.02, 0.03, 0.03])
+        done = runs.run(CASE, facts=facts, limit=60.0, times=times)
+        record = read_record(done.folder)
+        found = observe(done.folder, disturbed=True)
+    # Each goes to the core that is free first: 0.02 + 0.02 + 0.03 s on one of them.
+    assert isinstance(found, Observation)
+    assert found.situation.sleep.tolist() == times.tolist()
+    assert done.outcome.answer.ideal_s == pytest.approx(0.07)
+    assert (record["time_scale"], record["check"]["wanted"], record["start"]) == (
+        1.0,
+        False,
+        "cold",
+    )
+    assert done.folder.parts[-2:] == ("1", "run")
+    # What goes on was told, and how long it took; and nobody has interrupted it.
+    assert "run 1 of 1: 2 cores, 6 tasks of 0.01 s" in printed.getvalue()
+    assert progress.ended == [done.outcome.took]
+    assert capsys.readouterr().err == ""

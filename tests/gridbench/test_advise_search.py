@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbench.advise import expected, options
 from gridbench.advise import within as module
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.search import Split, best_on, best_split, cores_tried, tasks_shown
@@ -325,3 +326,27 @@ def test_no_two_tasks_differ_by_more_than_one_piece(pieces: int, tasks: int) -> 
     found = edges(pieces, tasks)
     assert (found[0], found[-1], len(found)) == (0, pieces, tasks + 1)
     assert np.ptp(np.diff(found)) <= 1
+
+
+def test_what_stands_for_a_normal_distribution_is_as_often_above_as_below() -> None:
+    assert len(expected._NORMAL) == 100
+    assert pytest.approx(-expected._NORMAL[::-1]) == expected._NORMAL
+    assert np.percentile(expected._NORMAL, 95) == pytest.approx(1.645, abs=0.05)
+
+
+def test_uneven_work_is_cut_as_finely_as_it_can_be_up_to_a_hundred_tasks_for_each_core() -> None:
+    costs = _costs(lambda tasks, _: 1000.0 / tasks)
+    uneven = replace(WORK, most_tasks=199, uneven=Uneven(share=0.5))
+    assert best_on(costs, uneven, 2, math.inf).tasks == 199
+    assert best_on(costs, replace(uneven, most_tasks=100_000), 2, math.inf).tasks == 200
+
+
+def test_of_work_that_is_even_the_interval_is_the_models_own() -> None:
+    found = predict(_costs(lambda *_: 50.0), WORK, 100, 10)
+    assert (found.total, found.low, found.high) == pytest.approx((50.0, 45.0, 55.0))
+    assert (found.ideal, found.extrapolated) == (10.0, ())
+
+
+def test_work_is_cut_into_as_many_tasks_as_the_command_says() -> None:
+    (most,) = [one.default for one in options.advise.params if one.name == "most_tasks"]
+    assert most == WORK.most_tasks == 100_000

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import platform
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from gridbench.advise import on_servers
 from gridbench.advise.cases import calibrating, first_cases
 from gridbench.advise.next_run import Search
 from gridbench.advise.on_servers import among, host_of
@@ -139,3 +144,44 @@ def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: Model) ->
     assert "--grid or --server" in refused.value.remedy
     with pytest.raises(InputError, match="cannot run its workers on servers"):
         participant_of(of(model, replace(linked.fit.place, engine="process-pool")), SERVERS)
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "told"),
+    [
+        (2, 2, ""),
+        (4, 3, ""),
+        (2, 3, "--cores asks for 3, and the servers have 2 workers"),
+        (1, 1, "the servers have one worker, and advice compares runs on one with runs on several"),
+    ],
+)
+def test_servers_need_as_many_workers_as_cores_and_two_at_least(
+    monkeypatch: pytest.MonkeyPatch, workers: int, cores: int, told: str
+) -> None:
+    host = SimpleNamespace(told=lambda: f"lab: {workers} workers on a host with a long name")
+    given: Any = SimpleNamespace(workers=workers, hosts=[host])
+    asked: list[object] = []
+    fewer: list[object] = []
+
+    def ask(*what: object, patience: float) -> object:
+        asked.append((*what, patience))
+        return given
+
+    monkeypatch.setattr(on_servers, "ask", ask)
+    monkeypatch.setattr(on_servers, "spread", lambda _, number: fewer.append(number))
+    printed = io.StringIO()
+    console = Console(file=printed, width=20)
+    if told:
+        with pytest.raises(InputError, match=told):
+            on_servers.servers_for(None, ["lab"], cores, console)
+        assert fewer == []
+    else:
+        assert on_servers.servers_for(None, ["lab"], cores, console) is given
+        # Runs on one worker tell what more of them cost.
+        assert fewer == [1]
+    # Servers have three minutes to bring their workers.
+    assert asked == [(None, ("lab",), 180.0)]
+    assert printed.getvalue().splitlines() == [
+        "asking the servers for their workers",
+        host.told(),
+    ]

@@ -23,8 +23,10 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import Model
+from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
+from gridbench.scenario.plan import Judge
 
 WORK = Work(seconds=0.02, cores=3, most_tasks=12)
 EFFORT = Effort(rounds=3)
@@ -284,3 +286,33 @@ def test_what_is_tried_is_three_rounds_of_up_to_a_minute_unless_said_otherwise()
     for rounds, limit, option in ((2, None, "--rounds"), (None, 2.0, "--try-limit")):
         with pytest.raises(InputError, match=f"{option} is for what is tried"):
             effort_of(trying=False, rounds=rounds, limit=limit)
+
+
+def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
+    advice: Advice, model: Model, tried: Trying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[int] = []
+    told: list[float] = []
+
+    def steps(console: Console, what: str, number: int) -> Steps:
+        assert what == "trying: run"
+        planned.append(number)
+        return Steps(console, what, number)
+
+    def about(seconds: float) -> str:
+        told.append(seconds)
+        return ""
+
+    monkeypatch.setattr(trying, "Steps", steps)
+    monkeypatch.setattr(trying, "about", about)
+    # Each run is planned with two seconds.
+    monkeypatch.setattr(Judge, "seconds", lambda _, items: 2.0 * len(items))
+    trial, _ = tried(Made(_seconds))
+    splits = len(_splits(advice))
+    # Three rounds of each split, and six more of the two that are compared.
+    assert planned == [3 * splits + 2 * 6]
+    assert told == [pytest.approx(2.0 * (3 * splits + 12))]
+    assert trial.seed == 1
+    # One split alone is compared with none.
+    tried(Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=1)), Effort(rounds=1))
+    assert (planned[1], told[1]) == (1, 2.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gridbench.advise.advice import DIFFERENCES, advise
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.prose import sentences
 from gridbench.advise.trying import candidates
-from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, parse_uneven
+from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, _drawn, parse_uneven
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
 from gridbench.model.model import Model
@@ -221,3 +222,10 @@ def test_the_command_takes_a_deviation(model: Model, tmp_path: Path, gridbench: 
     assert told["work"]["most_tasks"] == 200
     assert told["parts"][DIFFERENCES] > 0
     assert "deviating by 50 %, log-normal" in (tmp_path / "advice" / "report.html").read_text()
+
+
+def test_half_of_paretos_times_lie_below_the_median_of_that_deviation() -> None:
+    # One that deviates by its mean has an exponent of 1 and the root of 2.
+    drawn = _drawn(Uneven(share=1.0, distribution="pareto"), 200_000, 0)
+    assert drawn.min() >= 1
+    assert np.median(drawn) == pytest.approx(2 ** (1 / (1 + math.sqrt(2))), rel=0.005)

@@ -181,3 +181,45 @@ def test_the_end_is_the_last_result_or_the_last_task():
     rows = [{"calc_in": 0.0, "calc_out": 5.0}, {"calc_in": 0.0, "calc_out": 2.0, "retrieve": 3.0}]
     assert job_end(timelines.table_of(rows)) == 3.0
     assert job_end(timelines.table_of(rows[:1])) == 5.0
+
+
+def test_workers_that_were_never_used_take_their_share_of_the_time():
+    table = timelines.table_of(HAND)
+    cost = job_cost(table, assign_lanes(table), 4, cold=True)
+    assert cost is not None
+    assert cost.never_used == pytest.approx(7.5 * 3 / 4)
+    assert cost.start_up == pytest.approx(2.0 / 4)
+    assert sum(cost.parts().values()) == pytest.approx(7.5)
+
+
+def test_a_worker_whose_last_result_is_not_known_was_free_when_its_task_had_ended():
+    row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0}
+    other = row | {"calc_out": 4.0, "retrieve": 5.0, "sleep": 3.0, "worker": "w2"}
+    table = timelines.table_of([row, other])
+    cost = job_cost(table, assign_lanes(table), 2, cold=True)
+    assert cost is not None
+    # From 2 to 5; and the other's result was on its way for a second.
+    assert (cost.idle_end, cost.output) == pytest.approx((3 / 2, 1 / 2))
+
+
+def test_handling_is_all_but_the_sleep_of_a_task_that_did_not_wait():
+    table = timelines.table_of(HAND)
+    phases = task_phases(table, assign_lanes(table), cold=False)
+    # 1.5 s to the worker, 0.1 s longer than its sleep, and 0.2 s back.
+    assert phases.handling() == pytest.approx([1.8, 0.4, 0.5])
+
+
+def test_means_are_told_of_tasks_that_did_not_say_when_they_were_submitted():
+    row = {"calc_in": 1.0, "calc_out": 2.25, "retrieve": 2.75}
+    table = timelines.table_of([row])
+    means = task_phases(table, assign_lanes(table), cold=False).means()
+    assert (means["extra"], means["output"], means["sleep"]) == (0.25, 0.5, 1.0)
+    assert np.isnan(means["queue"] + means["dispatch"])
+
+
+@pytest.mark.parametrize(("longer", "extra"), [(0.8e-8, 0.0), (1.2e-8, 1.2e-8)])
+def test_what_stamps_are_rounded_by_is_no_extra_time(longer, extra):
+    row = {"submit": 0.0, "calc_in": 0.0, "calc_out": 1.0 + longer, "retrieve": 2.0}
+    table = timelines.table_of([row])
+    phases = task_phases(table, assign_lanes(table), cold=True)
+    assert phases.extra[0] == pytest.approx(extra, abs=1e-12)

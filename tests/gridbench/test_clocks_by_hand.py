@@ -12,7 +12,14 @@ import pytest
 import timelines
 from gridbench.analysis import clocks
 from gridbench.analysis.clock_lines import Lines
-from gridbench.analysis.clocks import Offset, clock_margin, corrected, hosts_margin, offsets
+from gridbench.analysis.clocks import (
+    Offset,
+    clock_margin,
+    corrected,
+    hosts_margin,
+    offsets,
+    resolution,
+)
 from gridbench.analysis.columns import seconds
 
 THERE = 100.0
@@ -189,3 +196,50 @@ def test_a_drift_that_does_not_show_may_move_a_clock_by_what_returns_scatter() -
     assert found == pytest.approx([0.2, 0.1, 0.3, 0.0])
     back = Lines(np.zeros(4), -lines.slope, np.zeros(4))
     assert clocks._unseen(stamps, back, above) == pytest.approx(found)
+
+
+def test_where_all_come_back_before_they_end_the_least_return_is_not_below_nothing() -> None:
+    # The usual return is 2 s below nothing: the clocks are ahead. How far beyond nothing the least
+    # return may be is what five hosts leave unsure of the mean offset.
+    a, b, c, d, e = _offsets(-4.0, -3.0, -2.0, -1.0, 1.0)
+    assert _figures(a) == pytest.approx((4, 100, 4, 3 + DOUBT, 3))
+    assert [one.best for one in (b, c, d)] == [3, 2, 1]
+    assert [one.between for one in (b, c, d)] == pytest.approx([3, 3, 3])
+    assert _figures(e) == pytest.approx((-1, 100, 0, 4 + DOUBT, 4))
+
+
+def test_a_host_whose_tasks_have_no_stamps_is_left_out_and_others_are_not() -> None:
+    blind = {"submit": 0.0, "host": "a"}
+    found = offsets(timelines.table_of([_task("b", 1.0), blind, _task("c", 1.0)]))
+    assert [(one.host, one.tasks) for one in found] == [("b", 1), ("c", 1)]
+
+
+def test_an_engine_that_knows_its_clocks_exactly_leaves_no_offset() -> None:
+    (exact,) = offsets(timelines.table_of([{**_task("a", 0.5, there=2.0), "clock_error": 0.0}]))
+    assert _figures(exact) == (0, 0, 0, 0, 0)
+    # Without drift there is no time at which the offset is another.
+    assert (exact.drift, exact.middle) == (0, 0)
+
+
+def test_one_host_that_the_engine_knows_stays_as_it_is_among_others() -> None:
+    # Its bounds are narrower than what the engine says. All others come back after 3 s, so that by
+    # them alone its clock would be ahead by a second.
+    known = {**_task("z", 0.5, there=1.0), "clock_error": 1.5}
+    others = [_task(chr(ord("a") + n), 3 + 0.001 * (-1) ** n) for n in range(21)]
+    *_, last = offsets(timelines.table_of([*others, known]))
+    assert last.host == "z"
+    assert _figures(last) == pytest.approx((-0.5, 1, 0, 1, 1))
+
+
+def test_the_return_of_a_host_with_one_task_may_be_as_late_as_nearly_all_others() -> None:
+    # With 95 % it is among the lowest 95 % of others, of which there are six.
+    rows = [*_several([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), *_several([0.0, 0.1], "b"), _task("c", 0.0)]
+    a, b, c = offsets(timelines.table_of(rows))
+    assert [one.between for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])
+
+
+@pytest.mark.parametrize(("off", "step"), [(0.8e-9, 1.0), (1.2e-9, 0.0)])
+def test_a_stamp_may_be_a_nanosecond_off_its_step(off: float, step: float) -> None:
+    rows = [_task("a", 1.0, at=float(n)) for n in range(3)]
+    rows[1]["submit"] += off
+    assert resolution(timelines.table_of(rows)) == step

@@ -79,3 +79,25 @@ def test_tasks_without_stamps_are_in_no_lane():
     lanes = assign_lanes(timelines.table_of([{}, {"calc_in": 0.0, "calc_out": 1.0}]))
     assert lanes.lane.tolist() == [-1, 0]
     assert np.array_equal(assign_lanes(timelines.table_of([])).lane, [])
+
+
+def test_workers_of_several_hosts_are_told_with_their_host():
+    row = {"calc_in": 0.0, "calc_out": 1.0}
+    apart = [row | {"host": "x", "worker": "1"}, row | {"host": "y", "worker": "2"}]
+    assert assign_lanes(timelines.table_of(apart)).names == ("x/1", "y/2")
+    # On one host, or where the host is the worker, that would say nothing.
+    together = [row | {"host": "x", "worker": "1"}, row | {"host": "x", "worker": "2"}]
+    assert assign_lanes(timelines.table_of(together)).names == ("1", "2")
+    alone = [row | {"host": "x", "worker": "x"}, row | {"host": "y", "worker": ""}]
+    assert assign_lanes(timelines.table_of(alone)).names == ("x", "y")
+    nowhere = [row | {"host": "", "worker": "1"}, row | {"host": "y", "worker": "2"}]
+    assert assign_lanes(timelines.table_of(nowhere)).names == ("1", "2")
+
+
+def test_long_numbers_of_workers_are_still_numbers():
+    row = {"calc_in": 0.0, "calc_out": 1.0}
+    names = ["w100000000000000", "w99999999999999", f"w{'9' * 5000}"]
+    lanes = assign_lanes(timelines.table_of([row | {"worker": name} for name in names]))
+    assert lanes.names[:2] == (names[1], names[0])
+    # One with more digits than a number can have is a name like any other.
+    assert lanes.names[2] == names[2]

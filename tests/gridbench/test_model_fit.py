@@ -102,6 +102,9 @@ def test_how_an_engine_works_is_found_by_trying() -> None:
     found = fit(observations(situations(), shape=piped, values=values, noise=0.02))
     assert found.shape == piped
     assert len(found.tried) == 4
+    # The best comes first.
+    costs = [cost for _, cost in found.tried]
+    assert costs == sorted(costs)
 
 
 def test_without_data_it_does_not_matter_how_that_travels() -> None:
@@ -161,6 +164,9 @@ def test_runs_are_held_out_at_random_and_at_the_far_ends() -> None:
         assert one.fitted + len(one.cases) == total
     assert len(ways["cores"].cases) == sum(one.cores == 16 for one in situations())
     assert len(ways["size"].cases) == 9
+    assert [one.what for one in ways.values()] == [
+        "a random 30 %", "all of 16 cores", "all with 8 MB",
+    ]  # fmt: skip
     assert ways["random"].overhead(50) < 0.1
     assert ways["random"].total(50) <= ways["random"].overhead(50)
     assert all(case.measured - case.ideal >= 0.2 * case.measured for case in ways["cores"].weighty)

@@ -118,3 +118,60 @@ def test_a_log_whose_tasks_took_longer_than_it_did_cannot_serve(
 
 def test_a_log_is_of_a_network_of_which_nothing_is_known() -> None:
     assert (PLACE.engine, PLACE.transport, PLACE.processors) == ("log", "network", 1)
+    assert (PLACE.nodes, PLACE.kept_from, PLACE.link_rate, PLACE.keep_free) == (1, 0, None, None)
+
+
+def test_times_that_differ_by_exactly_a_hundredth_were_to_be_equal() -> None:
+    assert from_log._asked(np.array([100.0, 100.0, 101.0])).tolist() == [100.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("error", "first", "last"),
+    [(0.22, True, True), (0.23, False, True), (0.40, False, True), (0.41, False, False)],
+)
+def test_each_stamp_counts_if_a_fifth_of_it_is_more_than_its_clock_is_off(
+    error: float, first: bool, last: bool
+) -> None:
+    # The first begins at 1.12 s, and the last worker at 2.02 s.
+    rows = [
+        {
+            "submit": 0.0,
+            "calc_in": begin + 0.1234567,
+            "calc_out": begin + 1.1234567,
+            "retrieve": begin + 1.2,
+            "worker": f"w{begin:g}",
+            "clock_error": error,
+        }
+        for begin in (1.0, 1.4, 1.9)
+    ]
+    situation = Situation(cores=3, sleep=np.ones(3))
+    found = from_log._measured(timelines.table_of(rows), situation)
+    assert math.isfinite(found.first_calc_in) == first
+    assert math.isfinite(found.last_worker_calc_in) == last
+
+
+@pytest.mark.parametrize(
+    ("announced", "told"),
+    [
+        (3, "1 of its 3 tasks are missing"),
+        (2, ""),
+        (1, "it has more tasks than its header says"),
+    ],
+)
+def test_a_log_has_as_many_tasks_as_its_header_says(
+    tmp_path: Path, announced: int, told: str
+) -> None:
+    path = tmp_path / "my.log"
+    path.write_text(
+        f"# NTasks={announced} NNodes=2 InputFile=mine TaskDataSize=1 SharedDataSize=2"
+        " WriteDataSize=3\n"
+        "1 1.000000 0.000000 0.500001 1.500001 1.700002 node1\n"
+        "2 1.000000 0.000000 0.600001 1.600001 1.800002 node2\n"
+    )
+    found = from_log.observe_log(path)
+    if told:
+        assert found == told
+    else:
+        assert isinstance(found, Observation)
+        its = found.situation
+        assert (its.bytes_in, its.bytes_shared, its.bytes_out) == (1024, 2048, 3072)

@@ -259,7 +259,10 @@ def test_engines_that_a_file_does_not_have_are_named(grid_model: Path) -> None:
 
 
 def test_folders_of_different_kinds_are_refused(campaign: Path, sweep: Path) -> None:
-    with pytest.raises(InputError, match=r"synchronised rounds, and .* holds data-grid tasks"):
+    told = (
+        rf"{sweep.name}.*: holds synchronised rounds, and .*{campaign.name} holds data-grid tasks"
+    )
+    with pytest.raises(InputError, match=told):
         kind_of([campaign, sweep])
 
 

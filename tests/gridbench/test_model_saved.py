@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.model.file import load
 from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
@@ -99,3 +101,92 @@ def test_the_saved_form_tells_terms_and_range_to_readers(model: Model, tmp_path:
     )
     assert saved["measured"]["cores"] == {"low": 1, "high": 16}
     assert saved["place"]["engine"] == "made-up"
+
+
+def _changed(model: Model, path: Path, **term: float) -> Path:
+    """A file with the model, of whose first term some figures are others."""
+    save_models([model], path)
+    record = json.loads(path.read_text())
+    record["models"][0]["terms"][0] |= term
+    path.write_text(json.dumps(record))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "fine"),
+    [
+        (0.0, 0.0, 0.0, True),
+        (0.5, 0.5, 0.75, True),
+        (0.5, 0.75, 0.75, True),
+        (-0.1, 0.5, 0.75, False),
+        (0.5, 0.4, 0.75, False),
+        (0.5, 0.8, 0.75, False),
+    ],
+)
+def test_a_cost_lies_in_its_interval_and_is_not_below_nothing(  # noqa: PLR0917
+    model: Model, tmp_path: Path, low: float, value: float, high: float, fine: bool
+) -> None:
+    path = _changed(model, tmp_path / "model.json", low=low, value=value, high=high)
+    if fine:
+        (found,) = load_models(path)
+        one = found.fit.estimates[0]
+        assert (one.low, one.value, one.high) == (low, value, high)
+    else:
+        with pytest.raises(InputError, match=r"`start\.constant` is not in its interval"):
+            load_models(path)
+
+
+def test_a_covariance_is_of_as_many_terms_as_there_are(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save_models([model], path)
+    record = json.loads(path.read_text())
+    saved = record["models"][0]
+    whole = saved["covariance"]
+    for wrong in (whole[1:], [row[1:] for row in whole], [row[1:] for row in whole[1:]]):
+        saved["covariance"] = wrong
+        path.write_text(json.dumps(record))
+        with pytest.raises(InputError, match="not of as many terms as it has"):
+            load_models(path)
+
+
+def test_a_machine_of_one_processor_is_one(model: Model, tmp_path: Path) -> None:
+    place = replace(model.fit.place, processors=1)
+    path = tmp_path / "model.json"
+    save_models([replace(model, fit=replace(model.fit, place=place))], path)
+    assert load_models(path)[0].fit.place == place
+
+
+def test_a_file_that_does_not_tell_of_disturbed_runs_has_none(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save_models([replace(model, disturbed=3)], path)
+    assert load_models(path)[0].disturbed == 3
+    record = json.loads(path.read_text())
+    assert record["format"] == 2
+    del record["models"][0]["disturbed"]
+    path.write_text(json.dumps(record))
+    assert load_models(path)[0].disturbed == model.disturbed == 0
+
+
+def test_figures_that_are_not_known_are_not_written(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    unknown = replace(model, fit=replace(model.fit, spread=math.nan))
+    with pytest.raises(ValueError, match="JSON"):
+        save_models([unknown], path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("more", "told"), [(0, "is not a model"), (1, "it is too large")])
+def test_a_file_of_more_than_64_megabytes_is_no_model(tmp_path: Path, more: int, told: str) -> None:
+    path = tmp_path / "model.json"
+    with path.open("wb") as file:
+        file.truncate(64 * MB + more)
+    with pytest.raises(InputError, match=told) as refused:
+        load_models(path)
+    assert ("too large" in str(refused.value)) == bool(more)
+
+
+def test_of_a_long_kind_the_beginning_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({"kind": "gridbench model", "of": "x" * 30 + "y" * 30}))
+    with pytest.raises(InputError, match=f"it is of {'x' * 30}{'y' * 10}, which are not known"):
+        load(path)

@@ -3,9 +3,12 @@ says of a term."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +22,7 @@ from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.terms import Shape, Term, terms_of
 from gridbench.model_kind import Found
+from gridbench.printing import Printing
 from gridbench.progress import Steps
 from synthetic import PLACE
 
@@ -147,7 +151,7 @@ def test_a_fit_ends_when_all_its_searches_have() -> None:
     runs = _runs(13)
     told: list[tuple[int, int]] = []
     module.fit(
-        runs, shape=Shape(), watch=lambda done, planned: told.append((done, planned)), starts=1
+        runs, shape=Shape(), watch=lambda done, planned: told.append((done, planned)), starts=2
     )
     done = [one for one, _ in told]
     assert done == sorted(done)
@@ -169,6 +173,9 @@ def test_a_fit_ends_when_all_its_searches_have() -> None:
         (1.2e-6, math.log(2.0), (1e-6, 1.2e-6, 2.4e-6), True),
         # What has ended at the lower bound is not known to be above it.
         (1.05e-6, math.log(2.0), (1e-6, 1.05e-6, 2.1e-6), False),
+        # A tenth of its logarithm is what it has to be above it.
+        (1.08e-6, math.log(2.0), (1e-6, 1.08e-6, 2.16e-6), False),
+        (1.13e-6, math.log(2.0), (1e-6, 1.13e-6, 2.26e-6), True),
         (1.2, math.log(2.0), (0.6, 1.2, 1.2), True),
     ],
 )
@@ -233,3 +240,85 @@ def test_who_fits_a_model_sees_which_search_goes_on() -> None:
     assert told == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
     # Unless it is not wanted, measurements are held out.
     assert command.Request(folders=()).test
+
+
+def _fitted(
+    monkeypatch: pytest.MonkeyPatch, *subjects: Fits, left_out: int = 0, **more: Any
+) -> Callable[[], int]:
+    """`gridbench model` on measurements of these engines."""
+    why = Counter({"it is not complete": left_out} if left_out else {})
+    found = Found(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
+    kind = SimpleNamespace(read=lambda _: found)
+    monkeypatch.setattr(command, "kind_of", lambda _: kind)
+    request = command.Request(folders=(Path("runs"),), test=False, **more)
+    return lambda: command.fit_models(request)
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Measurements of an engine, to which a model can be fitted or not."""
+
+    name: str
+    enough: bool = True
+    count: int = 2
+
+    @property
+    def told(self) -> str:
+        return f"{self.name} here"
+
+    def fits(self, *, test: bool) -> int:
+        assert not test
+        return 1
+
+    def fit(self, *, test: bool, fitting: object) -> object:
+        assert not test
+        del fitting
+        if not self.enough:
+            raise InputError("2 runs are too few")
+        return SimpleNamespace(show=lambda console: console.print(f"model of {self.name}"))
+
+
+def test_a_model_is_fitted_and_shown_for_each_engine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _fitted(monkeypatch, Fits("one"), Fits("two"), left_out=3)() == 0
+    printed = capsys.readouterr()
+    assert printed.out == "model of one\nmodel of two\n"
+    lines = printed.err.splitlines()
+    assert lines[0] == "gridbench: 3 runs left out: it is not complete"
+    assert "one here: fitting a model to 2 runs" in lines
+    assert not any("too few" in line for line in lines)
+
+
+def test_of_which_engine_too_little_was_measured_is_told_beside_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _fitted(monkeypatch, Fits("one", enough=False), Fits("two"))() == 1
+    printed = capsys.readouterr()
+    assert printed.out == "model of two\n"
+    assert "gridbench: one here: 2 runs are too few" in printed.err
+
+
+def test_of_a_single_engine_too_little_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="2 runs are too few"):
+        _fitted(monkeypatch, Fits("one", enough=False))()
+    assert "too few" not in capsys.readouterr().err
+    with pytest.raises(InputError, match="none of the runs can be used: there are none"):
+        _fitted(monkeypatch)()
+
+
+def test_models_are_saved_and_told_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved: list[tuple[int, Path]] = []
+    monkeypatch.setattr(command, "save", lambda _, models, path: saved.append((len(models), path)))
+    monkeypatch.setattr(command, "document", lambda _, models: {"models": len(models)})
+    path = tmp_path / "model.json"
+    fit = _fitted(monkeypatch, Fits("one"), Fits("two"), out=path, printing=Printing(as_json=True))
+    assert fit() == 0
+    assert saved == [(2, path)]
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"models": 2}
+    assert f"model: {path}" in printed.err.splitlines()

@@ -22,7 +22,7 @@ from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
 from gridbench.model.saved import to_record
 from gridbench.model.terminal import place_told, print_model
-from gridbench.model.terms import Movement, Shape, parameters_of, terms_of
+from gridbench.model.terms import Movement, Shape, case_of, parameters_of, terms_of
 from synthetic import MB, PLACE, TRUE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -316,3 +316,59 @@ def test_no_term_is_looked_for_beyond_what_it_can_be() -> None:
         "start.adopt": 1, "submit": 1, "take": 1, "latency": 10, "finish": 1, "retrieve": 1,
         "in.piece": 1, "out.piece": 1,
     }  # fmt: skip
+
+
+def test_workers_are_dealt_to_hosts_behind_links_in_turn() -> None:
+    links = replace(PLACE, transport="links", nodes=3)
+    dealt = case_of(links, replace(ONE, cores=5)).host
+    assert dealt is not None
+    assert dealt.tolist() == [0, 1, 2, 0, 1]
+    for transport in ("one host", "network"):
+        place = replace(PLACE, transport=transport, nodes=3)
+        assert case_of(place, ONE).host is None
+    # All are asked for at once.
+    assert case_of(PLACE, replace(ONE, cores=2)).ready.tolist() == [0, 0]
+    assert (PLACE.nodes, PLACE.kept_from) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "free", "pieces"),
+    [
+        # Pieces are as large as the next power of two.
+        (30.0, 100, 3),
+        (32.0, 100, 3),
+        (33.0, 100, 1),
+        (200.0, 100, 0),
+        (1.0, 100, 100),
+        (0.0, 100, math.inf),
+        (30.0, None, math.inf),
+    ],
+)
+def test_as_many_pieces_of_memory_are_kept_as_fit_into_it(
+    size: float, free: int | None, pieces: float
+) -> None:
+    place = replace(PLACE, keep_free=free)
+    found = parameters_of(Shape(), TRUE, place, replace(ONE, bytes_in=size))
+    assert found.most_left == pieces
+
+
+def test_a_run_without_overhead_has_an_interval_of_next_to_nothing() -> None:
+    free = _true()
+    estimates = tuple(replace(one, value=0.0) for one in free.fit.estimates)
+    model = replace(free, fit=replace(free.fit, estimates=estimates))
+    found = model.predict(SITUATIONS[0])
+    assert found.total == found.ideal == 250.0
+    # A nanosecond; no model is surer than 2 %.
+    assert found.high - found.ideal == pytest.approx(1e-9 * math.exp(1.645 * 0.02), rel=1e-3)
+    assert found.low - found.ideal == pytest.approx(1e-9 / math.exp(1.645 * 0.02), rel=1e-3)
+
+
+def test_how_an_engine_works_is_told_in_words() -> None:
+    assert Shape(all_first=True, movement="pipe").told() == (
+        "tasks are given out when all workers have been made; data goes through one pipe, one"
+        " message after the other"
+    )
+    assert Shape(movement="network").told() == (
+        "workers take tasks as they come up, one after another; data goes over a network, one"
+        " message after the other in each direction"
+    )

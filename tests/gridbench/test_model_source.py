@@ -136,3 +136,31 @@ def test_shared_data_that_goes_with_each_task_is_data_of_tasks(tmp_path: Path) -
     each = observe(folder)
     assert not isinstance(each, str)
     assert (each.situation.bytes_in, each.situation.bytes_shared) == (3072, 0)
+
+
+@pytest.mark.parametrize(("processors", "serves"), [(3, False), (4, True)])
+def test_runs_whose_tasks_share_processors_cannot_serve(
+    tmp_path: Path, processors: int, serves: bool
+) -> None:
+    machine = {"host": "here", "cores_usable": processors}
+    one = observe(made_run(tmp_path / "one", task="spin", machine=machine))
+    assert isinstance(one, str) != serves
+    if isinstance(one, str):
+        assert one.startswith("its tasks compute and share processors")
+    else:
+        assert (one.place.processors, one.place.nodes, one.place.host) == (4, 1, "here")
+
+
+def test_a_run_without_all_of_its_tasks_cannot_serve(tmp_path: Path) -> None:
+    setup = {"NTasks": 9, "NNodes": 4}
+    assert observe(made_run(tmp_path / "one", setup=setup)) == "not all of its tasks ended well"
+    assert not isinstance(observe(made_run(tmp_path / "two", setup=setup | {"NTasks": 8})), str)
+
+
+def test_a_disturbed_run_serves_only_who_asks_for_it(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "one", valid=False, load={"judgement": "disturbed"})
+    assert observe(folder) == "disturbed"
+    assert not isinstance(observe(folder, disturbed=True), str)
+    # One that was cut off as well serves nobody.
+    cut = made_run(tmp_path / "two", status="interrupted", load={"judgement": "disturbed"})
+    assert observe(cut, disturbed=True) == "it is not complete or not valid"

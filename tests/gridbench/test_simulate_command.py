@@ -224,7 +224,7 @@ def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> No
 
 
 def test_a_sweep_that_is_interrupted_keeps_what_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = command.Progress.begin
 
@@ -239,6 +239,18 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
     values = json.loads((out / "sweep.json").read_text())
     assert values["complete"] is False
     assert [point["cores"] for point in values["points"]] == [1]
+    assert "interrupted; the last 2 are missing" in capsys.readouterr().err
+
+
+def test_a_sweep_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = Request(
+        profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path / "out",
+        printing=Printing(as_json=True),
+    )  # fmt: skip
+    assert run_simulation(request) == 0
+    values = told(capsys)
+    assert values == json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert values["sweep"] == "cores"
 
 
 # Against reality.
@@ -275,6 +287,17 @@ def test_real_runs_are_simulated_and_compared(
     assert [row["what"] for row in found["rows"]] == ["cold", "warm"]
     assert [row["error"] for row in found["rows"]] == pytest.approx([0.0, 0.0], abs=1e-9)
     assert found["left_out"] == ["1 run: it is not complete or not valid"]
+
+
+def test_comparisons_are_printed_for_people(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_simulation(Request(profile="gridrpc", cores=1, against=str(results))) == 0
+    printed = capsys.readouterr().out
+    assert "gridrpc against gridrpc-native" in printed
+    assert "where that is more than 20 % of the total" in " ".join(printed.split())
+    assert "absolute error, total, median: 0.0 %" in printed
+    assert "left out: 1 run: it is not complete or not valid" in printed
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:

@@ -22,7 +22,7 @@ from gridbench.simulate import cases, command
 from gridbench.simulate.command import Request
 from gridbench.simulate.options import simulate as options
 from gridbench.simulate.page import _data, render
-from gridbench.simulate.profile_file import profile_text, read_profile
+from gridbench.simulate.profile_file import profile_text, read_profile, system_of
 from gridbench.simulate.sweep import Swept, parse_sweep
 from gridbench.simulate.systems import system
 from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
@@ -44,6 +44,7 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
     assert work.seed == 1
     assert command._work(replace(ASKED, tasks_per_core=3)).tasks == 12
     assert command._work(replace(ASKED, tasks=7)).tasks == 7
+    assert (ASKED.far, ASKED.replace, ASKED.show) == (False, False, False)
     told = {one.name: one.default for one in options.params}
     assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, 0.0, 1, 100)
     assert (told["input"], told["shared"], told["output"]) == ("0", "0", "0")
@@ -319,3 +320,14 @@ def test_a_profile_may_have_costs_of_nothing_but_no_rates(tmp_path: Path) -> Non
     )
     with pytest.raises(InputError, match=r"start_up\.most_at_once is 0"):
         read_profile(path)
+
+
+def test_a_profile_is_a_name_or_a_file_whatever_that_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_text(MINIMAL)
+    assert system_of(str(path)).title == "from mine"
+    assert system_of("ninfg") == NINFG
+    with pytest.raises(InputError, match="there is no profile `none`"):
+        system_of("none")
+    with pytest.raises(InputError, match="cannot read the profile"):
+        system_of(str(tmp_path / "none.toml"))

@@ -331,3 +331,38 @@ def test_a_run_is_simulated_by_the_model_of_its_place() -> None:
         assert fitted.for_run(replace(links, **other), situation) is None
     with pytest.raises(InputError, match="a network, from task logs"):
         fitted.only()
+
+
+@pytest.mark.parametrize(("stddev", "told"), [(0.41, False), (0.43, True)])
+def test_a_mean_that_is_raised_by_a_hundredth_is_told(stddev: float, told: bool) -> None:
+    # By 0.0084 s and 0.0116 s of a second.
+    work = Work(cores=10, tasks=100, sleep=1.0, stddev=stddev)
+    assert work.raised() == pytest.approx(0.0116 if told else 0.0084, abs=5e-5)
+    assert any("negative" in one for one in replace(ACCOUNT, work=work).notices) == told
+    assert replace(work, stddev=0.0).raised() == 0
+
+
+def test_a_sweep_as_json_says_whether_it_has_come_to_its_end() -> None:
+    whole = SWEPT.to_dict()
+    assert (whole["sweep"], whole["complete"]) == ("cores", True)
+    assert [point["cores"] for point in whole["points"]] == [4, 1000]
+    assert whole["points"][0]["total_s"] == 20.0
+    cut = replace(SWEPT, accounts=SWEPT.accounts[:1]).to_dict()
+    assert cut["complete"] is False
+    assert [point["cores"] for point in cut["points"]] == [4]
+
+
+def test_what_can_be_varied_is_told_to_who_asks_for_something_else() -> None:
+    for text in ("hosts=1,2", "cores"):
+        with pytest.raises(InputError) as refused:
+            parse_sweep(text)
+        assert refused.value.remedy == (
+            "for example --sweep cores=1000,10000; also tasks, tasks-per-core, sleep, stddev,"
+            " input, shared, output, link, node-link"
+        )
+
+
+def test_a_manager_that_was_never_short_of_memory_has_done_nothing_against_it() -> None:
+    calm = Pressure()
+    assert (calm.most, calm.paged, calm.disk_busy, calm.worst) == (0, 0, 0, Level.NORMAL)
+    assert [int(level) for level in Level] == [0, 1, 2, 3, 4]

@@ -203,3 +203,11 @@ def test_a_line_is_that_of_least_squares() -> None:
 def test_one_place_makes_no_line() -> None:
     with pytest.raises(InputError, match="a line needs points at two places at least, not 1"):
         fit_line(floats(3.0, 3.0, math.nan), floats(1.0, 2.0, 3.0))
+
+
+def test_the_noise_of_a_pace_is_that_of_a_median() -> None:
+    found = arrivals(floats(0, 2, 5, 9, 14, 20), 6)
+    assert found is not None
+    # Steps of 2 to 6 s: they deviate from their median by 2, 1, 0, 1 and 2 s, by 1 s in the median.
+    assert (found.step, found.span, found.tasks) == (4.0, 20.0, 5)
+    assert found.noise == pytest.approx(1.96 * 1.2533 * 1.4826 / math.sqrt(5))

@@ -1,0 +1,96 @@
+"""How predictions of cases are printed, and which are refused: of a model that is given."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from rich.console import Console
+
+from gridbench.costs.spans import Span
+from gridbench.errors import InputError
+from gridbench.model.model_kind import parameters as of_tasks
+from gridbench.model_kind import Expected, FittedModel, Parameter
+from gridbench.simulate import cases
+from gridbench.simulate.cases import Predicted, Prediction, print_prediction
+
+PARAMETERS = (Parameter("cores", "cores"), Parameter("size", "data", "bytes"))
+CASE = {"cores": 2000.0, "size": 2048.0}
+FAR = ("cores: 2,000 is outside what was measured, 1 to 8",)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A model of which only the names and the measured are asked."""
+
+    name: str = "one"
+    told: str = "one on here"
+    quantity: str = "total time"
+    measured: Mapping[str, Span] = field(
+        default_factory=lambda: {"cores": Span(1, 8), "size": Span(0.0, 0.0)}
+    )
+
+
+ONE: FittedModel = Stated()  # type: ignore[assignment]
+OTHER: FittedModel = Stated("other", "other on here", "time of a task")  # type: ignore[assignment]
+
+
+def _expected(total: float, *outside: str) -> Expected:
+    parts = {"ideal": 0.5, "overhead": total - 0.5}
+    return Expected(total=total, low=total / 2, high=total * 2, parts=parts, outside=outside)
+
+
+def _printed(*rows: Predicted) -> list[list[str]]:
+    """The cells of each line that is not empty."""
+    text = io.StringIO()
+    print_prediction(Console(file=text, width=150), Prediction(PARAMETERS, rows))
+    lines = [line.strip() for line in text.getvalue().splitlines()]
+    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
+
+
+def test_cases_are_printed_by_model_with_two_digits() -> None:
+    near = {"cores": 4.0, "size": 2048.0}
+    head = ["cores", "data", "expected", "90 % range", "ideal", "overhead"]
+    assert _printed(
+        Predicted(ONE, near, _expected(1.234)),
+        Predicted(ONE, CASE, _expected(12.34, *FAR)),
+        Predicted(OTHER, near, _expected(1.5)),
+    ) == [
+        ["one on here"],
+        ["Predicted: the total time."],
+        head,
+        ["4", "2 KB", "1.2 s", "620 ms to 2.5 s", "500 ms", "730 ms"],
+        ["2,000", "2 KB", "12 s*", "6.2 s to 25 s", "500 ms", "12 s"],
+        [f"* Extrapolated: {FAR[0]}."],
+        ["other on here"],
+        ["Predicted: the time of a task."],
+        head,
+        ["4", "2 KB", "1.5 s", "750 ms to 3.0 s", "500 ms", "1.0 s"],
+    ]
+
+
+def test_what_no_run_had_is_refused_without_telling_how_far_it_is() -> None:
+    with pytest.raises(InputError) as refused:
+        cases._refuse_far(ONE, PARAMETERS, {"cores": 4.0, "size": 5.0})
+    assert refused.value.what == "one on here: no run had data, and this has 5 B"
+    assert "--far" in refused.value.remedy
+    with pytest.raises(InputError) as refused:
+        cases._refuse_far(ONE, PARAMETERS, {"cores": 2000.0, "size": 0.0})
+    assert refused.value.what == f"one on here: {FAR[0]}: more than 10 times as far"
+
+
+def test_values_are_parsed_by_what_they_are() -> None:
+    found = cases._given(["cores=1,2", "size=2KB"], PARAMETERS, "tasks")
+    assert found == {"cores": [1, 2], "size": [2048]}
+    with pytest.raises(InputError) as refused:
+        cases._given(["cores"], PARAMETERS, "tasks")
+    assert refused.value.remedy == "give --case cores=..., --case size=..."
+
+
+def test_tasks_have_no_data_unless_it_is_asked_for() -> None:
+    usual = {one.name: one.usual for one in of_tasks}
+    assert (usual["input"], usual["shared"], usual["output"]) == (0, 0, 0)
+    assert [name for name, value in usual.items() if value is None] == ["cores", "tasks", "sleep"]
