@@ -18,8 +18,9 @@ from gridbench.advise import options
 from gridbench.advise.advice import COMPARED, Advice, Point
 from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
-from gridbench.advise.page import _asked, _groups, _map, _terms
+from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms
 from gridbench.advise.prose import between, sentences, warnings
+from gridbench.advise.record import trial_record
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split
 from gridbench.advise.terminal import print_advice, print_trial
@@ -354,3 +355,29 @@ def test_the_advised_split_stands_out_among_those_that_were_tried() -> None:
     assert set(rest) < set(lines)
     (told,) = trial_warnings(replace(TRIAL, disturbed=1, runs=5))
     assert f"\x1b[33m{told}\x1b[0m" in lines
+
+
+def test_a_map_has_a_table_with_a_row_for_each_cell() -> None:
+    cells = (
+        Cell(0.001, 1024, "task data", 0.75, 0.1, True),
+        Cell(1.0, MB, "computing", 0.9, 0.9, False),
+    )
+    chart = _drawn(1, LimitsMap("made-up", 4, 1600, cells))
+    assert chart.table is not None
+    assert chart.table.rows == [
+        ["1.000 ms", "1 KB", "task data", "75 %", "10 %", ""],
+        ["1.000 s", "1 MB", "computing", "90 %", "90 %", "no"],
+    ]
+    assert (chart.name, chart.title) == ("1", "made-up on 4 cores, 1,600 tasks")
+
+
+def test_a_trial_as_json_has_each_split_and_the_two_that_are_compared() -> None:
+    told = trial_record(TRIAL)
+    splits = [(one["tasks"], one["cores"], one["median"]) for one in told["splits"]]
+    assert splits == [(2, 2, 5.0), (8, 2, 4.0), (8, 4, 3.0)]
+    assert (told["advised"], told["rival"]) == (told["splits"][1], told["splits"][2])
+    assert told["ratio"] == pytest.approx(4 / 3)
+    assert told["model_host"] is None
+    nothing = trial_record(replace(TRIAL, tried=(), model_host="there"))
+    assert (nothing["advised"], nothing["rival"], nothing["ratio"]) == (None, None, None)
+    assert nothing["model_host"] == "there"

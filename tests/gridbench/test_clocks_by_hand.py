@@ -108,6 +108,8 @@ def test_hosts_with_several_tasks_scatter_as_their_other_returns() -> None:
     assert a.between == pytest.approx(0.2)
     assert b.between == pytest.approx(0.4)
     assert (a.best, b.best) == (0, 0)
+    # Of two hosts nobody can say that their clocks are as often ahead as behind.
+    assert [one.margin for one in (a, b)] == pytest.approx([THERE, THERE])
 
 
 @pytest.mark.parametrize(("tasks", "between"), [(5, THERE), (6, 0.2)])
@@ -236,6 +238,8 @@ def test_the_return_of_a_host_with_one_task_may_be_as_late_as_nearly_all_others(
     rows = [*_several([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), *_several([0.0, 0.1], "b"), _task("c", 0.0)]
     a, b, c = offsets(timelines.table_of(rows))
     assert [one.between for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])
+    # Three can be said so, and all of these have the same least return.
+    assert [one.margin for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])
 
 
 @pytest.mark.parametrize(("off", "step"), [(0.8e-9, 1.0), (1.2e-9, 0.0)])
