@@ -7,7 +7,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from gridrpc import (
 )
 from grids import PROGRAM
 from noting import not_today, noted, slowly, waits
-from processes import LONG, descendants, environment, run_script, running, start_script, until
+from processes import LONG, descendants, run_script, running, start_script, until
+from sessions import at, command, ran
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,16 +65,6 @@ def night(session: Path) -> Iterator[gridrpc.AttachedGrid]:
             grid.forget(key)
 
 
-def command(*words: str, cwd: Path, status: int = 0) -> str:
-    """What `gridrpc session` says."""
-    ran = subprocess.run(
-        [PROGRAM, "session", *words], cwd=cwd, env=environment(), capture_output=True, text=True,
-        timeout=LONG, check=False,
-    )  # fmt: skip
-    assert ran.returncode == status, ran.stdout + ran.stderr
-    return ran.stdout + ran.stderr
-
-
 def listed(name: str, folder: Path) -> list[str]:
     """Its name and its state, as `gridrpc session list` has them."""
     rows = [line.split() for line in command("list", cwd=folder).splitlines()]
@@ -91,17 +83,6 @@ def started(folder: Path, name: str, *words: str) -> Iterator[gridrpc.AttachedGr
     command("start", name, "--workers", "2", *words, cwd=folder)
     with gridrpc.attach(name) as grid:
         yield grid
-
-
-def ran(folder: Path) -> list[int]:
-    file = folder / "ran"
-    return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def at(folder: Path, items: Iterable[int]) -> tuple[list[str], list[int]]:
-    """Arguments of the functions of noting.py."""
-    items = list(items)
-    return [str(folder)] * len(items), items
 
 
 PROGRAM_WITH_CLASSES = """
@@ -454,13 +435,38 @@ def test_a_grid_that_cannot_be_is_told(tmp_path: Path) -> None:
     )
 
 
+def local(name: str, python: str) -> str:
+    """A server on this machine."""
+    return f'[server.{name}]\nlauncher = "local"\nworkers = 1\npython = "{python}"\n'
+
+
+def test_a_grid_that_will_have_no_workers_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(local("bad", "python-of-the-test"))
+    said = command("start", "hopeless", "--config", "grid.toml", cwd=tmp_path, status=1)
+    assert "session `hopeless` could not be started: no worker could be started" in said
+    assert "could not run `python-of-the-test`" in said
+    assert "hopeless" not in command("list", cwd=tmp_path)
+
+
+def test_a_grid_that_lacks_one_of_its_servers_begins(tmp_path: Path) -> None:
+    both = local("bad", "python-of-the-test") + local("good", sys.executable)
+    (tmp_path / "grid.toml").write_text(both)
+    command("start", "half", "--config", "grid.toml", cwd=tmp_path)
+    with gridrpc.attach("half") as grid:
+        assert list(grid.map("work", abs, range(5))) == list(range(5))
+    command("stop", "half", "--forget", cwd=tmp_path)
+
+
 def test_a_grid_without_workers_stops_the_map_until_it_is_sent_again(tmp_path: Path) -> None:
-    server = '[server.bad]\nlauncher = "local"\nworkers = 1\npython = "python-of-the-test"\n'
-    (tmp_path / "grid.toml").write_text(server)
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nuntil [ -e {tmp_path}/gate ]; do sleep 0.05; done\nexit 3\n")
+    python.chmod(0o755)
+    (tmp_path / "grid.toml").write_text(local("bad", f"{python}"))
     command("start", "bad", "--config", "grid.toml", cwd=tmp_path)
+    (tmp_path / "gate").touch()
     with gridrpc.attach("bad") as grid:
         for _ in range(2):
-            with pytest.raises(StartError, match="could not run `python-of-the-test`"):
+            with pytest.raises(StartError, match="no worker could be started"):
                 list(grid.map("work", abs, range(5)))
         assert isinstance(grid.maps["work"]["stopped"], StartError)
         assert grid.maps["work"]["failed"] == 0

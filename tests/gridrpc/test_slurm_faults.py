@@ -13,6 +13,7 @@ import remote
 from batches import Everywhere, Site, slurm_of
 from gridrpc import StartError, WorkerLost
 from processes import LONG, until
+from sessions import command
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
 
@@ -71,6 +72,25 @@ def full(site: Site) -> Iterator[None]:
         finally:
             site.slurm.run("scancel", job)
     finally:
+        site.resume()
+
+
+def test_a_session_whose_jobs_are_refused_says_so_at_its_start(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "grid.toml").write_text(site.server(partition="nowhere"))
+    said = command("start", "refused", "--config", "grid.toml", cwd=tmp_path, status=1)
+    assert "session `refused` could not be started" in said
+    assert "invalid partition specified: nowhere" in said
+    # A job that waits is none that is refused.
+    site.hold()
+    try:
+        (tmp_path / "grid.toml").write_text(site.server())
+        command("start", "waiting", "--config", "grid.toml", cwd=tmp_path)
+        assert site.queued()
+    finally:
+        command("stop", "waiting", "--forget", cwd=tmp_path)
         site.resume()
 
 

@@ -17,6 +17,7 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from gridrpc._grid import Grid
+from gridrpc._hosts import HostState
 from gridrpc._journal import Journal
 from gridrpc._log import logger
 from gridrpc._session import places
@@ -24,12 +25,15 @@ from gridrpc._session.frames import Frames, Gone, listen, user_of
 from gridrpc._session.kept import KeptMap, Plan
 from gridrpc._session.places import Record
 from gridrpc._session.running import Runner
-from gridrpc.errors import ConfigError, GridError, SessionError
+from gridrpc.errors import ConfigError, GridError, SessionError, StartError
 
 #: A program that waits for results is answered after so long, s: it may be gone by then.
 MOST_WAIT = 5.0
 #: How long an earlier process's last workers may hold its lock, s.
 LOCK_WAIT = 5.0
+#: How long a session that begins waits for a failure of its hosts, s; how long, if all have failed
+#: once, for them to be given up, as the grid tries again; and between two looks.
+FAILURE_WAIT, LOSS_WAIT, LOOK = 2.0, 10.0, 0.05
 
 
 class Keeper:
@@ -42,6 +46,7 @@ class Keeper:
         try:
             if self._grid.config.worker != "python":
                 raise ConfigError("sessions run functions of Python: leave out `worker`")
+            _refuse_hopeless(self._grid)
             self._record = Record.of_this_process(name, limit)
             self._maps: dict[str, tuple[KeptMap, Runner]] = {}
             #: Held to add and remove maps.
@@ -264,6 +269,32 @@ class _Sent:
         """Take the rest, of which nothing is needed."""
         while self.begun and self._last != "end":
             self._receive()
+
+
+def _refuse_hopeless(grid: Grid) -> None:
+    """Raise StartError if it turns out soon that there will be no workers at all, such as when a
+    batch system refuses the jobs. What starts or waits in a queue by then may still come."""
+    begun = time.monotonic()
+    wait = FAILURE_WAIT
+    while time.monotonic() < begun + wait:
+        try:
+            if grid._native.wait_until_ready(LOOK):
+                return
+        except StartError:
+            if all(host.state == "lost" for host in grid.hosts()):
+                raise
+            time.sleep(LOOK)
+        hosts = grid.hosts()
+        states = {host.state for host in hosts}
+        if hosts and "starting" not in states and states != {"lost"}:
+            return
+        have_failed = bool(hosts) and all(map(_has_failed, hosts))
+        wait = LOSS_WAIT if have_failed else FAILURE_WAIT
+
+
+def _has_failed(host: HostState) -> bool:
+    """Whether its start has failed, though it may be tried again."""
+    return host.state == "lost" or host.detail.startswith(f"host {host.host} ")
 
 
 def _locked(folder: Path, name: str) -> int:
