@@ -463,8 +463,16 @@ def test_a_grid_without_workers_stops_the_map_until_it_is_sent_again(tmp_path: P
     python.chmod(0o755)
     (tmp_path / "grid.toml").write_text(local("bad", f"{python}"))
     command("start", "bad", "--config", "grid.toml", cwd=tmp_path)
-    (tmp_path / "gate").touch()
     with gridrpc.attach("bad") as grid:
+        (host,) = grid.hosts()
+        assert (host.server, host.host, host.state) == ("bad", "localhost", "starting")
+        with pytest.raises(TimeoutError) as caught:
+            list(grid.map("work", abs, range(5), timeout=0.1))
+        first, *absent = str(caught.value).splitlines()
+        assert "the next result is not there in time; 0 of 1 workers have answered" in first
+        assert len(absent) == 1
+        assert "localhost" in absent[0]
+        (tmp_path / "gate").touch()
         for _ in range(2):
             with pytest.raises(StartError, match="no worker could be started"):
                 list(grid.map("work", abs, range(5)))

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from gridrpc._fingerprint import Fingerprint, digest_of, of_function
 from gridrpc._grain import checked_chunk
+from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
 from gridrpc._needs import NOTHING, checked_ranks, needs
@@ -92,7 +93,8 @@ class AttachedGrid:
         """Have the session run `fn` for the items of `iterables`, and give the results.
 
         This is `submit` and `results` in one: items whose results the session has under this key do
-        not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`.
+        not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`. The
+        TimeoutError of `timeout` names the hosts without a worker that has answered, and why.
         """
         count = self.submit(
             key,
@@ -235,7 +237,7 @@ class AttachedGrid:
                 if halted is not None:
                     raise _error(halted)
                 if not results and not errors and left <= 0:
-                    raise TimeoutError(f"map `{key}`: the next result is not there in time")
+                    raise self._late(frames, key)
                 for number, contents in _in_turn(results, errors):
                     if isinstance(contents, list):
                         # Those that failed may have run again for another program.
@@ -253,6 +255,16 @@ class AttachedGrid:
                     failed.add(number)
                     given += 1
                     yield [error]
+
+    def _late(self, frames: Frames, key: str) -> TimeoutError:
+        """That a result has not come in time, with the hosts that are absent, and why."""
+        frames.send(("status", {}))
+        _, told = self._received(frames)
+        text = (
+            f"map `{key}`: the next result is not there in time; "
+            f"{told['ready']} of {told['workers']} workers have answered"
+        )
+        return TimeoutError("\n  ".join([text, *told["absent"]]))
 
     def _left(self, key: str, ordered: bool) -> Iterator[Any]:
         """What a session that has ended has left of a map."""
@@ -292,6 +304,11 @@ class AttachedGrid:
     def workers(self) -> int:
         """Number of workers, as `Grid.workers`."""
         return int(self._asked("status")["workers"])
+
+    def hosts(self) -> list[HostState]:
+        """The states of the hosts of all servers, as `Grid.hosts`. Raises SessionEnded."""
+        told: list[HostState] = self._asked("hosts")
+        return told
 
     def forget(self, key: str) -> None:
         """End a map, and remove its items and results. Raises LookupError if it does not exist."""

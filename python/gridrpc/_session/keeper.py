@@ -159,6 +159,7 @@ class Keeper:
             "submit": lambda **given: self._submit(frames, **given),
             "results": self._results,
             "status": self._status,
+            "hosts": self._grid.hosts,
             "forget": self._forget,
             "stop": lambda: self.end("it was stopped"),
         }
