@@ -18,7 +18,7 @@ from gridrpc._grid import Grid
 from gridrpc._initializer import Logged
 from gridrpc._map import Map
 from gridrpc._native import Call
-from gridrpc._retries import Retries
+from gridrpc._retries import NO_RETRIES
 from gridrpc._senders import Options
 from gridrpc.errors import ConfigError, GridClosed, StartError, WorkerLost
 
@@ -134,7 +134,7 @@ class Executor(concurrent.futures.Executor):
                 chunk="auto" if chunksize is None else chunksize,
                 ordered=True,
                 timeout=None,
-                retries=Retries(0, Exception, 0.0),
+                retries=NO_RETRIES,
             )
         except (GridClosed, StartError) as error:
             raise work.seen(error) from None

@@ -19,8 +19,8 @@ class Retries(NamedTuple):
     on: Errors
     backoff: float
 
-    def around(self, function: str | Callable[..., T]) -> str | Callable[..., T]:
-        """The function with these retries; itself if there are none."""
+    def kinds(self) -> tuple[type[BaseException], ...]:
+        """The errors. Raises TypeError and ValueError for options that are invalid."""
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
@@ -29,7 +29,15 @@ class Retries(NamedTuple):
             raise ValueError(f"`retries` is {self.times!r}: give a number from 0 on")
         if not 0 <= self.backoff < float("inf"):
             raise ValueError(f"`backoff` is {self.backoff!r}: give seconds from 0 on")
+        return kinds
+
+    def around(self, function: str | Callable[..., T]) -> str | Callable[..., T]:
+        """The function with these retries; itself if there are none."""
+        kinds = self.kinds()
         return Retrying(function, self.times, kinds, self.backoff) if self.times else function
+
+
+NO_RETRIES = Retries(0, Exception, 0.0)
 
 
 def retrying(

@@ -291,37 +291,6 @@ def test_errors_are_raised_in_their_places_and_run_again_when_they_were_told(
     assert counts == {n: 2 if n == 5 else 1 for n in range(10)}
 
 
-def fails_first(folder: str, item: int) -> int:
-    """Raises an error the first time that it is called with an item."""
-    try:
-        Path(folder, str(item)).touch(exist_ok=False)
-    except FileExistsError:
-        return item
-    raise ValueError("not today")
-
-
-def test_calls_of_a_session_ask_for_what_they_need(night: gridrpc.AttachedGrid) -> None:
-    assert list(night.map("wide", abs, [-1, -2], cores=2, timeout=LONG)) == [1, 2]
-    with pytest.raises(gridrpc.TooFewCores, match="asks for 3 cores"):
-        list(night.map("wider", abs, [-1], cores=3, timeout=LONG))
-    with pytest.raises(gridrpc.TooFewResources):
-        list(night.map("gpu", abs, [-1], resources={"gpu": 1}, timeout=LONG))
-    with pytest.raises(ValueError, match="take one item"):
-        night.map("chunk", abs, [-1], cores=2, chunk=5)
-    with pytest.raises(ValueError, match="`ranks` is -1"):
-        night.submit("ranks", abs, [-1], ranks=-1)
-
-
-def test_calls_of_a_session_are_tried_again(night: gridrpc.AttachedGrid, tmp_path: Path) -> None:
-    arguments = [[str(tmp_path)] * 2, [1, 2]]
-    with pytest.raises(ValueError, match="not today"):
-        list(night.map("once", fails_first, *arguments, timeout=LONG))
-    for file in tmp_path.iterdir():
-        file.unlink()
-    results = night.map("again", fails_first, *arguments, retries=1, timeout=LONG)
-    assert list(results) == [1, 2]
-
-
 def test_what_has_changed_is_noticed(night: gridrpc.AttachedGrid) -> None:
     made: list[Callable[[int], int]] = [lambda x: x + 1, lambda x: x + 2]
     assert list(night.map("work", made[0], range(5))) == [1, 2, 3, 4, 5]

@@ -8,32 +8,26 @@ import sys
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import islice
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-from gridrpc._fingerprint import Fingerprint, digest_of, of_function
-from gridrpc._grain import checked_chunk
 from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
-from gridrpc._needs import NOTHING, checked_ranks, needs
+from gridrpc._needs import needs
 from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
 from gridrpc._session.frames import Frames, Gone, connect
-from gridrpc._session.kept import KeptMap, Plan
-from gridrpc._session.task import Raised, of_program, sealed
+from gridrpc._session.kept import KeptMap
+from gridrpc._session.sending import planned, send_items
+from gridrpc._session.task import Raised
 from gridrpc.errors import SessionEnded, SessionRefused
 
 T = TypeVar("T")
 
 _open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
 
-#: Items go to the session in pieces of so many bytes, or so many items, or after that time, s.
-PIECE, MOST_ITEMS, LONGEST = 4 << 20, 10_000, 0.2
-#: Digests that go in one message.
-DIGESTS = 100_000
 #: How long the session is asked to wait for results, s.
 WAIT = 2.0
 #: How long a process that has closed its connections is to be gone, s.
@@ -140,25 +134,30 @@ class AttachedGrid:
 
         The session runs the map even if this program ends. If it has a map under this key already,
         function and items are compared: JournalError says what has changed. Items that raised an
-        error run again if a program has received that error. The options are those of `Grid.map`.
-        Raises SessionEnded, ValueError for options that make no sense, and any error of pickling.
+        error run again if a program has received that error. The options are those of `map`; other
+        ones than before hold for the items that have no result yet. Raises SessionEnded, TypeError
+        and ValueError for invalid options, and any error of pickling.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
         places.checked(key, "map")
         Journal("", if_changed)  # refuses what is no such word
-        asked = needs(cores, memory, resources, expected)
-        checked_chunk(chunk, asks=asked != NOTHING or checked_ranks(ranks) > 0)
         self._refuse_ended("takes no maps")
-        fingerprint: Fingerprint = of_function(fn)
-        task = of_program(Retries(retries, retry_on, backoff).around(fn))
-        plan = Plan(task, fingerprint, chunk, deadline, idempotent, asked, ranks)
+        plan = planned(
+            fn,
+            chunk=chunk,
+            deadline=deadline,
+            idempotent=idempotent,
+            needs=needs(cores, memory, resources, expected),
+            ranks=ranks,
+            retries=Retries(retries, retry_on, backoff),
+        )
         items = zip(*iterables, strict=False)
         with self._detaching(), self._connection() as frames:
             what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}
             frames.send(("submit", what))
             _, have = self._received(frames)
-            self._send_items(frames, items, have)
+            send_items(frames, items, have)
             # Without this, as when an item raises an error, the session waits for more.
             frames.send(("end", None))
             _, (there, count) = self._received(frames)
@@ -168,23 +167,6 @@ class AttachedGrid:
                 file=sys.stderr,
             )
         return int(count)
-
-    def _send_items(self, frames: Frames, items: Iterator[Any], have: int) -> None:
-        known = islice(items, have)
-        while digests := [digest_of(list(item)) for item in islice(known, DIGESTS)]:
-            frames.send(("digests", digests))
-        frames.send(("checked", []))
-        batch: list[tuple[bytes, bytes]] = []
-        size, since = 0, monotonic()
-        for item in items:
-            contents = sealed(item)
-            batch.append((digest_of(list(item)), contents))
-            size += len(contents)
-            if size > PIECE or len(batch) == MOST_ITEMS or monotonic() - since > LONGEST:
-                frames.send(("items", batch))
-                batch, size, since = [], 0, monotonic()
-        if batch:
-            frames.send(("items", batch))
 
     def results(
         self,

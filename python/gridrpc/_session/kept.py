@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from gridrpc._fingerprint import DIGEST, Fingerprint
 from gridrpc._journal import NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
 from gridrpc._needs import NOTHING, Needs
+from gridrpc._retries import NO_RETRIES, Retries
 from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.task import Raised, Task
 from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, StartError
@@ -45,13 +46,19 @@ class Plan:
     idempotent: bool
     needs: Needs = NOTHING
     ranks: int = 0
+    retries: Retries = NO_RETRIES
+    #: The names of the errors with which the program wants calls to be tried again.
+    retry_on: tuple[str, ...] = ()
     #: Whether a program has sent all of the items.
     complete: bool = False
 
     @property
     def how(self) -> tuple[object, ...]:
         """All but what is run."""
-        return self.chunk, self.deadline, self.idempotent, self.needs, self.ranks
+        return (
+            self.chunk, self.deadline, self.idempotent,
+            self.needs, self.ranks, self.retries, self.retry_on,
+        )  # fmt: skip
 
 
 class Piece(NamedTuple):
@@ -339,8 +346,7 @@ class KeptMap:
             if isinstance(value.error, ENDS_ALL):
                 self.halt(value.error)
             else:
-                # It has the item's number among those of this run.
-                vars(value.error).pop("__notes__", None)
+                _keep_notes(value.error)
                 with self.changed:
                     self._outcomes.fail(self._order[at], _as_bytes(value.error))
                     self.changed.notify_all()
@@ -432,6 +438,15 @@ class KeptMap:
         finally:
             self._spool.close()
             self._outcomes.close()
+
+
+def _keep_notes(error: BaseException) -> None:
+    """Leave of the notes of an error those on attempts and ranks: the others have the item's number
+    among those of the run, and where ranks raised what the error tells itself."""
+    notes = vars(error).pop("__notes__", ())
+    for note in notes:
+        if note.startswith(("gridrpc: the last of", "gridrpc: on rank")):
+            error.add_note(note)
 
 
 def _as_bytes(error: BaseException) -> bytes:

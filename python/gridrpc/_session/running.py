@@ -7,7 +7,6 @@ from threading import Thread
 from gridrpc._grid import Grid
 from gridrpc._log import logger
 from gridrpc._map import Map
-from gridrpc._retries import Retries
 from gridrpc._senders import Options
 from gridrpc._session.kept import Failure, KeptMap
 
@@ -54,7 +53,7 @@ class Runner:
                     chunk=plan.chunk,
                     ordered=False,
                     timeout=None,
-                    retries=Retries(0, Exception, 0.0),
+                    retries=plan.retries,
                     record=kept,
                 )
                 self._follow(run)

@@ -15,11 +15,12 @@ import pickle
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gridrpc._chunks import describe
 from gridrpc._functions import MAIN
-from gridrpc._wrapped import name_of
+from gridrpc._wrapped import Wrapped, name_of
 
 #: Where packages are that do not change under a program, whatever environment they belong to.
 INSTALLED = re.compile("/(?:site|dist)-packages/")
@@ -50,16 +51,19 @@ class Task:
 
     def __call__(self, item: bytes) -> bytes:
         global _main
+        function: Callable[..., Any] | None = None
         try:
             function, _main = _loaded_function(self)
             return sealed(function(*pickle.loads(item)))
         except Exception as error:
+            passes = isinstance(function, Tried) and isinstance(error, function.retry_on)
+            kind = Passing if passes else Raised
             name, message, trace, *_ = describe(error)
             try:
                 head = sealed(BaseException.with_traceback(error, None))
             except Exception:  # whatever its own __reduce__ may raise: the text has to do
                 head = b""
-            raise Raised(name, message, trace, head) from None
+            raise kind(name, message, trace, head) from None
 
 
 class Raised(Exception):
@@ -73,7 +77,28 @@ class Raised(Exception):
         from gridrpc import _native
 
         name, message, trace, head = self.args
-        return _native.raised(name, message, trace, head, [])
+        error = _native.raised(name, message, trace, head, [])
+        with suppress(Exception):  # it may refuse to be changed
+            for note in getattr(self, "__notes__", ()):
+                error.add_note(note)
+        return error
+
+
+class Passing(Raised):
+    """An error with which the function is to be tried again."""
+
+
+class Tried(Wrapped):
+    """A function, and the errors with which it is to be tried again."""
+
+    def __init__(
+        self, function: str | Callable[..., Any], retry_on: tuple[type[BaseException], ...]
+    ) -> None:
+        super().__init__(function)
+        self.retry_on = retry_on
+
+    def __call__(self, *args: Any) -> Any:
+        return self.resolved()(*args)
 
 
 def of_program(function: str | Callable[..., Any]) -> Task:
