@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from time import monotonic, sleep
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
@@ -18,11 +18,11 @@ from gridrpc._map import shown
 from gridrpc._needs import needs
 from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
-from gridrpc._session.frames import Frames, Gone, connect
+from gridrpc._session.connections import Connections, error_of, received
+from gridrpc._session.frames import Frames
 from gridrpc._session.kept import KeptMap
 from gridrpc._session.sending import planned, send_items
-from gridrpc._session.task import Raised
-from gridrpc.errors import SessionEnded, SessionRefused
+from gridrpc.errors import SessionEnded
 
 T = TypeVar("T")
 
@@ -30,8 +30,6 @@ _open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
 
 #: How long the session is asked to wait for results, s.
 WAIT = 2.0
-#: How long a process that has closed its connections is to be gone, s.
-LAST = 2.0
 
 
 def attach(name: str, *, ended: bool = False) -> AttachedGrid:
@@ -51,14 +49,10 @@ class AttachedGrid:
 
     def __init__(self, name: str, *, ended: bool = False) -> None:
         self.name = name
-        self._folder = places.folder_of(name)
-        self._is_closed = False
-        self._record = places.record_of(name)
-        self._has_ended = ended and self._record.state() in ("ended", "stale")
-        # One that is free, as results may be taken of several maps by turns.
-        self._spare: list[Frames] = []
+        self._connections = Connections(name)
+        self._has_ended = ended and self._connections.record.state() in ("ended", "stale")
         if not self._has_ended:
-            self._spare.append(self._connected())
+            self._connections.open()
             _open.add(self)
 
     def map(
@@ -153,14 +147,14 @@ class AttachedGrid:
             retries=Retries(retries, retry_on, backoff),
         )
         items = zip(*iterables, strict=False)
-        with self._detaching(), self._connection() as frames:
+        with self._detaching(), self._connections.one() as frames:
             what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}
             frames.send(("submit", what))
-            _, have = self._received(frames)
+            have = received(frames)
             send_items(frames, items, have)
             # Without this, as when an item raises an error, the session waits for more.
             frames.send(("end", None))
-            _, (there, count) = self._received(frames)
+            there, count = received(frames)
         if there:
             print(
                 f"gridrpc: session {self.name}: {key}: {there:,} items have their results",
@@ -208,16 +202,16 @@ class AttachedGrid:
     ) -> Generator[list[Any], None, None]:
         cursor = given = 0
         failed: set[int] = set()
-        with self._detaching(), self._connection() as frames:
+        with self._detaching(), self._connections.one() as frames:
             while count is None or given < count:
                 left = WAIT if until is None else min(WAIT, until - monotonic())
                 asked = {"key": key, "cursor": cursor, "upto": count, "ordered": ordered}
                 frames.send(("results", {**asked, "wait": max(0.0, left)}))
-                _, (results, errors, cursor, halted, total) = self._received(frames)
+                results, errors, cursor, halted, total = received(frames)
                 if count is None:
                     count = total
                 if halted is not None:
-                    raise _error(halted)
+                    raise error_of(halted)
                 if not results and not errors and left <= 0:
                     raise self._late(frames, key)
                 for number, contents in _in_turn(results, errors):
@@ -229,7 +223,7 @@ class AttachedGrid:
                         continue
                     if number in failed or (count is not None and number >= count):
                         continue
-                    error = _error(contents)
+                    error = error_of(contents)
                     with suppress(Exception):  # it may refuse to be changed
                         error.add_note(f"gridrpc: map `{key}`, item {number} (the first one is 0)")
                     if not keep:
@@ -241,7 +235,7 @@ class AttachedGrid:
     def _late(self, frames: Frames, key: str) -> TimeoutError:
         """That a result has not come in time, with the hosts that are absent, and why."""
         frames.send(("status", {}))
-        _, told = self._received(frames)
+        told = received(frames)
         text = (
             f"map `{key}`: the next result is not there in time; "
             f"{told['ready']} of {told['workers']} workers have answered"
@@ -250,10 +244,11 @@ class AttachedGrid:
 
     def _left(self, key: str, ordered: bool) -> Iterator[Any]:
         """What a session that has ended has left of a map."""
-        if key not in places.keys_in(self._folder):
-            there = ", ".join(f"`{one}`" for one in places.keys_in(self._folder)) or "none"
+        folder = self._connections.folder
+        if key not in places.keys_in(folder):
+            there = ", ".join(f"`{one}`" for one in places.keys_in(folder)) or "none"
             raise LookupError(f"session `{self.name}` has no map `{key}`; there are: {there}")
-        kept = KeptMap.loaded(self._folder, key)
+        kept = KeptMap.loaded(folder, key)
         try:
             cursor = 0
             while True:
@@ -279,7 +274,7 @@ class AttachedGrid:
         told: dict[str, dict[str, Any]] = self._asked("status")["maps"]
         for one in told.values():
             halted = one.pop("halted")
-            one["stopped"] = None if halted is None else _error(halted)
+            one["stopped"] = None if halted is None else error_of(halted)
         return told
 
     @property
@@ -298,9 +293,7 @@ class AttachedGrid:
 
     def close(self) -> None:
         """End the connection. The session goes on."""
-        self._is_closed = True
-        while self._spare:
-            self._spare.pop().close()
+        self._connections.close()
 
     def __enter__(self) -> AttachedGrid:
         return self
@@ -316,91 +309,18 @@ class AttachedGrid:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<gridrpc.AttachedGrid: session {self.name}, {self._record.state()}>"
-
-    # ---- The connection
-
-    def _connected(self) -> Frames:
-        self._record = places.running(self.name)
-        try:
-            frames = connect(self._folder)
-        except OSError as error:
-            raise SessionEnded(
-                f"session `{self.name}` does not answer: {error.strerror}; "
-                f"see {self._folder / places.LOG}",
-                self.name,
-            ) from None
-        import gridrpc
-
-        ours = gridrpc.__version__, places.python_version()
-        try:
-            frames.send_versions(gridrpc=ours[0], python=ours[1])
-            told = frames.receive_versions()
-        except Gone:
-            raise self._gone() from None
-        theirs = told.get("gridrpc"), told.get("python")
-        if theirs != ours:
-            frames.close()
-            raise SessionRefused(
-                f"session `{self.name}` has gridrpc {theirs[0]} under Python {theirs[1]}, and "
-                f"this program has gridrpc {ours[0]} under Python {ours[1]}: run it with those, "
-                f"or start the session again with these (`gridrpc session stop {self.name}`, then "
-                f"`start`): results are kept",
-                self.name,
-                "version",
-            )
-        return frames
-
-    @contextmanager
-    def _connection(self) -> Iterator[Frames]:
-        """A connection for one conversation; it is used again if that came to its end."""
-        if self._is_closed:
-            raise SessionEnded(f"this program has left session `{self.name}`", self.name)
-        frames = self._spare.pop() if self._spare else self._connected()
-        try:
-            yield frames
-        except Gone:
-            frames.close()
-            raise self._gone() from None
-        except _Told as told:
-            self._spare.append(frames)
-            raise told.error from None
-        except BaseException:
-            frames.close()
-            raise
-        self._spare.append(frames)
-
-    def _received(self, frames: Frames) -> Any:
-        """What the session answers. Raises the error that it tells, and Gone if it is."""
-        kind, contents = frames.receive()
-        if kind == "error":
-            raise _Told(_error(contents))
-        return kind, contents
+        return f"<gridrpc.AttachedGrid: session {self.name}, {self._connections.record.state()}>"
 
     def _asked(self, what: str, **given: Any) -> Any:
         self._refuse_ended("cannot be asked")
-        with self._connection() as frames:
+        with self._connections.one() as frames:
             frames.send((what, given))
-            _, answer = self._received(frames)
-        return answer
+            return received(frames)
 
     def _refuse_ended(self, what: str) -> None:
         if self._has_ended:
-            error = places.ended(self._record)
+            error = places.ended(self._connections.record)
             raise SessionEnded(f"{error}. It {what}", self.name)
-
-    def _gone(self) -> SessionEnded:
-        until = monotonic() + LAST
-        while monotonic() < until:
-            record = places.record_of(self.name)
-            if record.state() != "running":
-                return places.ended(record)
-            # The kernel closes connections before the process is gone.
-            sleep(0.01)
-        return SessionEnded(
-            f"session `{self.name}` has ended the connection; see {self._folder / places.LOG}",
-            self.name,
-        )
 
     @contextmanager
     def _detaching(self) -> Iterator[None]:
@@ -412,7 +332,7 @@ class AttachedGrid:
 
     def _say_detached(self) -> None:
         """Say on Ctrl-C what becomes of the work."""
-        if self._is_closed or self._has_ended:
+        if self._connections.is_closed or self._has_ended:
             return
         self.close()
         print(
@@ -428,19 +348,6 @@ def _say_all_detached() -> None:
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         for grid in list(_open):
             grid._say_detached()
-
-
-class _Told(Exception):
-    """An error that the session has told; the conversation goes on."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__()
-        self.error = error
-
-
-def _error(contents: bytes) -> BaseException:
-    error: BaseException = pickle.loads(contents)
-    return error.raised() if isinstance(error, Raised) else error
 
 
 def _in_turn(
