@@ -397,11 +397,38 @@ def test_a_grid_that_cannot_be_is_told(tmp_path: Path) -> None:
     said = command("start", "bad", "--config", "grid.toml", cwd=tmp_path, status=1)
     assert "unknown key `workrs`" in said
     assert "bad" not in command("list", cwd=tmp_path)
-    assert "is not a time" in command("start", "bad", "--limit", "soon", cwd=tmp_path, status=2)
-    # Hours were meant, most likely.
-    assert "`8` has no unit: give 8h" in command(
-        "start", "bad", "--limit", "8", cwd=tmp_path, status=2
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("8", "`8` has no unit: give 8s, 8min or 8h"),
+        ("0.5", "`0.5` has no unit: give 0.5s, 0.5min or 0.5h"),
+        ("soon", "`soon` is not a time: give 90min, 8h, 2d, or 0: never"),
+        ("8hours", "`8hours` is not a time"),
+    ],
+)
+def test_a_limit_without_a_unit_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    assert told in command("start", "unclear", "--limit", text, cwd=tmp_path, status=2)
+    assert "unclear" not in command("list", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("1.5min", 90), ("90m", 5400), ("8h", 28800), ("2d", 172800)]
+)
+def test_limits_have_units(tmp_path: Path, state: Path, text: str, seconds: float) -> None:
+    command("start", "limited", "--workers", "1", "--limit", text, cwd=tmp_path)
+    told = json.loads((state / "limited/session.json").read_text())
+    command("stop", "limited", "--forget", cwd=tmp_path)
+    assert told["until"] - told["since"] == pytest.approx(seconds)
+
+
+def test_a_session_may_have_no_limit(tmp_path: Path, state: Path) -> None:
+    assert "without a limit" in command(
+        "start", "limited", "--workers", "1", "--limit", "0", cwd=tmp_path
     )
+    assert json.loads((state / "limited/session.json").read_text())["until"] is None
+    command("stop", "limited", "--forget", cwd=tmp_path)
 
 
 def local(name: str, python: str) -> str:

@@ -23,7 +23,7 @@ from gridrpc.errors import GridError, SessionEnded, SessionError
 END = 60.0
 SETTINGS = "settings.json"
 DEFAULT_LIMIT = "24h"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 
 def main(words: list[str]) -> int:
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--workers", metavar="N", type=int, help="workers on this machine")
     start.add_argument(
         "--limit", metavar="TIME", default=DEFAULT_LIMIT, type=_seconds,
-        help="when to end it: 90m, 8h, 2d; or 0: never "
+        help="when to end it: 90min, 8h, 2d; or 0: never "
         f"(default: {DEFAULT_LIMIT})",
     )  # fmt: skip
     _add_quiet(start)
@@ -102,13 +102,16 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A time such as 90m, or 0."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    """A time such as 90min, in seconds. Only 0 needs no unit."""
+    found = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(_UNITS)})?", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a time: give 30s, 90m, 8h, 2d, or 0")
-    if not found[2] and float(found[1]):
-        raise argparse.ArgumentTypeError(f"`{text}` has no unit: give {text}h, or {text}m, s or d")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time: give 90min, 8h, 2d, or 0: never")
+    number, unit = found.groups()
+    if unit is None and float(number):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` has no unit: give {text}s, {text}min or {text}h"
+        )
+    return float(number) * _UNITS[unit or "s"]
 
 
 # ---- start
