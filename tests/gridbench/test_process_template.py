@@ -16,6 +16,7 @@ import pytest
 from ended import gone
 from gridbench.process.child import Child, Ended
 from gridbench.process.leftovers import Leftovers
+from gridbench.process.room import FILES
 from gridbench.process.template import Template
 
 _LONG = 30.0  # seconds that nothing here takes
@@ -42,6 +43,10 @@ def main(descriptor):
     wanted = lines.receive()
     if wanted == "prepared":
         lines.send(prepared)
+        wanted = 0
+    if wanted == "room":
+        status = Path("/proc/self/status").read_text()
+        lines.send(int(status.partition("FDSize:")[2].split()[0]))
         wanted = 0
     print("it was told", wanted)
     if wanted == "wait":
@@ -118,6 +123,23 @@ def test_copies_are_of_a_process_that_has_been_prepared(folder: Path) -> None:
         greeting(child)
         child.send("prepared")
         assert child.receive(time.monotonic() + _LONG) == [["for", "this"]]
+        child.end(leftovers, patience=_LONG)
+
+
+def room(child: Child) -> int:
+    """Open files for which the child has room, before it has to make more."""
+    greeting(child)
+    child.send("room")
+    files: int = child.receive(time.monotonic() + _LONG)
+    return files
+
+
+def test_copies_and_new_processes_have_as_much_room_for_files_as_a_script(
+    template: Template, leftovers: Leftovers
+) -> None:
+    for start in (template.child, lambda: Child("module_of_test")):
+        child = start()
+        assert room(child) >= FILES
         child.end(leftovers, patience=_LONG)
 
 

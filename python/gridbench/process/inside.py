@@ -9,6 +9,8 @@ import os
 import select
 import signal
 
+from gridbench.process.room import make_room_for_files
+
 LOOKOUT = "gridbench look"
 """The name of the process that looks out for the parent's end, as `ps -o comm` shows it."""
 GRACE = 40.0
@@ -16,7 +18,8 @@ GRACE = 40.0
 
 
 def serve(descriptor: str, *, unwinds: bool = False) -> int:
-    """The socket to who has started this process; when that one is gone, this process ends.
+    """The socket to who has started this process; when that one is gone, this process ends. It has
+    room for as many open files as a user's script.
 
     It is ended with all that descends from it. One that `unwinds` is told so by SIGTERM before, to
     take down what it has made. Another process looks out for it, which is no child of this one. A
@@ -25,6 +28,7 @@ def serve(descriptor: str, *, unwinds: bool = False) -> int:
     number = int(descriptor)
     # It is not for the processes that this one starts.
     os.set_inheritable(number, False)
+    make_room_for_files()
     served = os.getpid()
     if started := os.fork():
         os.waitpid(started, 0)

@@ -22,6 +22,7 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
+from gridbench.process.room import make_room_for_files
 from gridbench.results_folder import default_folder
 from gridbench.run.ahead import ahead
 from gridbench.run.client import Facts
@@ -74,6 +75,7 @@ def run_benchmark(request: Request) -> int:
     2: the input or the output folder cannot be used. 3: all runs of an engine were disturbed, and
     that was not accepted. 128 + n: ended by signal n.
     """
+    make_room_for_files()
     workload = read_workload(request.setup_file, request.time_scale, request.body)
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]

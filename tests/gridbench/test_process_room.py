@@ -1,0 +1,62 @@
+"""Room for open files: as much as a script has that a shell starts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gridbench.process.room import FILES
+
+# A copy of a process that has next to nothing open has as little room as there can be.
+_COPY = """
+import json, os, resource, sys
+from contextlib import suppress
+from gridbench.cli import main
+from gridbench.process.room import make_room_for_files
+
+def room():
+    with open("/proc/self/status") as status:
+        return int(status.read().partition("FDSize:")[2].split()[0])
+
+if copy := os.fork():
+    sys.exit(os.waitpid(copy, 0)[1])
+"""
+_MAKE_ROOM = """
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
+before, opened = room(), os.listdir("/proc/self/fd")
+make_room_for_files()
+print(json.dumps([before, room(), opened == os.listdir("/proc/self/fd")]))
+"""
+_RUN = """
+before = room()
+with suppress(SystemExit):
+    main(["run", "no-such-setup.xml"])
+print(json.dumps([before, room()]))
+"""
+
+
+def told_by(program: str, *arguments: str) -> list[int]:
+    """What a copy of such a process finds out."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COPY + program, *arguments],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    found: list[int] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(("limit", "is_made"), [(FILES, True), (FILES - 1, False)])
+def test_room_is_made_where_there_may_be_so_many_files(limit: int, is_made: bool) -> None:
+    before, behind, same = told_by(_MAKE_ROOM, str(limit))
+    assert before < FILES
+    assert behind == (FILES if is_made else before)
+    assert same, "a file stays open"
+
+
+def test_a_run_begins_with_that() -> None:
+    before, behind = told_by(_RUN)
+    assert before < FILES
+    assert behind == FILES
