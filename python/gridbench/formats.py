@@ -17,6 +17,11 @@ _BITS = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 _BANDWIDTHS = {"bytes/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
 _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
 _SHOWN = {"us": "µs", "x": "×"}
+_ROUGH = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_TIMES_AS_LONG = 2.0
+"""From so many times on a ratio is told as times, and not as percent."""
+_TINY = 1e-4
+"""Smaller numbers are given as powers of ten."""
 _ALL_DIGITS = 17  # of a float
 _KB = 1024
 _HOUR, _DAY = 3600.0, 86400.0
@@ -40,6 +45,47 @@ def spread(seconds: Sequence[float]) -> str:
     """The least and the largest of some times: `2.510 s to 2.602 s`; a dash of none."""
     ends = dict.fromkeys(map(duration, (min(seconds), max(seconds)))) if seconds else (NOTHING,)
     return " to ".join(ends)
+
+
+def as_given(value: float, unit: str = "s") -> str:
+    """What the user or a profile has given, with up to six digits and no zeros at the end: `0.5 s`,
+    `1,200 s`, `1.2e-09 s/byte`."""
+    tiny = 0 < abs(value) < _TINY
+    return f"{f'{value:.6g}' if tiny else plain(value, 6)} {unit}".rstrip()
+
+
+def rough(seconds: float, significant: int = 2) -> str:
+    """A time as far as a model knows it, in the unit that suits: `1.3 s`, `830 ms`, `12,000 s`."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    size = abs(_rounded(seconds, significant))
+    unit, name = next((one for one in _ROUGH if size >= one[0]), _ROUGH[-1])
+    return f"{digits(_rounded(seconds, significant) / unit, significant)} {name}" if size else "0 s"
+
+
+def between(low: float, high: float) -> str:
+    """The interval of a time as far as a model knows it, with as many digits as tell its ends
+    apart: `22 s to 30 s`, `30.00 s to 30.02 s`, `30 s, within 0.1 %`; a dash if it is none."""
+    if low == high:
+        return NOTHING
+    significant = digits_apart(low, high)
+    ends = rough(low, significant), rough(high, significant)
+    return " to ".join(ends) if ends[0] != ends[1] else f"{rough(high)}, within 0.1 %"
+
+
+def digits_apart(low: float, high: float) -> int:
+    """With how many digits, from two to four, the ends of an interval differ; two if with none."""
+    apart = (n for n in (2, 3, 4) if rough(low, n) != rough(high, n))
+    return next(apart, 2)
+
+
+def longer(total: float, best: float) -> str:
+    """How much longer one total is than another that is no longer: `12 % longer`, `3.4 times as
+    long`."""
+    ratio = total / best
+    if ratio < _TIMES_AS_LONG:
+        return f"{percent(ratio - 1, 0)} longer"
+    return f"{digits(ratio, 2)} times as long"
 
 
 def about(seconds: float) -> str:
@@ -71,7 +117,7 @@ def size(count: float) -> str:
         if abs(count) < _KB or unit == "GB":
             break
         count /= _KB
-    return f"{count:,.4g} {unit}"
+    return f"{count:,.0f} {unit}" if abs(count) >= 1000 else f"{count:.4g} {unit}"
 
 
 def compact_size(count: float) -> str:
@@ -87,7 +133,7 @@ def bit_rate(rate: float) -> str:
     for unit, step in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if abs(rate) >= 0.9995 * step:
             return f"{_trimmed(digits(rate / step))} {unit}"
-    return f"{rate:g} bit/s"
+    return f"{plain(rate)} bit/s"
 
 
 def percent(share: float, decimals: int = 1) -> str:
@@ -199,6 +245,11 @@ def digits(value: float, significant: int = 3) -> str:
     return f"{value:,.{places}f}"
 
 
+def plain(value: float, significant: int = 3) -> str:
+    """A number without a unit, and without zeros at the end: `8.3`, `1,230`."""
+    return _trimmed(digits(value, significant))
+
+
 def digits_to_judge(value: float, bound: float, sense: Literal["<=", ">="]) -> int:
     """With how many digits, at least three, a reader finds the same of `value` and `bound`."""
     holds = operator.le if sense == "<=" else operator.ge
@@ -209,7 +260,7 @@ def digits_to_judge(value: float, bound: float, sense: Literal["<=", ">="]) -> i
 
 def _four(value: float) -> str:
     """Four digits at least, all of those before the point."""
-    whole = len(str(int(abs(value))))
+    whole = len(str(int(abs(_rounded(value, 4)))))
     return f"{value:,.{max(0, 4 - whole)}f}"
 
 

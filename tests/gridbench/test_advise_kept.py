@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.digits import longer, rough
 from gridbench.advise.kept import Kept, forget, keep, kept_path, load_kept, path_of
 from gridbench.advise.next_run import Search, covers, most_telling
 from gridbench.advise.search import best_split
 from gridbench.advise.work import Work
+from gridbench.formats import longer, rough
 from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Place, Situation

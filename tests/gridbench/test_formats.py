@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 
 import pytest
 
 from gridbench.formats import (
+    NOTHING,
     about,
     amount,
+    as_given,
+    between,
+    bit_rate,
     clock,
+    digits,
     duration,
     percent,
+    plain,
+    rough,
     signed_percent,
     size,
     unit_shown,
 )
+from running import REPOSITORY
 
 
 @pytest.mark.parametrize(
@@ -52,3 +62,79 @@ def test_bandwidths_and_rates_of_other_things() -> None:
         "0 bytes/s", "999 bytes/s", "83.5 MB/s", "1.20 GB/s", "3,400 GB/s",
     ]  # fmt: skip
     assert (amount(1.5e3, "MB/s"), amount(8740, "operations/s")) == ("1.50 GB/s", "8.74 k/s")
+
+
+def test_the_ends_of_an_interval_can_be_told_apart() -> None:
+    assert between(22.0, 30.0) == "22 s to 30 s"
+    assert between(0.99, 1.2) == "990 ms to 1.2 s"
+    assert between(30.0, 30.2) == "30.0 s to 30.2 s"
+    assert between(30.0, 30.02) == "30.00 s to 30.02 s"
+    assert between(30.0, 30.001) == "30 s, within 0.1 %"
+    assert between(12.0, 12.0) == NOTHING
+
+
+def test_what_is_given_is_shown_with_its_own_digits() -> None:
+    assert [as_given(s) for s in (0.0, 0.5, 30.0, 1200.0, 1e6)] == [
+        "0 s", "0.5 s", "30 s", "1,200 s", "1,000,000 s",
+    ]  # fmt: skip
+    assert (as_given(0.479117), as_given(1.234567e-9, "s/byte")) == (
+        "0.479117 s",
+        "1.23457e-09 s/byte",
+    )
+    assert (as_given(100.0, ""), plain(2.5), plain(1234.5)) == ("100", "2.5", "1,230")
+
+
+# The rule.
+
+RULE = (
+    "Numbers have three digits at most, measured times and sizes four, expected times two, or as"
+    " many as tell the ends of their interval apart, up to four. Digits before the point are all"
+    " shown of measured times and sizes."
+)
+
+
+def significant(text: str) -> int:
+    """Digits of the number that a text begins with; zeros at either end of it are none."""
+    number = text.split(" ", maxsplit=1)[0].replace(",", "").lstrip("-")
+    whole, _, rest = number.partition(".")
+    return len((whole + rest).lstrip("0")) if rest else len(whole.strip("0"))
+
+
+@pytest.mark.parametrize(
+    ("show", "most"),
+    [
+        (duration, 4),
+        (size, 4),
+        (rough, 2),
+        (plain, 3),
+        (bit_rate, 3),
+        (digits, 3),
+        (lambda value: amount(value, "s"), 3),
+        (lambda value: amount(value, "tasks/s"), 3),
+        (lambda value: between(value, 1.00012 * value).split(" to ")[-1], 4),
+    ],
+)
+def test_numbers_have_as_many_digits_as_the_rule_says(
+    show: Callable[[float], str], most: int
+) -> None:
+    shown = [show(mantissa * 10.0**power) for mantissa in (1, 1.2345678, 9.87654321, 9.9996)
+             for power in range(-4, 4)]  # fmt: skip
+    assert max(map(significant, shown)) == most
+    page = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
+    assert RULE in " ".join(page.split())
+
+
+def test_all_digits_before_the_point_are_shown_of_times_and_sizes() -> None:
+    assert (duration(123456.7), size(123456 * 2.0**30)) == ("123,457 s", "123,456 GB")
+
+
+@pytest.mark.parametrize("package", ["advise", "report", "simulate"])
+def test_only_one_module_says_how_many_digits_numbers_have(package: str) -> None:
+    folder = REPOSITORY / "python" / "gridbench" / package
+    own = [
+        f"{path.name}: {line.strip()}"
+        for path in sorted(folder.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r":,?\.\d+g\}", line)
+    ]
+    assert own == []

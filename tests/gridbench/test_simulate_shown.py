@@ -308,8 +308,8 @@ def test_a_model_is_a_system_with_its_terms() -> None:
     assert (one.one_host, one.link, one.measured_cores) == (True, 1e9, 16)
     assert one.start_up == Batch(constant=0.0, per_worker=0.0)
     assert one.resolution == 0
-    assert one.given[0].source == "fitted: 0.0005 to 0.002"
-    assert one.given[1].source == "fitted: 0.0005 to 0.002, not determined"
+    assert one.given[0].source == "fitted: 500.0 µs to 2.000 ms"
+    assert one.given[1].source == "fitted: 500.0 µs to 2.000 ms, not determined"
     assert one.parameters.start is not None
     assert one.parameters.submit_cost == 0.001
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.advise.advice import COMPUTING, GROUPS, Advice
-from gridbench.advise.digits import rough
 from gridbench.advise.limits_map import LimitsMap
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.prose import between, sentences, warnings
+from gridbench.advise.prose import between, sentences, total_told, warnings
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.work import Work
-from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.formats import NOTHING, as_given, counted, duration, percent, rough, size
 from gridbench.model.model import Model
 from gridbench.model.terminal import amount, place_told
 from gridbench.pages import render as pages
@@ -53,7 +52,7 @@ def render(advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap]
         notices=warnings(advice),
         sentences=others,
         first=_first(advice),
-        cores=f"{advice.split.cores:,}",
+        cores=counted(advice.split.cores, "core"),
         chart=Chart("total", "Total time over the number of tasks", table=_points(advice)),
         maps=[_drawn(number, one) for number, one in enumerate(maps)],
         trial=trial and _tried(trial),
@@ -102,7 +101,7 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
     return [
         ("Tasks", f"{advice.split.tasks:,}"),
         ("Cores", f"{advice.split.cores:,}"),
-        ("Expected total", rough(expected.total)),
+        ("Expected total", total_told(expected)),
         ("9 of 10 runs take", between(expected)),
         ("Without any overhead", rough(expected.ideal)),
     ]
@@ -150,7 +149,7 @@ def _points(advice: Advice) -> Table:
     rows = [
         [
             f"{point.tasks:,}",
-            rough(point.prediction.total),
+            total_told(point.prediction),
             between(point.prediction),
             rough(point.prediction.ideal),
         ]
@@ -231,7 +230,7 @@ def _shape(model: Model | Profiled) -> str:
 def _terms(model: Model | Profiled) -> Table:
     if isinstance(model, Profiled):
         given = [
-            [one.name, f"{one.value:.4g} {one.unit}", one.source] for one in model.system.given
+            [one.name, as_given(one.value, one.unit), one.source] for one in model.system.given
         ]
         return Table(["what", "value", "where it is from"], given)
     rows = []

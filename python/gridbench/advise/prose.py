@@ -6,11 +6,22 @@ import math
 import time
 
 from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
-from gridbench.advise.digits import longer, rough
 from gridbench.advise.from_where import LARGE, FromWhere
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
-from gridbench.formats import NOTHING, age, counted, duration, percent, size
+from gridbench.formats import (
+    age,
+    as_given,
+    counted,
+    digits_apart,
+    duration,
+    longer,
+    percent,
+    plain,
+    rough,
+    size,
+)
+from gridbench.formats import between as ends_told
 from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Model, Prediction
 
@@ -98,7 +109,7 @@ def _within(advice: Advice) -> str:
     asked, cores = advice.within, advice.work.cores
     if asked is None:
         return ""
-    limit = f"{asked.limit:,.6g} s"
+    limit = as_given(asked.limit)
     if asked.likely is None:
         shortest, what = asked.shortest, advice.limit[0]
         return (
@@ -130,7 +141,7 @@ def _expected(advice: Advice) -> str:
     expected = advice.expected
     bounds = f" ({interval(expected)})" if expected.low < expected.high else ""
     return (
-        f"It is expected to take {rough(expected.total)}{bounds}, of which"
+        f"It is expected to take {total_told(expected)}{bounds}, of which"
         f" {rough(expected.ideal)} are the work itself: an efficiency of"
         f" {percent(expected.ideal / expected.total, 0)}. On one core it would be"
         f" {duration(advice.work.seconds)}."
@@ -289,7 +300,7 @@ def _uneven(advice: Advice) -> str:
     share = uneven.share * math.sqrt(split.tasks / uneven.pieces)
     return (
         f"The work is taken as {counted(uneven.pieces, 'piece')} whose times deviate by"
-        f" {deviation}{kind}, each on its own: tasks of {uneven.pieces / split.tasks:,.3g} pieces"
+        f" {deviation}{kind}, each on its own: tasks of {plain(uneven.pieces / split.tasks)} pieces"
         f" deviate by about {percent(share, 0)}. {drawn}"
     )
 
@@ -299,11 +310,14 @@ def interval(prediction: Prediction) -> str:
     return f"{between(prediction)} in 9 of 10 cases"
 
 
+def total_told(prediction: Prediction) -> str:
+    """The total, with no fewer digits than the ends of its interval."""
+    return rough(prediction.total, digits_apart(prediction.low, prediction.high))
+
+
 def between(prediction: Prediction) -> str:
     """The bounds of the total, if any are known."""
-    if prediction.low == prediction.high:
-        return NOTHING
-    return f"{rough(prediction.low)} to {rough(prediction.high)}"
+    return ends_told(prediction.low, prediction.high)
 
 
 def _unique(points: list[Point]) -> list[Point]:

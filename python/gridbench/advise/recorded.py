@@ -11,6 +11,7 @@ import pyarrow as pa
 from gridbench.advise.uneven import edges
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.errors import InputError
+from gridbench.formats import plain
 from gridbench.report.source import Run, load_runs
 
 
@@ -30,7 +31,7 @@ class Recorded:
 
     def told(self) -> str:
         """In words, after the mean: `deviating by 50 %, as in FILE`."""
-        return f"deviating by {self.share * 100:.3g} %, as in {self.source}"
+        return f"deviating by {plain(self.share * 100)} %, as in {self.source}"
 
     def draws(self, _tasks: int) -> int:
         """Nothing is drawn: there is one."""

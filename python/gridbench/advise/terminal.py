@@ -6,11 +6,10 @@ from rich.console import Console
 from rich.text import Text
 
 from gridbench.advise.advice import Advice
-from gridbench.advise.digits import rough
-from gridbench.advise.prose import between, sentences, warnings
+from gridbench.advise.prose import between, sentences, total_told, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
-from gridbench.formats import percent
+from gridbench.formats import counted, percent, rough
 from gridbench.tables import new_table
 
 
@@ -26,13 +25,13 @@ def print_advice(console: Console, advice: Advice) -> None:
     for what, part in advice.parts:
         parts.add_row(what, rough(part), percent(part / advice.expected.total, 0))
     console.print(parts)
-    points = new_table(f"On {advice.split.cores:,} cores, or as many as tasks")
+    points = new_table(f"On {counted(advice.split.cores, 'core')}, or as many as tasks")
     for head in ("tasks", "total", "90 % interval"):
         points.add_column(head, justify="right")
     for point in advice.points:
         one = point.prediction
         style = "bold" if point.tasks == advice.split.tasks else ""
-        points.add_row(f"{point.tasks:,}", rough(one.total), between(one), style=style)
+        points.add_row(f"{point.tasks:,}", total_told(one), between(one), style=style)
     console.print(points)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
+from gridbench.formats import plain
 from gridbench.workload.numbers import shown
 from gridbench.workload.task_times import draw_task_times
 
@@ -45,7 +46,7 @@ class Uneven:
     def __post_init__(self) -> None:
         if not 0 < self.share <= _MOST_SHARE:
             raise InputError(
-                f"--stddev: {self.share:.4g} times the mean is not a deviation",
+                f"--stddev: {plain(self.share)} times the mean is not a deviation",
                 remedy=f"give a share of the mean, above 0 and up to {_MOST_SHARE * 100:g}%",
             )
         if self.distribution == "normal" and self.share > _MOST_NORMAL:
@@ -60,7 +61,7 @@ class Uneven:
     def told(self) -> str:
         """In words, after the mean: `deviating by 50 %`."""
         kind = "" if self.distribution == "normal" else f", {self.distribution}"
-        return f"deviating by {self.share * 100:.3g} %{kind}"
+        return f"deviating by {plain(self.share * 100)} %{kind}"
 
     def draws(self, tasks: int) -> int:
         """How often the times of so many tasks are drawn, to know the mean total."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
-from gridbench.formats import NOTHING, counted, duration, percent, size, spread
+from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
@@ -141,9 +140,9 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     yield row("First task computes at", lambda s: duration(s.summary.first_calc_in))
     yield row("Last worker begins at", lambda s: duration(s.summary.last_worker_calc_in))
     yield row("Handling, 99th percentile", lambda s: duration(s.handling.percentile(99)))
-    yield row("Tasks per second", lambda s: _rate(s.summary.tasks_per_second))
+    yield row("Tasks per second", lambda s: plain(s.summary.tasks_per_second))
     yield row("Tasks at once, most", lambda s: f"{s.summary.most_running:,}")
-    yield row("Tasks at once, mean", lambda s: _rate(s.concurrency.mean(s.end)))
+    yield row("Tasks at once, mean", lambda s: plain(s.concurrency.mean(s.end)))
     yield row("Tasks asked for", lambda s: f"{s.run.ntasks:,}")
     yield row("Tasks succeeded", lambda s: f"{s.summary.ok:,}")
     yield row("Tasks failed", lambda s: f"{s.summary.failed:,}")
@@ -164,10 +163,6 @@ def _totals(study: Study) -> tuple[float, ...]:
 
 def _rounds(study: Study) -> str:
     return f"{len(study.rounds.totals)} of {study.rounds.number}" if study.rounds else NOTHING
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.4g}" if math.isfinite(value) else NOTHING
 
 
 def own_time(studies: Sequence[Study]) -> str:

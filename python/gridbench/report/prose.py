@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.analysis.clocks import Offset
-from gridbench.formats import counted, duration, percent
+from gridbench.formats import counted, duration, percent, rough
 from gridbench.machine.words import DISTURBED
 from gridbench.report.source import Run, section
 from gridbench.report.study import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
@@ -177,7 +177,7 @@ def _clocks(study: Study) -> Notice:
     several = len(study.offsets) > 1
     drifting = [abs(offset.drift) for offset in moved if offset.drift]
     drift = (
-        f" {counted(len(drifting), 'clock')} also drifted, by up to {max(drifting) * 1e3:.2g} ms in"
+        f" {counted(len(drifting), 'clock')} also drifted, by up to {rough(max(drifting))} in"
         " a second."
         if drifting
         else ""

@@ -20,7 +20,7 @@ from gridbench.analysis.clocks import errors
 from gridbench.analysis.columns import Floats, seconds, succeeded, text
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
-from gridbench.formats import counted, duration, percent
+from gridbench.formats import counted, duration, percent, plain
 from gridbench.rules import Rules, Seen, named
 from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
@@ -117,7 +117,7 @@ def _same_again(case: Case) -> Seen:
     for name in ("total", "ideal", "efficiency", "ok"):
         then, now = recorded.get(name), float(getattr(case.summary, name))
         if then is None or not math.isclose(then, now, rel_tol=_EXACT, abs_tol=_EXACT):
-            return "broken", f"{name} is recorded as {then}, and the stamps say {now:.6g}"
+            return "broken", f"{name} is recorded as {then}, and the stamps say {plain(now, 6)}"
     return "kept", f"total {duration(case.summary.total)}, worked out again from the stamps"
 
 

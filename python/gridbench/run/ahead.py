@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from gridbench.formats import counted, duration, percent, spread
+from gridbench.formats import counted, duration, percent, plain, spread
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.enough import ALIKE, FEWEST, apart, decided
 from gridbench.statistics.medians import ratio_bounds
@@ -34,7 +34,7 @@ def _beside(
         least = statistics.median(totals[first])
         taken = [statistics.median(totals[name]) for name in others]
         told = [
-            f"{name} {duration(one)} ({one / least:.3g} times)"
+            f"{name} {duration(one)} ({plain(one / least)} times)"
             for name, one in zip(others, taken, strict=True)
         ]
         yield f"Behind them: {', '.join(told)}."
@@ -42,7 +42,9 @@ def _beside(
 
 def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
     quick, behind = statistics.median(fast), statistics.median(slow)
-    told = f"{duration(quick)} against {duration(behind)} of {second}, {behind / quick:.3g} times"
+    told = (
+        f"{duration(quick)} against {duration(behind)} of {second}, {plain(behind / quick)} times"
+    )
     if min(len(fast), len(slow)) < ENOUGH:
         return (
             f"{first} was fastest here, {told}, but nothing can be claimed from it: that takes"
@@ -59,7 +61,7 @@ def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[flo
     if decision == "first" and bounds is not None:
         return (
             f"{first} won, {told} in the medians of {len(fast)} and {len(slow)} runs; the ratio is"
-            f" above {bounds[0]:.3g} with 95 % confidence."
+            f" above {plain(bounds[0])} with 95 % confidence."
         )
     if decision == "alike":
         return (

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gridbench.analysis.breakdown import job_cost
 from gridbench.analysis.lanes import assign_lanes
+from gridbench.formats import amount, as_given
 from gridbench.model.pipeline import Watch
 from gridbench.report.study import label
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
@@ -106,8 +107,8 @@ def _drawn(work: Work, mean: float) -> list[str]:
         return []
     return [
         "A task takes no negative time: cutting off what is below 0 of a spread of"
-        f" {work.stddev:g} s has raised the mean of the tasks from {work.sleep:g} s to {mean:.3g}"
-        " s, which the ideal time is of."
+        f" {as_given(work.stddev)} has raised the mean of the tasks from {as_given(work.sleep)} to"
+        f" {amount(mean, 's')}, which the ideal time is of."
     ]
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gridbench.costs.spans import Span
 from gridbench.errors import InputError
-from gridbench.formats import amount
+from gridbench.formats import between, rough
 from gridbench.model.file import load
 from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
 from gridbench.scenario.amounts import parse_list, parse_size
@@ -103,20 +103,15 @@ def print_prediction(console: Console, found: Prediction) -> None:
             expected = one.expected
             table.add_row(
                 *(parameter.shown(one.case[parameter.name]) for parameter in found.parameters),
-                f"{_time(expected.total)}{'*' if expected.outside else ''}",
-                f"{_time(expected.low)} to {_time(expected.high)}",
-                *map(_time, expected.parts.values()),
+                f"{rough(expected.total)}{'*' if expected.outside else ''}",
+                between(expected.low, expected.high),
+                *map(rough, expected.parts.values()),
             )
         console.print(table)
         outside = dict.fromkeys(text for one in rows for text in one.expected.outside)
         if outside:
             console.print(Text(f"* Extrapolated: {'; '.join(outside)}."))
         console.print()
-
-
-def _time(seconds: float) -> str:
-    """With two digits: a model knows no more of it."""
-    return amount(seconds, "s", 2)
 
 
 def _given(

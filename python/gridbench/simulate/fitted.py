@@ -15,6 +15,7 @@ from gridbench.model.model import Model
 from gridbench.model.model_kind import TasksModel
 from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
+from gridbench.model.terminal import amount
 from gridbench.model.terms import parameters_of
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import GIGABIT, System
@@ -89,7 +90,7 @@ def _system(model: Model, situation: Situation) -> System:
                 one.term.meaning,
                 one.value,
                 one.term.unit,
-                f"fitted: {one.low:.3g} to {one.high:.3g}"
+                f"fitted: {amount(one.low, one.term.unit)} to {amount(one.high, one.term.unit)}"
                 + ("" if one.determined else ", not determined"),
             )
             for one in fit.estimates

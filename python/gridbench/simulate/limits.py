@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gridbench.formats import percent
+from gridbench.formats import duration, percent
 from gridbench.model.pipeline import Case, Link, Manager, Parameters, Watch
 from gridbench.simulate.simulation import Simulation, total_of
 from gridbench.simulate.systems import System
@@ -183,7 +183,7 @@ def limit(done: Simulation, busy: list[Use], gained: list[Gain]) -> str:
     if best and best.saved > _WORTH * done.total:
         return (
             f"{best.without[0].upper()}{best.without[1:]}: without it the total would be "
-            f"{best.total:,.4g} s, {percent(best.saved / done.total, 0)} less."
+            f"{duration(best.total)}, {percent(best.saved / done.total, 0)} less."
         )
     if done.efficiency > 1 - _WORTH:
         return "Nothing: it takes hardly longer than the tasks themselves."
@@ -196,5 +196,7 @@ def _guessed(done: Simulation, top: Use) -> str:
     """What can be said without runs that leave things out."""
     start = float(done.case.ready.max())
     if start > top.busy:
-        return f"Start-up: the last worker is there after {start:,.4g} s of {done.total:,.4g} s."
+        return (
+            f"Start-up: the last worker is there after {duration(start)} of {duration(done.total)}."
+        )
     return f"Nothing alone: most used is {top.what}, for {percent(top.share, 0)} of the time."

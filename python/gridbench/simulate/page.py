@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gridbench.formats import duration, percent
+from gridbench.formats import as_given, duration, percent
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.files import write_page
@@ -56,7 +56,7 @@ def render(swept: Swept) -> str:
         profile=Table(
             ["", "value", "from"],
             [
-                [given.name, f"{given.value:.6g} {given.unit}", given.source]
+                [given.name, as_given(given.value, given.unit), given.source]
                 for given in first.system.given
             ],
         ),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.model.pipeline import Parameters
 from gridbench.records import RecordError, from_record
 from gridbench.simulate.start_up import KINDS, StartUp
@@ -87,7 +88,7 @@ def profile_text(system: System) -> str:
     """The system as such a file; the sources of its figures are comments."""
     lines = [f"# {system.title}", "#"]
     for given in system.given:
-        lines.append(f"# {given.name}: {given.value:.6g} {given.unit} ({given.source})")
+        lines.append(f"# {given.name}: {as_given(given.value, given.unit)} ({given.source})")
     lines.append("")
     for field in dataclasses.fields(_File):
         value = getattr(system, field.name)

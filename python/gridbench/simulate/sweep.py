@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.formats import bit_rate, compact_size
+from gridbench.formats import as_given, bit_rate, compact_size
 from gridbench.links.rates import parse_rate
 from gridbench.scenario.amounts import parse_list, parse_size
 from gridbench.simulate.account import Account
@@ -40,10 +40,6 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _time(value: float) -> str:
-    return f"{value:g} s"
-
-
 @dataclass(frozen=True, slots=True)
 class Axis:
     """Something that can be varied."""
@@ -59,8 +55,8 @@ AXES = {
         Axis("cores", parse_count, _plain),
         Axis("tasks", parse_count, _plain),
         Axis("tasks-per-core", parse_count, _plain),
-        Axis("sleep", parse_seconds, _time),
-        Axis("stddev", parse_seconds, _time),
+        Axis("sleep", parse_seconds, as_given),
+        Axis("stddev", parse_seconds, as_given),
         Axis("input", parse_size, compact_size),
         Axis("shared", parse_size, compact_size),
         Axis("output", parse_size, compact_size),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from gridbench.formats import counted, duration, times
+from gridbench.formats import counted, duration, plain, times
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.statistics.claims import ENOUGH
 
@@ -92,7 +92,7 @@ def _compared(first: str, second: str, found: dict[str, Overheads]) -> str:
     less = sum(mine[key].overhead().value < others[key].overhead().value for key in shared)
     added = (
         f"added less to the time of the tasks in {less:,} of"
-        f" {counted(len(shared), 'case')}, and {second} {ratio:.3g} times as much in the median"
+        f" {counted(len(shared), 'case')}, and {second} {plain(ratio)} times as much in the median"
     )
     if not repeated:
         return f"{first} {added}; each case ran once, so that nothing can be claimed."
