@@ -32,6 +32,7 @@ from gridbench.bench.plan import Item, Session, order_of
 from gridbench.bench.points import Point
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
+from gridbench.statistics.claims import ENOUGH
 
 ENGINES = {name: f"somewhere:{name}" for name in (PYTHON, NATIVE, POOL, "ray", "dask")} | {C: ""}
 EVERYTHING = sessions_of(ENGINES, list(WORKLOADS), FULL, "/programs")
@@ -84,15 +85,16 @@ def test_no_point_is_measured_by_two_sessions() -> None:
 def test_what_takes_long_has_fewer_rounds() -> None:
     rounds = {(s.label, s.name): s.rounds for s in EVERYTHING}
     assert rounds[PYTHON, "calls"] == rounds[PYTHON, "16 workers"] == FULL.rounds
-    assert rounds["ray", "100 workers"] == rounds["dask", "100 workers"] == 1
+    assert rounds["ray", "100 workers"] == rounds["dask", "100 workers"] == ENOUGH
     assert (PYTHON, "100 workers, NumPy loaded") in rounds
     assert ("ray", "100 workers, NumPy loaded") not in rounds
 
 
-def test_all_engines_fit_into_an_hour_and_a_quick_run_into_minutes() -> None:
+def test_all_engines_take_about_an_hour_and_a_quick_run_into_minutes() -> None:
+    # Each engine has as many rounds as a claim takes.
     every = ENGINES | dict.fromkeys(("parsl", "hyperqueue", "mpi", "ipyparallel", "loky"), "x:y")
     full = sessions_of(every, list(WORKLOADS), FULL, "/programs")
-    assert sum(s.seconds * s.rounds for s in full) < 55 * 60
+    assert sum(s.seconds * s.rounds for s in full) < 80 * 60
     ours = {name: ENGINES[name] for name in (PYTHON, NATIVE, POOL, C)}
     quick = sessions_of(ours, list(WORKLOADS), QUICK, "/programs")
     assert sum(s.seconds * s.rounds for s in quick) < 5 * 60

@@ -23,6 +23,7 @@ from gridbench.bench.micro.workloads import (
 from gridbench.bench.plan import Item, Session
 from gridbench.engines.functions import Chunk
 from gridbench.engines.servers import Servers
+from gridbench.statistics.claims import ENOUGH
 
 _MEASURES = "gridbench.bench.micro.measures"
 
@@ -163,12 +164,14 @@ class _Engine:
         return ""
 
     def _rounds(self, session: str, seconds: float) -> int:
-        """Fewer for what takes long, so that all of it stays within an hour."""
+        """Fewer for what takes long, so that all of it takes about an hour; but as many as a claim
+        takes, unless it is only for a first look."""
         ours = self._name in _OURS
         rounds = self._sizes.rounds if ours else self._sizes.peer_rounds
         if ours and session == "calls":
             return rounds
-        return max(1, min(rounds, round(self._sizes.each / seconds)))
+        least = ENOUGH if self._sizes.thorough else 1
+        return max(least, min(rounds, round(self._sizes.each / seconds)))
 
     def _item(
         self, workload: str, measure: str, *, seconds: float, engine: str = "", **more: Any

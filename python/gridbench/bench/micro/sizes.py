@@ -51,7 +51,8 @@ class Sizes:
     item_limit: float = 120.0
     """Seconds after which any other measurement is given up."""
     each: float = 28.0
-    """Seconds that one session of a peer may take in all its rounds together; one it always has."""
+    """Seconds that one session of a peer may take in all its rounds together; it always has as many
+    as a claim takes."""
     longest: float = 300.0
     """Seconds of bringing up workers beyond which it is not measured with an engine."""
     thorough: bool = True
