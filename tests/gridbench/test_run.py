@@ -93,6 +93,7 @@ def test_several_engines_lie_side_by_side(
         assert (out / engine / "report.html").exists()
     assert record_of(out / "start")["status"] == "failed"
     assert "start: the engine failed: RuntimeError: the licence has expired" in done.stderr
+    assert "Nothing can be claimed: no run of " in done.stdout
 
     again = gridbench("report", "out", "--out", "again.html", env=faulty)
     assert again.returncode == 0, again.stderr

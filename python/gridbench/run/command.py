@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -184,9 +184,7 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
     ]
     if columns:
         print_summaries(printing.tables(), columns)
-    told = ""
-    if len(columns) == len(rounds) and all(totals.values()):
-        told = ahead(totals)
+    told = _verdict(totals)
     if told:
         printing.tables().print(told, soft_wrap=True)
     printing.document(lambda: _document(folder, verdicts, told))
@@ -203,6 +201,16 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
         print(f"gridbench: {problem}", file=sys.stderr)
     printing.say(f"results: {folder}")
     return status
+
+
+def _verdict(totals: Mapping[str, Sequence[float]]) -> str:
+    """Who was ahead; empty for a single run."""
+    uncounted = [engine for engine, own in totals.items() if not own]
+    if not uncounted:
+        return ahead(totals)
+    if len(totals) == 1:
+        return ""
+    return f"Nothing can be claimed: no run of {' or '.join(uncounted)} counts."
 
 
 def _middle(rounds: Sequence[Verdict]) -> Verdict:
