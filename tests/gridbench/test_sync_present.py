@@ -175,6 +175,17 @@ def test_nothing_is_claimed_of_rounds_that_were_disturbed_or_failed() -> None:
     assert "Nothing can be claimed" not in said(some)
 
 
+def test_where_tasks_failed_and_nothing_counts_the_reason_comes_first() -> None:
+    tasks = [task_of(n, None, None, status="failed", exit=2, why="no folder") for n in range(2)]
+    first, second, *_ = headline(cases_of([round_of(tasks)]), nothing)
+    assert first == "Of 2 tasks, 2 did not end well: 2 failed; the reason: no folder."
+    assert second.startswith("Nothing can be claimed: ")
+    # Elsewhere it does not hide what was measured.
+    some = headline(cases_of([round_of(tasks), seconds(1.0, 1.0, repeat=1)]), nothing)
+    assert some[0].startswith("With 2 workers")
+    assert first.replace("Of 2", "Of 4") in some
+
+
 def test_the_most_frequent_reason_of_failures_is_told() -> None:
     reasons = ["no space", "no space", "no such file"]
     tasks = [

@@ -125,6 +125,36 @@ def test_failures_are_told_by_worker_and_tried_again(gridbench: Run, tmp_path: P
     assert rounds(tmp_path / "out")[-1].status == "done"
 
 
+def test_options_that_all_tasks_refuse_end_it_at_once(gridbench: Run, tmp_path: Path) -> None:
+    options = ("-w", "2", "--rounds", "6", "--out", "out", "write-read", "--size", "1M")
+    done = gridbench("sync", *options)
+    well(done, status=2)
+    told = "gridbench: with 2 workers no task did any work: gridbench-task write-read: "
+    assert done.stderr.splitlines()[-1].startswith(told)
+    assert done.stderr.count("--directory DIR is missing") == 1
+    assert list((tmp_path / "out").iterdir()) == []
+    # What is mended has other options, and can have the folder.
+    (tmp_path / "scratch").mkdir()
+    well(gridbench("sync", *options, "--directory", "scratch"))
+    assert len(rounds(tmp_path / "out")) == 6
+
+
+def test_other_failures_of_tasks_do_not_end_it(gridbench: Run, tmp_path: Path) -> None:
+    options = ("-w", "2", "--rounds", "2")
+    (tmp_path / "scratch").mkdir()
+    refused = ("write-read", "--directory", "scratch", "--size", "{worker}")
+    well(gridbench("sync", *options, "--out", "some", *refused), status=1)
+    found = rounds(tmp_path / "some")
+    assert [[task.exit for task in one.tasks] for one in found] == [[2, 0], [2, 0]]
+    # Of a task of the user's own the status may say anything.
+    own = gridbench("sync", *options, "--out", "own", "shell", "exit 2")
+    well(own, status=1)
+    assert len(rounds(tmp_path / "own")) == 2
+    assert "Of 4 tasks, 4 did not end well: 4 failed; the reason: exit status 2." in own.stdout
+    text = " ".join(own.stdout.split())
+    assert text.index("the reason: exit status 2") < text.index("Nothing can be claimed")
+
+
 def test_a_round_has_a_limit(gridbench: Run, tmp_path: Path) -> None:
     options = ("-w", "2", "--rounds", "1", "--timeout", "0.5", "--out", "out")
     well(gridbench("sync", *options, "shell", "test {worker} = 1 || sleep 1000"), status=1)

@@ -45,6 +45,10 @@ def run_sync(request: Request) -> int:
                 todo = missing(asked, records)
                 say_what_is_there(console, len(asked) - len(todo), len(asked), "round")
                 Session(request, where, folder, interrupt, console).run(todo, file)
+        except InputError:
+            if not file.records:  # what is mended may need other options, and can have the folder
+                file.path.unlink(missing_ok=True)
+            raise
         finally:
             file.close()
         status = _tell(folder, request)

@@ -21,9 +21,10 @@ from gridbench.record_file import Header, RecordFile
 from gridbench.run.machine import machine_facts, versions
 from gridbench.sync.figures import figures_of
 from gridbench.sync.plan import Wanted, planned_of
-from gridbench.sync.record import ERRORS, OUTPUT, Round
+from gridbench.sync.record import ERRORS, OUTPUT, Round, Task
 from gridbench.sync.request import Request
 from gridbench.sync.round import Ran, Rounds
+from gridbench.sync.tasks import PROGRAM, USAGE
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _LEAST_FAILED = 3
@@ -94,6 +95,8 @@ class Session:
         ran = self._rounds.run(planned, wanted.start, self._request.timeout)
         watch.end()
         watch.look_after()
+        if said := _refused(self._request, ran.tasks):
+            raise InputError(f"with {wanted.told()} no task did any work: {said}")
         paths = self._keep(wanted, ran)
         return Round(
             workers=wanted.workers,
@@ -130,6 +133,17 @@ class Session:
                 remedy="make room, and run the same again: it goes on with what is missing",
             ) from None
         return paths
+
+
+def _refused(request: Request, tasks: Sequence[Task]) -> str:
+    """What the program of gridbench's own tasks says of its options, if that is the same for all
+    tasks and ended each of them before any work; else empty."""
+    reasons = {task.why for task in tasks}
+    if request.program != PROGRAM or len(reasons) > 1:
+        return ""
+    if any(task.exit != USAGE for task in tasks):
+        return ""
+    return reasons.pop().removeprefix(f"exit status {USAGE}: ")
 
 
 def told(record: Round) -> str:

@@ -16,6 +16,8 @@ from gridbench.workload.numbers import shown
 PROGRAM = "<gridbench-task>"
 """In a command: the program of `gridbench.native.task_program`, which each host has in another
 place."""
+USAGE = 2
+"""The exit status of that program if it was not told properly what to do, and has done nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

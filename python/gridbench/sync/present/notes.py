@@ -32,12 +32,18 @@ def headline(cases: Sequence[Case], limits: Limits) -> list[str]:
     counting = [case for case in cases if case.counts]
     rounds = _rounds(cases)
     found = []
+    failed = any(task.status != "ok" for one in rounds for task in one.tasks)
+    # If they are why nothing counts, their reason is what has to be known first.
+    first = failed and not counting
+    if first:
+        found.append(_ended(rounds))
     if not counting:
         why = "no round ended well in all of its tasks without other programs disturbing it"
         found.append(f"{no_claim(why)} As far as that tells:")
     found += _together(counting or list(cases))
     found += _best(counting or list(cases))
-    found.append(_ended(rounds))
+    if not first:
+        found.append(_ended(rounds))
     found += _late(cases)
     found += _limiting(counting or list(cases), limits)
     return found
