@@ -204,7 +204,7 @@ def told(advice: Advice, beginning: str) -> str:
 
 def test_the_split_and_the_expected_time_come_first() -> None:
     assert sentences(GIVEN) == [
-        "Divide the work into 8 tasks of 10.00 s each, on 4 cores of by hand.",
+        "Divide the work into 8 tasks of 10.00 s each, on 4 cores of by hand, as tasks that wait.",
         "It is expected to take 25 s (22 s to 30 s in 9 of 10 cases), of which 20 s are the work"
         " itself: an efficiency of 80 %. On one core it would be 80.00 s.",
         "Besides the work, the time goes into: starting workers 4.0 s, task data 1.0 s.",
@@ -214,7 +214,7 @@ def test_the_split_and_the_expected_time_come_first() -> None:
     bound = replace(GIVEN, work=replace(GIVEN.work, cores_asked=9))
     assert told(bound, "What limits").endswith("with 80 % of the time: use more processors.")
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
-    assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand.")
+    assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand, as tasks that wait.")
     exact = replace(GIVEN, expected=Prediction(25.0, 25.0, 25.0, 20.0, ()))
     assert sentences(exact)[1].startswith("It is expected to take 25 s, of which 20 s are")
 

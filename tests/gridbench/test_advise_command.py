@@ -80,7 +80,7 @@ def test_of_several_models_one_is_chosen(
     assert give_advice(replace(request, engine="other", maps=True)) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["maps"]] == ["one", "other"]
-    assert "cores of other." in " ".join(told["sentences"])
+    assert "cores of other, as tasks that wait." in " ".join(told["sentences"])
 
 
 def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(model: Model, tmp_path: Path) -> None:

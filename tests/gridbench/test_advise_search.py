@@ -271,7 +271,8 @@ def test_work_that_computes_has_no_more_cores_than_processors() -> None:
     spinning = replace(WORK, body="spin")
     fewer = spinning.on_processors(8)
     assert (fewer.cores, fewer.cores_asked) == (8, 100)
-    assert spinning.on_processors(100) is spinning
+    enough = spinning.on_processors(100)
+    assert (enough.cores, enough.cores_asked) == (100, 0)
     assert WORK.on_processors(8) is WORK
 
 

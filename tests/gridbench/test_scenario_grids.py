@@ -98,7 +98,7 @@ def test_unknown_scenarios_are_refused(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-1", "1TB", "2000GB", "1e3", "ten", "", "1 2", "nan", "10KBs", "9" * 50]
+    "text", ["-1", "1PB", "2000GB", "1e3", "ten", "", "1 2", "nan", "10KBs", "9" * 50]
 )
 def test_sizes_that_cannot_be_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--sizes"):

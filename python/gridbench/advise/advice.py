@@ -27,6 +27,8 @@ GROUPS = (
 COMPUTING = "computing"
 DIFFERENCES = "differences between tasks"
 """The part that tasks of equal length would not take."""
+MEMORY = "memory bandwidth"
+"""The part that it would not take if memory gave all data at once."""
 COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
 """Numbers of tasks that the advised one is held against."""
 
@@ -86,8 +88,12 @@ class Advice:
 
     @property
     def limit(self) -> tuple[str, float]:
-        """The largest of the parts."""
-        return max(self.parts, key=lambda part: part[1])
+        """The largest of the parts. What tasks compute counts for the memory if they wait for it:
+        more processors would make none of them faster."""
+        parts = dict(self.parts)
+        if MEMORY in parts:
+            parts[MEMORY] += parts.pop(COMPUTING)
+        return max(parts.items(), key=lambda part: part[1])
 
     @property
     def compared(self) -> tuple[Point, ...]:
@@ -139,6 +145,11 @@ def parts_of(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float],
         alike = work.divided(split.tasks, split.cores).ideal
         parts.append((DIFFERENCES, before - alike))
         before = alike
+    if work.limited_by_memory(min(split.tasks, split.cores)):
+        roofline = replace(work.roofline, bandwidth=0.0)
+        free = replace(work, roofline=roofline).divided(split.tasks, split.cores).ideal
+        parts.append((MEMORY, before - free))
+        before = free
     # What overlaps may come off with a later group than the one that it would belong to, and
     # rounding may leave a rest below 0.
     return ((COMPUTING, before), *((what, max(0.0, part)) for what, part in parts))
@@ -172,10 +183,14 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
     found.append(Help("half as much data", _total(costs, half, split)))
     handling = _named(costs, GROUPS[-1][1])
     found.append(Help("handling tasks in half the time", _cheaper(costs, work, split, handling)))
+    if work.roofline.bandwidth:
+        roofline = replace(work.roofline, bandwidth=2 * work.roofline.bandwidth)
+        faster = best_split(costs, replace(work, roofline=roofline))
+        found.append(Help("memory twice as fast", faster.total))
     if 2 * work.cores <= MOST_NODES:
-        more = replace(work, cores=2 * work.cores)
-        what = f"{more.cores:,} {work.units} instead of {work.cores:,}"
-        found.append(Help(what, best_split(costs, more).total))
+        now_used = work.processors if work.units == "processors" else work.cores
+        what = f"{2 * now_used:,} {work.units} instead of {now_used:,}"
+        found.append(Help(what, best_split(costs, work.doubled()).total))
     # What is not there, such as data, changes nothing.
     return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))
 

@@ -19,6 +19,7 @@ from gridbench.advise.effort import Effort
 from gridbench.advise.from_where import crossover_here, crossover_in, from_where
 from gridbench.advise.kept import Kept, forget, kept_path, load_kept
 from gridbench.advise.limits_map import LimitsMap, limits_map
+from gridbench.advise.memory import no_single_memory, with_bandwidth
 from gridbench.advise.next_run import covers
 from gridbench.advise.on_servers import servers_for
 from gridbench.advise.page import write_advice
@@ -44,6 +45,7 @@ from gridbench.process.template import Template
 from gridbench.run.participants import find_participant
 from gridbench.scenario.one import RUNS_CASES
 from gridbench.simulate.profile_file import system_of
+from gridbench.workload.body import keeps_time
 
 _PAGE = "report.html"
 
@@ -74,6 +76,8 @@ class Request:
     printing: Printing = field(default_factory=Printing)
     within: float | None = None
     """Seconds in which the work shall end, on as few cores as do that; None: as soon as can be."""
+    bandwidth: float | None = None
+    """Bytes per second of the memory that tasks share; None: kept, or measured."""
     maps: bool = False
     """Show what limits over task time and data, for each model of `source`."""
     renew: bool = False
@@ -115,12 +119,18 @@ def _advise(request: Request, folder: Path) -> int:
     console = request.printing.progress()
     if request.profile is not None:
         return _of_profile(request, request.profile, folder)
+    if (request.grid or request.servers) and request.work.roofline.traffic:
+        raise no_single_memory()
+    if request.effort:
+        _refuse_to_try(request.work)
     servers = _servers(request, console)
     model, origin = find_model(request, console, servers)
     place = model.fit.place
     work = request.work
     if place.transport == "one host":  # elsewhere each worker is taken to have a processor
         work = work.on_processors(place.processors)
+    renew = request.renew
+    work = with_bandwidth(work, place, request.bandwidth, request.policy, console, renew=renew)
     participant = participant_of(model, servers) if request.effort else None
     if request.effort:
         settle(request.policy, console)
@@ -153,6 +163,15 @@ def _advise(request: Request, folder: Path) -> int:
         return 1
     claims = not model.disturbed and (trial is None or trial.claims)
     return request.policy.exit_status(claims=claims)
+
+
+def _refuse_to_try(work: Work) -> None:
+    """InputError for work that tasks of ours are not like."""
+    if keeps_time(work.body) and (work.roofline.threads > 1 or work.roofline.traffic):
+        raise InputError(
+            "--try runs tasks of one thread that move hardly any data through memory",
+            remedy="leave it out, or give a function that does what tasks do by --task",
+        )
 
 
 def _servers(request: Request, console: Console) -> Servers | None:
@@ -198,6 +217,7 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
         "--data-grid": request.data_grid,
         "--grid": request.grid,
         "--server": request.servers,
+        "--memory-traffic": request.work.roofline.traffic,
     }
     for option, value in given.items():
         if value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
+        "gridbench advise --work 60s --cores 16 --memory-traffic 200GB",
         "gridbench advise --work-from tasks.log --cores 50",
         "gridbench advise --work 30d --cores 10000 --profile symphony",
         "gridbench advise --work 2h --cores 500 --within 60s --from model.json",
@@ -43,6 +45,26 @@ from gridbench.workload.body_option import parse_body, work_option
     "--cores", required=True, metavar="N", help="Available cores; each is a worker with one task."
 )
 @work_option
+@click.option(
+    "--threads-per-task",
+    "threads",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Threads of each task that computes: on this machine, as many tasks run at once as have a"
+    " processor for each of their threads. --work is then the time of the job with one task after"
+    " the other.  [default: 1]",
+)
+@click.option(
+    "--memory-traffic",
+    metavar="SIZE",
+    help="What the whole job reads from memory and writes to it, such as 20GB: tasks that run at"
+    " once share the machine's memory bandwidth.",
+)
+@click.option(
+    "--memory-bandwidth",
+    metavar="RATE",
+    help="With --memory-traffic: such as 20GB/s. [default: measured once on this machine]",
+)
 @click.option(
     "--input",
     "bytes_in",
@@ -172,6 +194,9 @@ def advise(
     work_from: Path | None,
     cores: str,
     body_name: str,
+    threads: int | None,
+    memory_traffic: str | None,
+    memory_bandwidth: str | None,
     bytes_in: str,
     bytes_in_each: str,
     shared: str,
@@ -207,6 +232,9 @@ def advise(
     Tasks are assumed to compute: on this machine they get no more cores than there are processors.
     With --task sleep they wait, for files or other machines, and can have any number.
 
+    With --threads-per-task and --memory-traffic, tasks at once share processors and memory: the job
+    takes no less than its data takes through the memory, whose bandwidth is measured once.
+
     With --work-from, the job is the tasks of an earlier run: the advice is how many of them to put
     together, in their order. Times are what tasks slept, or else from calc-in to calc-out.
 
@@ -237,29 +265,36 @@ def advise(
     from gridbench.advise.asked import work_asked
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
+    from gridbench.advise.roofline import parse_roofline
     from gridbench.advise.uneven import parse_uneven
     from gridbench.advise.work import parse_time
     from gridbench.engines.servers import names_in
 
+    body = parse_body(body_name)
+    roofline, bandwidth = parse_roofline(
+        threads=threads, traffic=memory_traffic, bandwidth=memory_bandwidth, body=body
+    )
+    asked = work_asked(
+        time=work,
+        log=work_from,
+        cores=cores,
+        sizes={
+            "--input": bytes_in,
+            "--input-per-task": bytes_in_each,
+            "--shared": shared,
+            "--output": bytes_out,
+            "--output-per-task": bytes_out_each,
+        },
+        uneven=parse_uneven(stddev, distribution, pieces),
+        most_tasks=most_tasks,
+        warm=start == "warm",
+        body=body,
+    )
     sys.exit(
         give_advice(
             Request(
-                work=work_asked(
-                    time=work,
-                    log=work_from,
-                    cores=cores,
-                    sizes={
-                        "--input": bytes_in,
-                        "--input-per-task": bytes_in_each,
-                        "--shared": shared,
-                        "--output": bytes_out,
-                        "--output-per-task": bytes_out_each,
-                    },
-                    uneven=parse_uneven(stddev, distribution, pieces),
-                    most_tasks=most_tasks,
-                    warm=start == "warm",
-                    body=parse_body(body_name),
-                ),
+                work=replace(asked, roofline=roofline),
+                bandwidth=bandwidth,
                 engine=engine,
                 within=None if within is None else parse_time("--within", within),
                 grid=grid,

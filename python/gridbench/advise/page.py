@@ -8,6 +8,7 @@ from typing import Any
 
 from gridbench.advise.advice import COMPUTING, GROUPS, Advice
 from gridbench.advise.limits_map import LimitsMap
+from gridbench.advise.machine_prose import rate_told
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import between, sentences, total_told, warnings
 from gridbench.advise.trial import Trial, Tried
@@ -21,7 +22,6 @@ from gridbench.pages.chart import Chart
 from gridbench.pages.colours import SERIES
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
-from gridbench.workload.body import SLEEP
 
 
 def write_advice(
@@ -80,9 +80,15 @@ def _data(advice: Advice) -> dict[str, Any]:
 
 
 def _asked(work: Work) -> str:
-    kind = "waits" if work.body == SLEEP else "computes"
-    parts = [f"{duration(work.seconds)} of work that {kind}", f"up to {work.cores:,} cores"]
+    known = work.roofline
+    kind = "computes" if work.computes else "waits"
+    units = "cores"
+    if known.threads > 1:
+        kind += f" with {known.threads:,} threads in each task"
+        units = "workers"
+    parts = [f"{duration(work.seconds)} of work that {kind}", f"up to {work.cores:,} {units}"]
     for value, what in (
+        (known.traffic, "through memory"),
         (work.bytes_in, "of input, divided"),
         (work.bytes_in_each, "of input in each task"),
         (work.bytes_shared, "of shared data"),
@@ -97,14 +103,20 @@ def _asked(work: Work) -> str:
 
 def _first(advice: Advice) -> list[tuple[str, str]]:
     """The figures that stand above all others."""
-    expected = advice.expected
-    return [
+    expected, known = advice.expected, advice.work.roofline
+    found = [
         ("Tasks", f"{advice.split.tasks:,}"),
-        ("Cores", f"{advice.split.cores:,}"),
+        ("Cores" if known.threads == 1 else "Tasks at once", f"{advice.split.cores:,}"),
         ("Expected total", total_told(expected)),
         ("9 of 10 runs take", between(expected)),
         ("Without any overhead", rough(expected.ideal)),
+        ("What limits", advice.limit[0]),
     ]
+    if known.threads > 1:
+        found.append(("Threads of each task", f"{known.threads:,}"))
+    if known.bandwidth:
+        found.append(("Memory bandwidth", rate_told(advice.work)))
+    return found
 
 
 def _tried(trial: Trial) -> dict[str, Any]:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 import time
 
-from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
+from gridbench.advise.advice import COMPUTING, DIFFERENCES, MEMORY, Advice, Point
 from gridbench.advise.from_where import LARGE, FromWhere
+from gridbench.advise.machine_prose import (
+    kind_told,
+    machine_warnings,
+    memory_told,
+    own_processors,
+)
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
 from gridbench.formats import (
@@ -39,6 +45,7 @@ def sentences(advice: Advice) -> list[str]:
         _expected(advice),
         _where(advice),
         _limit(advice),
+        memory_told(advice.work),
         _others(advice),
     ]
     found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
@@ -52,9 +59,11 @@ def warnings(advice: Advice) -> list[str]:
         for text in advice.expected.extrapolated
     ]
     if isinstance(advice.model, Profiled):
+        threads = advice.work.roofline.threads
         luck = ", apart from how the times of tasks fall out" if advice.work.uneven else ""
         return [
             *found,
+            *([f"{own_processors(threads)}."] if threads > 1 else []),
             f"A profile does not tell how far it may be off: there is no interval{luck}.",
         ]
     return _of_runs(advice, advice.model, found)
@@ -73,35 +82,23 @@ def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
             f"The runs behind this do not tell each of the model's costs by itself: not"
             f" {', '.join(loose)}. The interval of the expected time allows for that."
         )
-    place, work = fit.place, advice.work
-    here = f"{counted(place.processors, 'processor')} of {place.host}"
-    if work.cores_asked:
-        found.append(
-            f"{work.cores_asked:,} cores were asked for, but work that computes gets no more than"
-            f" the {here}. If it waits instead, for files or other machines, give --task sleep;"
-            " for workers elsewhere, a model of them by --from."
-        )
-    elif place.transport == "one host" and advice.split.cores > place.processors:
-        found.append(
-            "All of this is for tasks that wait, as --task sleep says. Tasks that compute cannot"
-            f" use more than the {here} at a time."
-        )
-    return found
+    return [*found, *machine_warnings(advice.work, fit.place, advice.split.cores)]
 
 
 def _split(advice: Advice) -> str:
     split, work = advice.split, advice.work
-    each = duration(work.seconds / split.tasks)
-    cores = (
-        f"{split.cores:,} of the {work.cores:,}" if split.cores < work.cores else f"{split.cores:,}"
-    )
+    each = duration(float(work.divided(split.tasks, split.cores).sleep.mean()))
+    unit = "core" if work.roofline.threads == 1 else "worker"
+    cores = counted(split.cores, unit)
+    if split.cores < work.cores:
+        cores = f"{split.cores:,} of the {counted(work.cores, unit)}"
     each += " on average" if work.uneven else " each"
     into = f"Divide the work into {counted(split.tasks, 'task')} of {each}"
     if isinstance(work.uneven, Recorded):
         into = f"Put its {work.uneven.pieces:,} tasks together to {split.tasks:,} of {each}"
         if split.tasks == work.uneven.pieces:
             into = f"Leave its {counted(split.tasks, 'task')} as they are, of {each}"
-    return f"{into}, on {cores} cores of {advice.model.name}."
+    return f"{into}, on {cores} of {advice.model.name}, as tasks {kind_told(work)}."
 
 
 def _within(advice: Advice) -> str:
@@ -140,16 +137,17 @@ def _within(advice: Advice) -> str:
 def _expected(advice: Advice) -> str:
     expected = advice.expected
     bounds = f" ({interval(expected)})" if expected.low < expected.high else ""
+    one = "On one core" if advice.work.roofline.threads == 1 else "One task after the other,"
     return (
         f"It is expected to take {total_told(expected)}{bounds}, of which"
         f" {rough(expected.ideal)} are the work itself: an efficiency of"
-        f" {percent(expected.ideal / expected.total, 0)}. On one core it would be"
-        f" {duration(advice.work.seconds)}."
+        f" {percent(expected.ideal / expected.total, 0)}. {one} it would be"
+        f" {duration(advice.work.alone)}."
     )
 
 
 def _where(advice: Advice) -> str:
-    rest = [(what, part) for what, part in advice.parts if what != COMPUTING]
+    rest = [(what, part) for what, part in advice.parts if what not in (COMPUTING, MEMORY)]
     told = [
         f"{what} {rough(part)}"
         for what, part in sorted(rest, key=lambda one: -one[1])
@@ -163,9 +161,17 @@ def _limit(advice: Advice) -> str:
     share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
         told = f"What limits is the computing itself, with {share} of the time"
-        if advice.split.cores == advice.work.cores:
-            return f"{told}: use more {advice.work.units}."
+        work = advice.work
+        if advice.split.cores == work.cores:
+            if work.doubled().limited_by_memory(2 * work.cores):
+                return f"{told}; with twice as many {work.units}, memory bandwidth would limit."
+            return f"{told}: use more {work.units}."
         return f"{told}." if advice.within else f"{told}; more cores cost more than they bring."
+    if what == MEMORY:
+        return (
+            f"What limits is memory bandwidth, with {share} of the time: more processors of this"
+            " machine would bring nothing."
+        )
     if what == DIFFERENCES:
         return (
             f"What limits is that tasks differ, with {share} of the time: cores wait for the last."

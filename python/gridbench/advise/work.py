@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gridbench.advise.recorded import Recorded
+from gridbench.advise.roofline import Roofline
 from gridbench.advise.uneven import Uneven
 from gridbench.errors import InputError
 from gridbench.model.observation import Situation
@@ -46,6 +47,8 @@ class Work:
     """What its tasks do: see `gridbench.workload.body`."""
     cores_asked: int = 0
     """Of which `cores` are those that have a processor; 0: all of them have, or need none."""
+    roofline: Roofline = field(default_factory=Roofline)
+    """What its tasks need of the machine beside a core each, and what that has."""
 
     uneven: Uneven | Recorded | None = None
     """How far the times of its tasks differ; None: they are alike."""
@@ -84,13 +87,50 @@ class Work:
     @property
     def units(self) -> str:
         """What there have to be more of for it to run on more cores."""
-        return "processors" if self.cores_asked else "cores"
+        known = self.roofline
+        more = 2 * self.cores * known.threads > known.processors > 0
+        return "processors" if self.cores_asked or more else "cores"
+
+    @property
+    def computes(self) -> bool:
+        """Whether its tasks need processors, rather than wait."""
+        return self.body != SLEEP
+
+    @property
+    def alone(self) -> float:
+        """Seconds that it takes with one task at a time."""
+        return self.seconds * self.roofline.factor(self.seconds, 1)
+
+    @property
+    def processors(self) -> int:
+        """That are busy with all cores, as far as the machine has them."""
+        wanted = self.cores * self.roofline.threads
+        return min(wanted, self.roofline.processors or wanted)
+
+    def limited_by_memory(self, count: int) -> bool:
+        """Whether `count` tasks at once wait for the memory rather than for processors."""
+        known = self.roofline
+        return known.by_memory(self.seconds, count) > known.by_processors(count)
 
     def on_processors(self, processors: int) -> Work:
-        """The work on no more cores than there are processors, if it computes."""
-        if self.body == SLEEP or self.cores <= processors:
+        """The work on no more cores than have a processor for each thread of their task, if it
+        computes; one of them may have too few."""
+        if not self.computes:
             return self
-        return replace(self, cores=processors, cores_asked=self.cores)
+        cores = min(self.cores, self.roofline.at_full_speed(processors))
+        return replace(
+            self,
+            cores=cores,
+            cores_asked=self.cores if cores < self.cores else 0,
+            roofline=replace(self.roofline, processors=processors),
+        )
+
+    def doubled(self) -> Work:
+        """The work with twice as many cores, and twice as many processors if it has no more."""
+        known = self.roofline
+        processors = max(known.processors, 2 * self.processors) if known.processors else 0
+        roofline = replace(known, processors=processors)
+        return replace(self, cores=2 * self.cores, roofline=roofline)
 
     def drawn(self, tasks: int, cores: int) -> list[Situation]:
         """The work as that many tasks, on that many cores, for each draw of their times; one if
@@ -98,16 +138,24 @@ class Work:
         situation, uneven = self.divided(tasks, cores), self.uneven
         if uneven is None:
             return [situation]
+        # Of tasks that differ, others run at once until the end: all are as slow.
+        seconds = self.seconds * self.roofline.factor(self.seconds, min(tasks, cores))
         return [
-            replace(situation, sleep=uneven.times(self.seconds, tasks, draw))
+            replace(situation, sleep=uneven.times(seconds, tasks, draw))
             for draw in range(uneven.draws(tasks))
         ]
 
     def divided(self, tasks: int, cores: int) -> Situation:
-        """The work as that many tasks of equal length, on that many cores."""
+        """The work as that many tasks of equal length, on that many cores. They take longer the
+        more of them run at once, as far as the machine has too little of what they share: those
+        of the last round, which are fewer, less than others."""
+        sleep = np.full(tasks, self.seconds / tasks)
+        full, last = divmod(tasks, cores)
+        sleep[: full * cores] *= self.roofline.factor(self.seconds, cores)
+        sleep[full * cores :] *= self.roofline.factor(self.seconds, last)
         return Situation(
             cores=cores,
-            sleep=np.full(tasks, self.seconds / tasks),
+            sleep=sleep,
             bytes_in=self.bytes_in / tasks + self.bytes_in_each,
             bytes_shared=self.bytes_shared,
             bytes_out=self.bytes_out / tasks + self.bytes_out_each,

@@ -13,7 +13,7 @@ from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
-_UNITS = {"": 1, "B": 1, "KB": KB, "MB": MB, "GB": GB}
+_UNITS = {"": 1, "B": 1, "KB": KB, "MB": MB, "GB": GB, "TB": 1 << 40}
 _SIZE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([A-Za-z]*)\Z")
 
 T = TypeVar("T")
@@ -32,6 +32,11 @@ def parse_list(option: str, text: str, parse: Callable[[str, str], T]) -> list[T
 
 def parse_size(option: str, text: str) -> int:
     """Bytes, from `10KB`, `1 MB` or `0`; 1 MB is 1,024 KB. InputError names `option`."""
+    return parse_bytes(option, text, LARGEST_KB * KB, "a terabyte")
+
+
+def parse_bytes(option: str, text: str, most: float, most_told: str) -> int:
+    """The same of up to `most` bytes, which are called `most_told`."""
     match = _SIZE.match(text)
     remedy = "give a size such as 0, 10KB, 1.5MB or 1GB"
     if match is None or match[2].upper() not in _UNITS or len(text) > 40:
@@ -39,8 +44,8 @@ def parse_size(option: str, text: str) -> int:
         what = "is below 0" if below else "is not a size"
         raise InputError(f"{option}: `{shown(text)}` {what}", remedy=remedy)
     size = round(float(match[1]) * _UNITS[match[2].upper()])
-    if size > LARGEST_KB * KB:
-        raise InputError(f"{option}: {shown(text)} is more than a terabyte", remedy=remedy)
+    if size > most:
+        raise InputError(f"{option}: {shown(text)} is more than {most_told}", remedy=remedy)
     return size
 
 

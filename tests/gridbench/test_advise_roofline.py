@@ -1,0 +1,346 @@
+"""Tasks that share processors and memory: what they take, what limits then, and what is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from gridbench.advise import memory
+from gridbench.advise.advice import MEMORY, Advice, advise
+from gridbench.advise.command import Request, give_advice
+from gridbench.advise.machine_prose import kind_told, memory_told, rate_told
+from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, measured_here
+from gridbench.advise.options import advise as command
+from gridbench.advise.page import _asked, render
+from gridbench.advise.profiled import Profiled
+from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.roofline import MOST_TRAFFIC, Roofline, parse_roofline
+from gridbench.advise.uneven import Uneven
+from gridbench.advise.work import Work
+from gridbench.errors import InputError
+from gridbench.machine.busiest import Look
+from gridbench.machine.load import Load
+from gridbench.machine.policy import Policy
+from gridbench.model.model import Model
+from gridbench.model.observation import Place
+from gridbench.model.saved import save_models
+from gridbench.printing import Printing
+from gridbench.simulate.systems import system
+from synthetic import PLACE
+
+GB = 2**30
+WORK = Work(seconds=80.0, cores=64, body="spin")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def work(threads: int = 1, traffic: float = 0.0, bandwidth: float = 0.0, **more: object) -> Work:
+    """The work on 8 processors."""
+    roofline = Roofline(threads=threads, traffic=traffic, bandwidth=bandwidth)
+    changed: dict[str, object] = {"roofline": roofline, **more}
+    return replace(WORK, **changed).on_processors(8)  # type: ignore[arg-type]
+
+
+# What tasks take.
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores"), [(1, 8), (2, 4), (3, 2), (4, 2), (5, 1), (8, 1), (9, 1), (100, 1)]
+)
+def test_as_many_tasks_run_at_once_as_have_processors_for_their_threads(
+    threads: int, cores: int
+) -> None:
+    found = work(threads)
+    assert (found.cores, found.cores_asked) == (cores, 64)
+    # No more are busy than there are.
+    assert found.processors == min(8, cores * threads)
+
+
+def test_fewer_cores_than_that_are_left_as_they_are() -> None:
+    few = work(4, cores=2)
+    assert (few.cores, few.cores_asked, few.units) == (2, 0, "processors")
+    assert work(2, cores=2).units == "cores"
+    waits = replace(WORK, body="sleep")
+    assert waits.on_processors(8) is waits
+
+
+def test_threads_that_share_processors_slow_their_task_down() -> None:
+    assert work(8).divided(4, 1).sleep.tolist() == [20.0] * 4
+    assert work(16).divided(4, 1).sleep.tolist() == [40.0] * 4
+    assert work(16).alone == 160.0
+    # More tasks at once than have processors: no split is promised more than the processors give.
+    several = work(4, cores=2).divided(8, 4)
+    assert several.sleep.tolist() == [20.0] * 8
+    assert several.ideal == 40.0
+
+
+def test_tasks_at_once_share_the_memorys_bandwidth() -> None:
+    # 80 GB at 2 GB/s: 40 s at least, and 80 s of computing.
+    found = work(traffic=80.0 * GB, bandwidth=2.0 * GB)
+    assert found.alone == 80.0
+    for count, seconds in ((1, 10.0), (2, 10.0), (4, 20.0), (8, 40.0)):
+        assert found.divided(8, count).sleep.tolist() == pytest.approx([seconds] * 8)
+        assert found.divided(8, count).ideal == pytest.approx(max(40.0, 80.0 / count))
+    assert [found.limited_by_memory(count) for count in (1, 2, 3)] == [False, False, True]
+    # No work is promised sooner than its data can come.
+    for tasks in (8, 9, 12, 15, 100):
+        assert found.divided(tasks, 8).ideal >= 40.0 * (1 - 1e-9)
+    # What alone is bound by memory takes longer than was said of it.
+    assert work(traffic=80.0 * GB, bandwidth=0.5 * GB).alone == 160.0
+
+
+def test_the_last_round_of_tasks_has_the_memory_for_itself() -> None:
+    found = work(traffic=80.0 * GB, bandwidth=2.0 * GB)
+    assert found.divided(5, 4).sleep.tolist() == [32.0] * 4 + [16.0]
+
+
+def test_tasks_that_differ_share_memory_too() -> None:
+    found = work(traffic=80.0 * GB, bandwidth=2.0 * GB, uneven=Uneven(share=0.5))
+    for one in found.drawn(16, 8):
+        assert one.sleep.sum() == pytest.approx(80.0 * 4)
+    for one in found.drawn(16, 2):
+        assert one.sleep.sum() == pytest.approx(80.0)
+
+
+# What is advised, and what is said of it.
+
+
+def given(model: Model, of: Work) -> Advice:
+    """By a model of a machine with 8 processors."""
+    place = replace(PLACE, processors=8)
+    return advise(replace(model, fit=replace(model.fit, place=place)), of)
+
+
+def test_memory_limits_before_the_processors_do(model: Model) -> None:
+    advice = given(model, work(traffic=80.0 * GB, bandwidth=2.0 * GB))
+    # On two cores the memory is all in use; more of them bring nothing.
+    assert advice.split.cores == 2
+    assert advice.expected.total >= 40.0
+    slow = given(model, work(traffic=80.0 * GB, bandwidth=1.9 * GB))
+    what, part = slow.limit
+    assert what == MEMORY
+    assert part == pytest.approx(slow.expected.ideal) == pytest.approx(80 / 1.9)
+    parts = dict(slow.parts)
+    assert sum(parts.values()) == pytest.approx(slow.expected.total, rel=0.02)
+    assert parts["computing"] == pytest.approx(80.0 / slow.split.cores)
+    assert slow.helps[0].what == "memory twice as fast"
+    more = [one.total for one in slow.helps if "processors instead of" in one.what]
+    assert all(total > 0.98 * slow.expected.total for total in more)
+    told = " ".join(sentences(slow))
+    assert "What limits is memory bandwidth, with" in told
+    assert "more processors of this machine would bring nothing" in told
+    assert "Its tasks move 80 GB through memory, which moves 1.9 GB/s" in told
+    assert ": 42 s at least, however many run at once." in told
+    assert any(text.startswith("The bandwidth is that of data") for text in warnings(slow))
+    page = render(slow)
+    assert "80 GB through memory" in page
+    assert "Memory bandwidth" in page
+
+
+def test_plenty_of_bandwidth_changes_nothing(model: Model) -> None:
+    plain = given(model, work())
+    rich = given(model, work(traffic=GB, bandwidth=1000.0 * GB))
+    assert (rich.split, rich.expected, rich.parts) == (plain.split, plain.expected, plain.parts)
+    assert rich.limit[0] == "computing"
+    assert "use more processors" in " ".join(sentences(rich))
+
+
+def test_more_processors_are_not_promised_where_memory_would_limit(model: Model) -> None:
+    # All 8 processors are just what the memory has data for.
+    advice = given(model, work(traffic=80.0 * GB, bandwidth=8.0 * GB))
+    told = " ".join(sentences(advice))
+    assert advice.limit[0] == "computing"
+    assert "with twice as many processors, memory bandwidth would limit." in told
+
+
+def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> None:
+    advice = given(model, work(3))
+    assert advice.split.cores == 2
+    first = sentences(advice)[0]
+    assert first.endswith("on 2 workers of made-up, as tasks that compute with 3 threads each.")
+    assert "One task after the other, it would be 80.00 s." in sentences(advice)[1]
+    assert any(one.what == "12 processors instead of 6" for one in advice.helps)
+    assert warnings(advice)[-1] == (
+        "64 cores were asked for, but of tasks that compute with 3 threads no more than 2 at a time"
+        " run at full speed on the 8 processors of here: more of them would slow each other down."
+    )
+    crowded = given(model, work(12))
+    assert crowded.expected.ideal == pytest.approx(120.0)
+    assert warnings(crowded)[-1] == (
+        "A task has 12 threads, which share the 8 processors of here: it is taken to last 1.5"
+        " times as long as with a processor for each of them."
+    )
+    assert "Threads of each task" in render(advice)
+
+
+def test_the_kind_of_work_is_told() -> None:
+    assert kind_told(WORK) == "that compute"
+    assert kind_told(replace(WORK, body="sleep")) == "that wait"
+    assert kind_told(work(2)) == "that compute with 2 threads each"
+    assert _asked(work(2, traffic=3.0 * GB)) == (
+        "80.00 s of work that computes with 2 threads in each task, up to 4 workers, 3 GB through"
+        " memory, cold start"
+    )
+    assert memory_told(work(2, traffic=3.0 * GB)) == ""
+    assert rate_told(work(traffic=1.0, bandwidth=12.3456 * GB)) == "12.35 GB/s"
+
+
+def test_workers_elsewhere_have_a_processor_for_each_thread() -> None:
+    of = replace(WORK, roofline=Roofline(threads=4))
+    advice = advise(Profiled(system("symphony")), of)
+    assert "Each worker is taken to have 4 processors, one for each thread." in warnings(advice)
+
+
+# The command line.
+
+
+def test_options_become_a_roofline() -> None:
+    found = parse_roofline(threads=4, traffic="1.5GB", bandwidth="2GB/s", body="spin")
+    assert found == (Roofline(threads=4, traffic=1.5 * GB), 2.0 * GB)
+    assert parse_roofline(threads=None, traffic=None, bandwidth=None, body="sleep") == (
+        Roofline(),
+        None,
+    )
+    # More than any file has.
+    found = parse_roofline(threads=None, traffic="5000TB", bandwidth=None, body="spin")
+    assert found == (Roofline(traffic=5000.0 * 2**40), None)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--threads-per-task 2 --task sleep", "--threads-per-task is for work that computes"),
+        ("--memory-traffic 2GB --task sleep", "--memory-traffic is for work that computes"),
+        ("--memory-bandwidth 2GB/s", "--memory-bandwidth is for work that moves data"),
+        ("--memory-traffic 0", "--memory-traffic: `0` is not above 0"),
+        ("--memory-traffic much", "--memory-traffic: `much` is not a size"),
+        ("--memory-traffic 2000000TB", "is more than an exabyte"),
+        ("--memory-traffic 1GB --memory-bandwidth 0GB/s", "`0GB/s` is not above 0"),
+        ("--memory-traffic 1GB --profile symphony", "--memory-traffic is for an engine"),
+        ("--memory-traffic 1GB --server lab", "--memory-traffic is for tasks on one machine"),
+        ("--memory-traffic 1GB --try", "--try runs tasks of one thread"),
+        ("--threads-per-task 2 --try", "--try runs tasks of one thread"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_two_lines(
+    options: str, told: str, tmp_path: Path
+) -> None:
+    given = ["--work", "10s", "--cores", "4", "--out", str(tmp_path / "out"), *options.split()]
+    found = CliRunner().invoke(command, given)
+    assert isinstance(found.exception, InputError)
+    assert told in str(found.exception)
+    assert str(found.exception).count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"threads": 0}, {"traffic": -1.0}, {"traffic": 2 * MOST_TRAFFIC}]
+)
+def test_other_rooflines_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        Roofline(**wrong)  # type: ignore[arg-type]
+
+
+# The bandwidth.
+
+
+def test_the_bandwidth_is_measured_with_all_threads_at_once() -> None:
+    rate = memory.measure(2, size=1 << 20, rounds=2)
+    # Of any machine: more than a slow disk gives, and less than any cache.
+    assert 1e7 < rate < 1e14
+
+
+def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "measure", lambda processors: 2.5 * processors)
+    processors = len(os.sched_getaffinity(0))
+    before = time.time()
+    found = measured_here()
+    assert (found.rate, found.processors) == (2.5 * processors, processors)
+    assert before <= found.made <= time.time()
+    assert load_bandwidth(bandwidth_path()) == found
+    bandwidth_path().unlink()
+    measured_here(kept=False)
+    assert load_bandwidth(bandwidth_path()) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"rate": 1.0}', '{"rate": -1.0, "processors": 2, "made": 0.0}',
+             '{"kind": "other", "rate": 1.0, "processors": 2, "made": 0.0}']
+)  # fmt: skip
+def test_other_files_are_no_bandwidth(tmp_path: Path, text: str) -> None:
+    (tmp_path / "other.json").write_text(text)
+    assert load_bandwidth(tmp_path / "other.json") is None
+
+
+def _bandwidth(of: Work, place: Place, given: float | None = None, *, renew: bool = False) -> float:
+    console = Console(file=io.StringIO())
+    found = memory.with_bandwidth(of, place, given, Policy(), console, renew=renew)
+    return found.roofline.bandwidth
+
+
+def test_the_bandwidth_is_that_of_the_machine_of_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quiet = Look(Load(seconds=1, others=0.01), ())
+    rates = iter((3.0, 4.0))
+    monkeypatch.setattr(memory, "settle", lambda *_: quiet)
+    monkeypatch.setattr(memory, "measure", lambda _: next(rates))
+    here = replace(PLACE, host=platform.node(), processors=len(os.sched_getaffinity(0)))
+    moves = work(traffic=GB)
+    assert _bandwidth(work(), here) == 0.0
+    assert _bandwidth(moves, here, given=7.0) == 7.0
+    assert [_bandwidth(moves, here) for _ in range(2)] == [3.0, 3.0]
+    assert _bandwidth(moves, here, renew=True) == 4.0
+    assert _bandwidth(moves, PLACE, given=7.0) == 7.0
+    with pytest.raises(InputError, match="the model is of here with 2 processors"):
+        _bandwidth(moves, PLACE)
+    with pytest.raises(InputError, match="is for tasks on one machine"):
+        _bandwidth(moves, replace(here, transport="links"), given=7.0)
+
+
+def test_a_bandwidth_of_a_busy_machine_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Look(Load(seconds=1, others=1.5), ())
+    monkeypatch.setattr(memory, "settle", lambda *_: busy)
+    monkeypatch.setattr(memory, "measure", lambda _: 3.0)
+    here = replace(PLACE, host=platform.node(), processors=len(os.sched_getaffinity(0)))
+    assert _bandwidth(work(traffic=GB), here) == 3.0
+    assert load_bandwidth(bandwidth_path()) is None
+
+
+def test_a_job_is_bound_by_memory_in_all_that_is_written(
+    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_models([model], tmp_path / "model.json")
+    request = Request(
+        work=replace(WORK, roofline=Roofline(threads=1, traffic=80.0 * GB)),
+        bandwidth=0.5 * GB,
+        source=tmp_path / "model.json",
+        folder=tmp_path / "advice",
+        printing=Printing(as_json=True),
+    )
+    assert give_advice(request) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["limits"] == "memory bandwidth"
+    assert told["work"]["roofline"] == {
+        "threads": 1, "traffic": 80.0 * GB, "processors": 2, "bandwidth": 0.5 * GB,
+    }  # fmt: skip
+    assert told["expected"]["ideal"] == pytest.approx(160.0)
+    assert "What limits is memory bandwidth" in (tmp_path / "advice" / "report.html").read_text()
+
+
+def test_the_record_of_a_bandwidth_names_its_kind() -> None:
+    assert Bandwidth(rate=1.0, processors=1, made=0.0).kind == "gridbench memory bandwidth"
