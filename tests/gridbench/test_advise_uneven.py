@@ -229,3 +229,16 @@ def test_half_of_paretos_times_lie_below_the_median_of_that_deviation() -> None:
     drawn = _drawn(Uneven(share=1.0, distribution="pareto"), 200_000, 0)
     assert drawn.min() >= 1
     assert np.median(drawn) == pytest.approx(2 ** (1 / (1 + math.sqrt(2))), rel=0.005)
+
+
+def test_pieces_may_deviate_by_a_time() -> None:
+    # A hundred pieces of 0.1 s.
+    found = parse_uneven("20ms", None, 100, "10s")
+    assert found is not None
+    assert (found.share, found.pieces) == (pytest.approx(0.2), 100)
+    assert parse_uneven("0s", None, 100, "10s") is None
+    for pieces, work in ((None, "10s"), (100, None)):
+        with pytest.raises(InputError, match="`20ms` is not a share of the mean"):
+            parse_uneven("20ms", None, pieces, work)
+    with pytest.raises(InputError, match="`2s` is not a deviation from 0% to 1000%"):
+        parse_uneven("2s", None, 100, "10s")

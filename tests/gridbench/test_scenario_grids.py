@@ -116,6 +116,7 @@ def test_values_are_understood() -> None:
     assert parse_list("--cores", "1,10", parse_cores) == [1, 10]
     assert parse_stddev("--stddev", "5") == (5.0, 0.0)
     assert parse_stddev("--stddev", "20%") == (0.0, 0.2)
+    assert parse_stddev("--stddev", "200ms") == (0.2, 0.0)
     for text in ("-1", "x", "101e", "nan", "20000%"):
         with pytest.raises(InputError, match="--stddev"):
             parse_stddev("--stddev", text)

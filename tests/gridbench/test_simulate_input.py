@@ -46,7 +46,7 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
     assert command._work(replace(ASKED, tasks=7)).tasks == 7
     assert (ASKED.far, ASKED.replace, ASKED.show) == (False, False, False)
     told = {one.name: one.default for one in options.params}
-    assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, 0.0, 1, 100)
+    assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, "0", 1, 100)
     assert (told["input"], told["shared"], told["output"]) == ("0", "0", "0")
 
 
@@ -58,6 +58,9 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
         ("tasks-per-core=6", {"tasks": 24}),
         ("sleep=6", {"sleep": 6.0}),
         ("stddev=6", {"stddev": 6.0}),
+        ("stddev=6000ms", {"stddev": 6.0}),
+        ("stddev=20%", {"stddev": 6.0}),
+        ("sleep=0.1min", {"sleep": 6.0}),
         ("input=6KB", {"bytes_in": 6144}),
         ("shared=6KB", {"bytes_shared": 6144}),
         ("output=6KB", {"bytes_out": 6144}),
@@ -331,3 +334,17 @@ def test_a_profile_is_a_name_or_a_file_whatever_that_is_called(tmp_path: Path) -
         system_of("none")
     with pytest.raises(InputError, match="cannot read the profile"):
         system_of(str(tmp_path / "none.toml"))
+
+
+def test_a_deviation_is_a_time_or_a_share_of_the_mean() -> None:
+    for text, seconds in (("0", 0.0), ("5", 5.0), ("500ms", 0.5), ("1min", 60.0), ("50%", 15.0)):
+        assert command._work(replace(ASKED, stddev=text)).stddev == seconds
+    # Of each of the means that are swept.
+    sweep = parse_sweep("sleep=10,20")
+    works = [
+        command._varied(replace(ASKED, stddev="50%"), NINFG, sweep, value)[0]
+        for value in sweep.values
+    ]
+    assert [work.stddev for work in works] == [5.0, 10.0]
+    shares = parse_sweep("stddev=20%,50%")
+    assert [shares.axis.text(value) for value in shares.values] == ["20 %", "50 %"]

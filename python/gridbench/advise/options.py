@@ -110,9 +110,9 @@ from gridbench.workload.body_option import parse_body, work_option
 )
 @click.option(
     "--stddev",
-    metavar="SHARE",
-    help="Uneven tasks: standard deviation of their times as a share of the mean, such as 50%. It"
-    " is the same however the job is divided, unless --pieces is given.",
+    metavar="SHARE|TIME",
+    help="Uneven tasks: standard deviation of their times, as a share of the mean, such as 50%. It"
+    " is the same however the job is divided, unless --pieces is given; of these it can be a time.",
 )
 @click.option(
     "--distribution",
@@ -285,7 +285,7 @@ def advise(
             "--output": bytes_out,
             "--output-per-task": bytes_out_each,
         },
-        uneven=parse_uneven(stddev, distribution, pieces),
+        uneven=parse_uneven(stddev, distribution, pieces, work),
         most_tasks=most_tasks,
         warm=start == "warm",
         body=body,

@@ -12,6 +12,8 @@ import numpy as np
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import plain
+from gridbench.scenario.amounts import parse_stddev
+from gridbench.seconds import parse_seconds
 from gridbench.workload.numbers import shown
 from gridbench.workload.task_times import draw_task_times
 
@@ -77,8 +79,11 @@ class Uneven:
         return parts * (seconds / float(parts.sum()))
 
 
-def parse_uneven(stddev: str | None, distribution: str | None, pieces: int | None) -> Uneven | None:
-    """From the command line; None: all tasks take as long. InputError names the option."""
+def parse_uneven(
+    stddev: str | None, distribution: str | None, pieces: int | None, work: str | None = None
+) -> Uneven | None:
+    """From the command line; None: all tasks take as long. `work`: the time of the whole, if it is
+    known, of which pieces may deviate by a time. InputError names the option."""
     if stddev is None:
         for option, value in (("--distribution", distribution), ("--pieces", pieces)):
             if value is not None:
@@ -86,26 +91,34 @@ def parse_uneven(stddev: str | None, distribution: str | None, pieces: int | Non
                     f"{option} is for times that differ", remedy="add --stddev, such as 50%"
                 )
         return None
-    remedy = "give a share of the mean, such as 20%"
-    if not stddev.endswith("%"):
-        raise InputError(
-            f"--stddev: `{shown(stddev)}` is not a share of the mean: how long a task takes depends"
-            " on how the job is divided",
-            remedy=remedy,
-        )
-    try:
-        share = float(stddev.removesuffix("%")) / 100
-    except ValueError:
-        share = math.nan
+    share = _share(stddev, pieces, work)
     if not 0 <= share <= _MOST_SHARE:
         raise InputError(
             f"--stddev: `{shown(stddev)}` is not a deviation from 0% to {_MOST_SHARE * 100:g}%",
-            remedy=remedy,
+            remedy="give a share of the mean, such as 20%",
         )
     if share == 0:
         return None
     (kind,) = (one for one in DISTRIBUTIONS if one == (distribution or "normal"))
     return Uneven(share=share, distribution=kind, pieces=pieces or 0)
+
+
+def _share(stddev: str, pieces: int | None, work: str | None) -> float:
+    """Of the mean; NaN: it is no number."""
+    if stddev.endswith("%"):
+        try:
+            return float(stddev.removesuffix("%")) / 100
+        except ValueError:
+            return math.nan
+    if pieces is None or work is None:
+        raise InputError(
+            f"--stddev: `{shown(stddev)}` is not a share of the mean: how long a task takes depends"
+            " on how the job is divided",
+            remedy="give a share of the mean, such as 20%, or with --work and --pieces that of a"
+            " piece",
+        )
+    whole = parse_seconds("--work", work)
+    return parse_stddev("--stddev", stddev)[0] * pieces / whole if whole > 0 else 0.0
 
 
 def edges(pieces: int, tasks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gridbench.errors import InputError
+from gridbench.seconds import parse_seconds
 from gridbench.workload.numbers import shown
 from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES
+from gridbench.workload.task_times import LONGEST_TIME
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
@@ -60,15 +62,18 @@ def parse_cores(option: str, text: str) -> int:
 
 
 def parse_stddev(option: str, text: str) -> tuple[float, float]:
-    """Seconds, and share of the mean: one of them is 0. From `5` or `20%`."""
-    remedy = "give seconds, such as 5, or a share of the mean, such as 20%"
+    """Seconds, and share of the mean: one of them is 0. From `5`, `200ms` or `20%`. InputError
+    names `option`."""
     share = text.endswith("%")
     try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
+        value = float(text.removesuffix("%")) if share else parse_seconds(option, text)
+    except (ValueError, InputError):
         value = math.nan
-    if not (math.isfinite(value) and 0 <= value <= (100.0 if share else 1e5)):
-        raise InputError(f"{option}: `{shown(text)}` is not a deviation", remedy=remedy)
+    if not (math.isfinite(value) and 0 <= value <= (100.0 if share else LONGEST_TIME)):
+        raise InputError(
+            f"{option}: `{shown(text)}` is not a deviation",
+            remedy="give a time, such as 5 or 200ms, or a share of the mean, such as 20%",
+        )
     return (0.0, value / 100) if share else (value, 0.0)
 
 

@@ -51,7 +51,7 @@ from gridbench.workload.body_option import parse_body, task_option
 @task_option
 @click.option("--quick", is_flag=True, help="Every other value of each axis, and short tasks.")
 @click.option(
-    "--stddev", metavar="S", help="Uneven task times: seconds, such as 5, or a share, such as 20%."
+    "--stddev", metavar="S", help="Uneven task times: a time, such as 5s, or a share, such as 20%."
 )
 @click.option(
     "--slides/--report",

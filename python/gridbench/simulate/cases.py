@@ -19,7 +19,7 @@ from gridbench.formats import between, rough
 from gridbench.model.file import load
 from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
 from gridbench.scenario.amounts import parse_list, parse_size
-from gridbench.simulate.sweep import parse_count, parse_seconds
+from gridbench.simulate.sweep import parse_count, parse_time
 from gridbench.tables import new_table
 from gridbench.workload.numbers import shown
 
@@ -30,7 +30,7 @@ _MOST_CASES = 1000
 _PARSE: Mapping[Unit, Callable[[str, str], float]] = {
     "": parse_count,
     "bytes": parse_size,
-    "s": parse_seconds,
+    "s": parse_time,
 }
 
 

@@ -18,7 +18,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.results_folder import default_folder
 from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
-from gridbench.scenario.amounts import parse_size
+from gridbench.scenario.amounts import parse_size, parse_stddev
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.cases import predict, print_prediction
 from gridbench.simulate.compared import Against, against_runs
@@ -28,7 +28,7 @@ from gridbench.simulate.profile_file import profile_text, system_of
 from gridbench.simulate.progress import Progress, Stopped
 from gridbench.simulate.published_runs import PUBLISHED, against_published
 from gridbench.simulate.simulation import simulate
-from gridbench.simulate.sweep import Sweep, Swept, parse_sweep
+from gridbench.simulate.sweep import STDDEV_SHARE, Sweep, Swept, parse_sweep
 from gridbench.simulate.systems import SYSTEMS, System
 from gridbench.simulate.terminal import (
     heading,
@@ -59,7 +59,8 @@ class Request:
     """None: as many for each core as `tasks_per_core` says."""
     tasks_per_core: int | None = None
     sleep: float = 30.0
-    stddev: float = 0.0
+    stddev: str = "0"
+    """A time, or a share of the mean such as `50%`."""
     input: str = "0"
     shared: str = "0"
     output: str = "0"
@@ -149,11 +150,12 @@ def _work(request: Request, cores: int | None = None) -> Work:
         )
     cores = request.cores if cores is None else cores
     per_core = request.tasks_per_core or _TASKS_PER_CORE
+    seconds, share = parse_stddev("--stddev", request.stddev)
     return Work(
         cores=cores,
         tasks=cores * per_core if request.tasks is None else request.tasks,
         sleep=request.sleep,
-        stddev=request.stddev,
+        stddev=seconds + share * request.sleep,
         bytes_in=parse_size("--input", request.input),
         bytes_shared=parse_size("--shared", request.shared),
         bytes_out=parse_size("--output", request.output),
@@ -244,8 +246,10 @@ def _varied(request: Request, chosen: System, sweep: Sweep, value: float) -> tup
         request = replace(request, tasks_per_core=int(value))
     elif name == "sleep":
         request = replace(request, sleep=value)
+    elif name == STDDEV_SHARE:
+        request = replace(request, stddev=f"{value * 100:g}%")
     elif name == "stddev":
-        request = replace(request, stddev=value)
+        request = replace(request, stddev=f"{value:g}")
     elif name == "input":
         request = replace(request, input=f"{value:.0f}")
     elif name == "shared":

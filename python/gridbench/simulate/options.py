@@ -48,11 +48,10 @@ from gridbench.seconds import SECONDS
 )
 @click.option(
     "--stddev",
-    type=float,
-    default=0.0,
+    default="0",
     show_default=True,
-    metavar="S",
-    help="Standard deviation of these times.",
+    metavar="SHARE|TIME",
+    help="Standard deviation of these times, such as 5s, or 50% of their mean.",
 )
 @click.option("--input", default="0", show_default=True, metavar="SIZE", help="Data of each task.")
 @click.option("--shared", default="0", show_default=True, metavar="SIZE", help="Shared data.")
@@ -131,7 +130,7 @@ def simulate(
     tasks: int | None,
     tasks_per_core: int | None,
     sleep: float,
-    stddev: float,
+    stddev: str,
     input: str,
     shared: str,
     output: str,
@@ -153,7 +152,8 @@ def simulate(
 
     Tasks go through the same model of a run as in `gridbench published`: client, links, perhaps a
     manager, workers. The output has the total time, where it goes, what was busy, and what limits
-    it. Write sizes as 10KB or 1MB (1,024 KB), rates as 100mbit or 1gbit, and times in seconds.
+    it. Write sizes as 10KB or 1MB (1,024 KB), rates as 100mbit or 1gbit, and times as 30, 200ms or
+    5min, as for all commands.
 
     DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.
     """

@@ -9,13 +9,16 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size
 from gridbench.links.rates import parse_rate
-from gridbench.scenario.amounts import parse_list, parse_size
+from gridbench.scenario.amounts import parse_list, parse_size, parse_stddev
+from gridbench.seconds import parse_seconds
 from gridbench.simulate.account import Account
 from gridbench.simulate.work import MOST_TASKS
-from gridbench.workload.numbers import parse_real, parse_whole, shown
+from gridbench.workload.numbers import parse_whole, shown
 from gridbench.workload.task_times import LONGEST_TIME
 
 OPTION = "--sweep"
+STDDEV_SHARE = "stddev-share"
+"""What is varied where deviations of times are given as shares of the mean."""
 MOST_VALUES = 100
 
 
@@ -24,9 +27,23 @@ def parse_count(option: str, text: str) -> float:
     return _parsed(option, lambda: parse_whole(text, 1, MOST_TASKS))
 
 
-def parse_seconds(option: str, text: str) -> float:
-    """Seconds, from `5` or `5s`. InputError names `option`."""
-    return _parsed(option, lambda: parse_real(text.removesuffix("s"), 0.0, LONGEST_TIME))
+def parse_time(option: str, text: str) -> float:
+    """Seconds, from `5`, `5s` or `200ms`. InputError names `option`."""
+    value = parse_seconds(option, text)
+    if not 0 <= value <= LONGEST_TIME:
+        raise InputError(f"{option}: {shown(text)} is not from 0 to {LONGEST_TIME:,.0f} s")
+    return value
+
+
+def _parse_share(option: str, text: str) -> float:
+    """A share of the mean, from `50%`. InputError names `option`."""
+    seconds, share = parse_stddev(option, text)
+    if seconds:
+        raise InputError(
+            f"{option}: `{shown(text)}` is a time among shares of the mean",
+            remedy="give either times or shares, such as 20%",
+        )
+    return share
 
 
 def _parsed(option: str, parse: Callable[[], float]) -> float:
@@ -55,8 +72,8 @@ AXES = {
         Axis("cores", parse_count, _plain),
         Axis("tasks", parse_count, _plain),
         Axis("tasks-per-core", parse_count, _plain),
-        Axis("sleep", parse_seconds, as_given),
-        Axis("stddev", parse_seconds, as_given),
+        Axis("sleep", parse_time, as_given),
+        Axis("stddev", parse_time, as_given),
         Axis("input", parse_size, compact_size),
         Axis("shared", parse_size, compact_size),
         Axis("output", parse_size, compact_size),
@@ -64,6 +81,9 @@ AXES = {
         Axis("node-link", parse_rate, bit_rate),
     )
 }
+
+_SHARES = Axis(STDDEV_SHARE, _parse_share, lambda share: f"{share * 100:g} %")
+"""Deviations of times, where they are given as shares of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +102,7 @@ def parse_sweep(text: str) -> Sweep:
             f"{OPTION}: `{shown(text)}` does not say what to vary",
             remedy=f"for example {OPTION} cores=1000,10000; also {', '.join(list(AXES)[1:])}",
         )
-    axis = AXES[name]
+    axis = _SHARES if name == "stddev" and "%" in values else AXES[name]
     parsed = parse_list(OPTION, values, axis.parse)
     if len(parsed) > MOST_VALUES:
         raise InputError(f"{OPTION} has {len(parsed):,} values, more than {MOST_VALUES}")
