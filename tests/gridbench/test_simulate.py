@@ -19,7 +19,7 @@ from gridbench.simulate.account import account, notices
 from gridbench.simulate.limits import gains, limit, uses
 from gridbench.simulate.profile_file import profile_text, read_profile
 from gridbench.simulate.published_runs import against_published
-from gridbench.simulate.simulation import Simulation, case_of, simulate
+from gridbench.simulate.simulation import Simulation, case_of, cautions_of, simulate
 from gridbench.simulate.start_up import Waves
 from gridbench.simulate.systems import SYSTEMS, system
 from gridbench.simulate.throttling import Level, Throttling
@@ -351,7 +351,8 @@ UNDISTURBED = {
 def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     cores, tasks, sleep, bytes_in, bytes_out = (SHORT_OF_MEMORY | UNTOLD | UNDISTURBED)[name]
     work = Work(cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out)
-    pressure = simulate(work, system("symphony")).pressure
+    done = simulate(work, system("symphony"))
+    pressure = done.pressure
     assert pressure is not None
     assert (pressure.worst >= Level.PROACTIVE) == (name in SHORT_OF_MEMORY)
     assert (pressure.paged > 0) == (name in SHORT_OF_MEMORY)
@@ -364,6 +365,10 @@ def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     assert (asked > 0.5) == (name not in UNDISTURBED)
     held = row.split(" | ")[2].removesuffix(" GB")
     assert float(held) == pytest.approx(pressure.most / 2**30, rel=0.1, abs=1e-3)
+    # It is the link that tells all ten, and so the reader is told of it.
+    told = [text for text in cautions_of(done.case, done.system, pressure) if "link" in text]
+    assert len(told) == (name not in UNDISTURBED)
+    assert all(text.startswith(f"Tasks ask for {asked * 100:.0f} % of") for text in told)
 
 
 def test_less_memory_does_not_tell_which_runs_were_short_of_it() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from gridbench.advise.advice import advise
+from gridbench.advise.profiled import Profiled
+from gridbench.advise.prose import warnings
+from gridbench.advise.work import Work as AdviseWork
 from gridbench.model.pipeline import Link, Manager, Parameters
-from gridbench.simulate.simulation import Simulation, simulate
+from gridbench.simulate.simulation import Simulation, cautions_of, simulate
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import System, system
 from gridbench.simulate.throttling import Level, Throttling
@@ -83,3 +89,40 @@ def test_what_symphony_is_assumed_to_do_is_what_is_told() -> None:
     assert known.proactive == told["throttling begins at"] == 0.5
     # As its application profiles have them: 50, 40, 25 and 15 % are left.
     assert [1 - step for step in known.steps] == pytest.approx([0.5, 0.4, 0.25, 0.15])
+
+
+def told_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -> tuple[str, ...]:
+    work = Work(
+        cores=cores, tasks=tasks, sleep=sleep, bytes_in=mb_in * 2**20, bytes_out=mb_out * 2**20
+    )
+    done = simulate(work, system("symphony"))
+    return cautions_of(done.case, done.system, done.pressure)
+
+
+def test_a_manager_that_comes_near_to_throttling_is_told() -> None:
+    (near,) = told_of(400, 1200, 30.0, 1.0, 0.0)
+    assert near.startswith("The manager holds up to 1.1")
+    assert near.endswith(" of the 1.5 GB with which it begins to throttle.")
+    assert told_of(400, 600, 30.0, 1.0, 0.0) == ()
+    # Half of the memory and more: it throttles.
+    (_, short) = told_of(400, 1200, 30.0, 10.0, 0.0)
+    share = int(short.split(", ")[1].split(" %")[0])
+    assert share >= 100
+
+
+def test_tasks_that_take_no_time_ask_for_all_of_the_link() -> None:
+    assert told_of(10, 20, 0.0, 0.001, 0.0)[0].startswith("Tasks ask for all of")
+
+
+def test_only_a_manager_that_throttles_is_told() -> None:
+    done = simulate(Work(cores=10, tasks=20, sleep=0.1, bytes_in=2.0**20), system("ninfg"))
+    assert cautions_of(done.case, done.system, done.pressure) == ()
+
+
+def test_advice_for_symphony_has_its_cautions() -> None:
+    profiled = Profiled(system("symphony"))
+    work = AdviseWork(seconds=1000.0, cores=100, bytes_in_each=10.0 * 2**20, body="spin")
+    advice = advise(profiled, work)
+    assert any(text.startswith("Tasks ask for ") for text in warnings(advice))
+    small = advise(profiled, replace(work, bytes_in_each=0.0))
+    assert small.cautions == ()

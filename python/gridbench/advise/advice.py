@@ -85,6 +85,8 @@ class Advice:
     """Where the model comes from, in a sentence, if it was not made for this."""
     from_where: FromWhere | None = None
     """What was measured of shared data through the engine and from data grids."""
+    cautions: tuple[str, ...] = ()
+    """What the reader must know of a system's manager, as sentences."""
 
     @property
     def limit(self) -> tuple[str, float]:
@@ -123,6 +125,11 @@ def advise(
         sharing=_sharing(model, work, split),
         within=asked,
         origin=origin,
+        cautions=(
+            model.cautions(work.drawn(split.tasks, split.cores)[0])
+            if isinstance(model, Profiled)
+            else ()
+        ),
     )
 
 

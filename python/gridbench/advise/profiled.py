@@ -11,7 +11,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.model.model import Prediction
 from gridbench.model.observation import Situation
 from gridbench.model.pipeline import Case, Effort, Link, Manager, Parameters, figures
-from gridbench.simulate.simulation import case_of, total_of
+from gridbench.simulate.simulation import case_of, cautions_for, total_of
 from gridbench.simulate.systems import System
 from gridbench.simulate.work import Work
 
@@ -75,6 +75,11 @@ class Profiled:
         if most is None or situation.cores <= most:
             return ()
         return (f"the profile is from runs with at most {most:,} cores, and this has more",)
+
+    def cautions(self, situation: Situation) -> tuple[str, ...]:
+        """Whether the system's manager throttles in it, or comes near to that: as sentences."""
+        system = _started(situation, self.system)
+        return cautions_for(_case(situation, system, self.values), system)
 
 
 def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> Case:

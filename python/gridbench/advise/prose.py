@@ -64,6 +64,7 @@ def warnings(advice: Advice) -> list[str]:
         return [
             *found,
             *([f"{own_processors(threads)}."] if threads > 1 else []),
+            *advice.cautions,
             f"A profile does not tell how far it may be off: there is no interval{luck}.",
         ]
     return _of_runs(advice, advice.model, found)

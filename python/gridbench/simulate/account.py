@@ -14,7 +14,7 @@ from gridbench.formats import amount, as_given
 from gridbench.model.pipeline import Watch
 from gridbench.report.study import label
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
-from gridbench.simulate.simulation import Simulation
+from gridbench.simulate.simulation import Simulation, cautions_of
 from gridbench.simulate.systems import ASSUMPTION, System
 from gridbench.simulate.throttling import Level, Pressure
 from gridbench.simulate.work import Work
@@ -45,11 +45,14 @@ class Account:
     pressure: Pressure | None
     mean_time: float
     """Of the tasks as they were drawn."""
+    cautions: tuple[str, ...] = ()
+    """That its manager throttles, or comes near to it."""
 
     @property
     def notices(self) -> list[str]:
         """What the reader must know of these figures."""
-        return [*_drawn(self.work, self.mean_time), *notices(self.system, self.work.cores)]
+        drawn = _drawn(self.work, self.mean_time)
+        return [*drawn, *self.cautions, *notices(self.system, self.work.cores)]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -98,6 +101,7 @@ def account(done: Simulation, table: pa.Table, watch: Watch | None = None) -> Ac
         limit=limit(done, busy, gained),
         pressure=done.pressure,
         mean_time=float(done.case.sleep.mean()),
+        cautions=cautions_of(done.case, done.system, done.pressure),
     )
 
 

@@ -10,7 +10,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
 from gridbench.model.pipeline import Case, Stamps, Watch, evaluate
 from gridbench.simulate.systems import System
-from gridbench.simulate.throttling import Pressure, follow_throttled
+from gridbench.simulate.throttling import Pressure, cautions, follow_throttled
 from gridbench.simulate.work import Work
 
 
@@ -89,3 +89,18 @@ def _follow(case: Case, system: System, watch: Watch | None) -> tuple[Stamps, Pr
     if system.throttling is None:
         return evaluate(case, system.parameters, watch), None
     return follow_throttled(case, system.parameters, system.throttling, watch)
+
+
+def cautions_of(case: Case, system: System, pressure: Pressure | None) -> tuple[str, ...]:
+    """What a reader must know of a run whose manager throttles or comes near to it, as sentences;
+    nothing of a system whose manager does not."""
+    if system.throttling is None:
+        return ()
+    return cautions(case, system.parameters, system.throttling, pressure)
+
+
+def cautions_for(case: Case, system: System) -> tuple[str, ...]:
+    """The same of a case that is followed for it."""
+    if system.throttling is None:
+        return ()
+    return cautions_of(case, system, _follow(case, system, None)[1])

@@ -15,12 +15,21 @@ keeps its data until it has the result. From a share of its memory on
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 
 from gridbench.errors import InputError
+from gridbench.formats import percent, size
 from gridbench.model.pipeline import Case, Parameters, Stamps, Watch, stamps_of
 from gridrpc import _native
+
+NEAR = 0.7
+"""Share from which on a reader is told: of what the client's link gives, and of the memory with
+which a manager begins to throttle."""
+SEEN = 0.78
+"""Of the link, that tasks asked for in the run with the least of those whose manager was short of
+memory (docs/simulate.md); in those whose manager was not, 21 % at most."""
 
 
 class Level(IntEnum):
@@ -93,3 +102,39 @@ def follow_throttled(
     assert pressure is not None
     most, paged, disk_busy, worst = pressure
     return stamps_of(arrays), Pressure(most, paged, disk_busy, Level(worst))
+
+
+def cautions(
+    case: Case, parameters: Parameters, throttling: Throttling, pressure: Pressure | None
+) -> tuple[str, ...]:
+    """What a reader must know of a run in which the manager throttles, or comes near to it: as
+    sentences. What tasks ask of the client's link tells that too, in runs that were seen to be
+    short of memory, though the model does not know why."""
+    found = []
+    asked = _asked_of_link(case, parameters)
+    if asked >= NEAR:
+        how = percent(asked, 0) if math.isfinite(asked) else "all"
+        found.append(
+            f"Tasks ask for {how} of what the client's link gives: where it was"
+            f" {percent(SEEN, 0)} and more, managers were seen to throttle, also with memory left,"
+            " and the run may take longer than is told here."
+        )
+    begins = throttling.proactive * throttling.memory
+    if pressure and pressure.most >= NEAR * begins:
+        found.append(
+            f"The manager holds up to {size(pressure.most)},"
+            f" {percent(pressure.most / begins, 0)}"
+            f" of the {size(begins)} with which it begins to throttle."
+        )
+    return tuple(found)
+
+
+def _asked_of_link(case: Case, parameters: Parameters) -> float:
+    """What the workers' tasks move in the time of a task, as share of what the link between client
+    and manager moves meanwhile, in the busier direction."""
+    manager, time = parameters.manager, float(case.sleep.mean())
+    if manager is None or not (case.bytes_in or case.bytes_out):
+        return 0.0
+    count = min(len(case.ready), len(case.sleep))
+    share = max(case.bytes_in / manager.inward.rate, case.bytes_out / manager.outward.rate)
+    return count * share / time if time > 0 else math.inf
