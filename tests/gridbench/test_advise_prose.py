@@ -19,8 +19,8 @@ from gridbench.advise.advice import COMPARED, Advice, Point
 from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
 from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms
-from gridbench.advise.prose import between, sentences, warnings
-from gridbench.advise.record import trial_record
+from gridbench.advise.prose import between, sentences, undetermined, warnings
+from gridbench.advise.record import to_record, trial_record
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split
 from gridbench.advise.terminal import print_advice, print_trial
@@ -62,8 +62,8 @@ GIVEN = Advice(
     sharing=None,
 )
 LOOSE = (
-    "The runs behind this do not tell each of the model's costs by itself: not in.client. The"
-    " interval of the expected time allows for that."
+    "The cost of task data is known as a whole, and not step by step: the runs behind this do not"
+    " tell the steps apart. The interval of the expected time allows for that."
 )
 
 
@@ -73,8 +73,12 @@ def _sure(**changed: object) -> Advice:
     return replace(GIVEN, model=replace(MODEL, fit=fit), **changed)  # type: ignore[arg-type]
 
 
-def test_terms_that_runs_do_not_tell_are_named() -> None:
+def test_costs_that_runs_do_not_tell_apart_are_told_without_their_names() -> None:
     assert warnings(GIVEN) == [LOOSE]
+    assert undetermined(FIT) == to_record(GIVEN)["undetermined"] == ["in.client"]
+    unsure = tuple(replace(one, determined=False) for one in FIT.estimates)
+    (told,) = warnings(replace(GIVEN, model=replace(MODEL, fit=replace(FIT, estimates=unsure))))
+    assert told.startswith("The cost of task data and handling tasks is known as a whole")
     assert warnings(_sure()) == []
     beyond = replace(GIVEN.expected, extrapolated=("no run had a warm start",))
     assert warnings(_sure(expected=beyond)) == [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
-from gridbench.advise.advice import COMPUTING, DIFFERENCES, MEMORY, Advice, Point
+from gridbench.advise.advice import COMPUTING, DIFFERENCES, GROUPS, MEMORY, Advice, Point
 from gridbench.advise.from_where import LARGE, FromWhere
 from gridbench.advise.machine_prose import (
     kind_told,
@@ -29,6 +30,7 @@ from gridbench.formats import (
 )
 from gridbench.formats import between as ends_told
 from gridbench.machine.words import disturbed_count, no_claim
+from gridbench.model.fit import Fit
 from gridbench.model.model import Model, Prediction
 
 _CLOSE = 1.1
@@ -77,13 +79,28 @@ def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
     if model.disturbed:
         count = disturbed_count(model.disturbed, fit.runs, "runs behind this")
         found = [no_claim(count), *beyond]
-    loose = [one.term.name for one in fit.estimates if not one.determined]
-    if loose:
+    if parts := _together(fit):
         found.append(
-            f"The runs behind this do not tell each of the model's costs by itself: not"
-            f" {', '.join(loose)}. The interval of the expected time allows for that."
+            f"The cost of {_and(parts)} is known as a whole, and not step by step: the runs behind"
+            " this do not tell the steps apart. The interval of the expected time allows for that."
         )
     return [*found, *machine_warnings(advice.work, fit.place, advice.split.cores)]
+
+
+def undetermined(fit: Fit) -> list[str]:
+    """Names of the terms that the runs do not tell by themselves."""
+    return [one.term.name for one in fit.estimates if not one.determined]
+
+
+def _together(fit: Fit) -> list[str]:
+    """The parts of the time that they belong to."""
+    names = undetermined(fit)
+    return [what for what, begins in GROUPS if any(name.startswith(begins) for name in names)]
+
+
+def _and(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _split(advice: Advice) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from gridbench.advise.advice import Advice
 from gridbench.advise.limits_map import LimitsMap
-from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.profiled import Profiled
+from gridbench.advise.prose import sentences, undetermined, warnings
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
@@ -34,6 +35,9 @@ def to_record(
         "from_where": asdict(advice.from_where) if advice.from_where else None,
         "sentences": sentences(advice),
         "warnings": warnings(advice),
+        "undetermined": (
+            [] if isinstance(advice.model, Profiled) else undetermined(advice.model.fit)
+        ),
         "maps": [one.to_dict() for one in maps],
         "tried": None if trial is None else trial_record(trial),
     }
