@@ -422,3 +422,5 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
     ) in page
     computes = render(replace(given, work=Work(seconds=80.0, cores=4, body="spin")))
     assert "80.00 s of work that computes, up to 4 cores, cold start" in computes
+    more = replace(given, work=Work(seconds=80.0, cores=4, body="spin", cores_asked=50))
+    assert "computes, up to 4 cores of the 50 asked for, cold start" in render(more)

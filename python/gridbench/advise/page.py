@@ -86,7 +86,11 @@ def _asked(work: Work) -> str:
     if known.threads > 1:
         kind += f" with {known.threads:,} threads in each task"
         units = "workers"
-    parts = [f"{duration(work.seconds)} of work that {kind}", f"up to {work.cores:,} {units}"]
+    asked = f" of the {work.cores_asked:,} asked for" if work.cores_asked else ""
+    parts = [
+        f"{duration(work.seconds)} of work that {kind}",
+        f"up to {work.cores:,} {units}{asked}",
+    ]
     for value, what in (
         (known.traffic, "through memory"),
         (work.bytes_in, "of input, divided"),
