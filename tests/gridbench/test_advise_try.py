@@ -219,6 +219,9 @@ def test_what_disturbs_the_comparison_is_told() -> None:
     accepted = replace(both, accepted=True)
     assert (accepted.close, accepted.claims) == (None, False)
     assert len(trial_sentences(accepted)) == 1
+    # Disturbed runs that do not count, and accepting what did not happen, take nothing away.
+    assert trial_sentences(both) == trial_sentences(two)
+    assert trial_sentences(replace(two, accepted=True)) == trial_sentences(two)
     (told,) = trial_warnings(replace(found, model_host="there"))
     assert "another machine, there" in told
     failure = LeftOut(tasks=8, cores=4, advised=False, reason="out of luck")

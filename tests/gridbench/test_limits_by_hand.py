@@ -200,6 +200,11 @@ def test_what_takes_no_time_at_all_keeps_nothing_busy() -> None:
     assert (done.total, uses(done)) == (0.0, [])
 
 
+def test_what_is_busy_for_a_moment_alone_is_told_as_well() -> None:
+    done = simulate(ONE, _system(replace(BARE, submit_cost=0.25)))
+    assert _busy(done) == {"the client, submitting": 0.25, "the workers, computing": 10.0}
+
+
 def test_the_largest_gain_comes_first() -> None:
     known = replace(BARE, to_workers=Link(rate=10.0), submit_cost=2.0)
     done = simulate(replace(ONE, bytes_in=30.0), _system(known, ready=1.0))
