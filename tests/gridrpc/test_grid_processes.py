@@ -379,6 +379,27 @@ def test_a_forked_child_that_lives_on_does_not_keep_workers_alive(tmp_path: Path
     assert until(lambda: not alive({child}) or not running({child}))
 
 
+def test_there_is_room_for_all_files_before_workers_start(tmp_path: Path) -> None:
+    # A copy of a process that has next to nothing open has as little room as there can be.
+    source = """
+        import os, sys
+        import gridrpc
+
+        def room():
+            with open("/proc/self/status") as status:
+                return int(status.read().partition("FDSize:")[2].split()[0])
+
+        if copy := os.fork():
+            sys.exit(os.waitpid(copy, 0)[1])
+        before = room()
+        with gridrpc.Grid(40):
+            print(before, room())
+    """
+    before, behind = map(int, run_script(tmp_path, source).stdout.split())
+    files = 64 + 3 * 40
+    assert before < files <= behind
+
+
 def test_two_grids_at_once(tmp_path: Path) -> None:
     source = """
         import gridrpc, remote

@@ -19,6 +19,7 @@ mod pages;
 mod passing;
 mod patience;
 pub mod payload;
+mod room;
 pub mod segment;
 pub mod servers;
 pub mod sys;

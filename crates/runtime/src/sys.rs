@@ -469,6 +469,12 @@ pub fn raise_file_limit() -> u64 {
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
+/// How many threads this process has. One that has just ended may be among them for a moment.
+pub(crate) fn threads() -> usize {
+    let tasks: io::Result<usize> = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    tasks.unwrap_or(1)
+}
+
 /// Sees that descriptors 0 to 2 are open: whatever else got their numbers would be read and written as
 /// the standard streams, by worker processes too.
 ///

@@ -1,7 +1,7 @@
 //! How many workers this system bears.
 
 use crate::client::error::GridError;
-use crate::sys;
+use crate::{room, sys};
 
 const MOST_WORKERS: u32 = 100_000;
 /// Descriptors that a worker takes in the client: its connection, standard output and error.
@@ -9,7 +9,7 @@ const DESCRIPTORS_PER_WORKER: u64 = 3;
 /// Descriptors left for everything else.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Whether so many workers can be had.
+/// Whether so many workers can be had. Makes room for their files where that takes no time.
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
     if workers == 0 || workers > MOST_WORKERS {
         return Err(GridError::Config(format!(
@@ -24,6 +24,9 @@ pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
             "{workers} workers need {need} open files, but the limit is {limit}: raise it with \
              `ulimit -n {need}`, or use fewer workers"
         )));
+    }
+    if sys::threads() == 1 {
+        room::make(need);
     }
     Ok(())
 }

@@ -19,16 +19,17 @@ use crate::client::reactor::token::Token;
 use crate::client::reactor::{Reactor, shortage};
 use crate::client::state::outgoing::WorkerOut;
 use crate::client::sync::now;
-use crate::forks;
 use crate::link::{Outbound, Push, Receiver, Socket, Watch};
 use crate::sys::monotonic_ns;
 use crate::worker::outboxes::BoxMemory;
 use crate::worker::progress::{self, GivingBack};
+use crate::{forks, room};
 
 /// How many workers one request starts. The spawner forks the first while the next are prepared, and
-/// each process has few descriptors that are not its own. At 256 of them and more the kernel
-/// enlarges the table of a process with threads, which takes it 16 ms.
+/// each process has few descriptors that are not its own.
 const BATCH: usize = 16;
+/// Files that a client has open beside those of its workers.
+const OTHER_FILES: usize = 24;
 
 impl Reactor {
     /// Starts the next processes that have been asked for: some in one turn, so that the first can be
@@ -38,8 +39,19 @@ impl Reactor {
         let workers: Vec<_> = self.to_start.drain(..count).collect();
         // It prepares itself while connections are made.
         if !workers.is_empty() && self.see_to_spawner(&workers) {
+            if !self.to_start.is_empty() {
+                // Once for all, while the spawner prepares itself.
+                room::make(self.most_files());
+            }
             self.start_batch(&workers);
         }
+    }
+
+    /// How many files are open when the last workers are started. Room for more could take as long once again.
+    fn most_files(&self) -> u64 {
+        let of_each = if self.config.output == Output::Plain { 2 } else { 3 };
+        // Those of a batch are open at both ends.
+        (OTHER_FILES + of_each * (self.inlets.len() + BATCH)) as u64
     }
 
     /// Sees that there is a spawner. If there can be none, these workers are lost.

@@ -1,7 +1,6 @@
 //! Modules that the spawner has loaded: the workers that it forks have them before their first call.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 
 use super::library::Library;
+use crate::sys::threads;
 
 /// How long a thread may be seen that has ended.
 const ENDING: Duration = Duration::from_millis(20);
@@ -75,10 +75,4 @@ fn stops_threads(most: usize) -> bool {
         }
         Err(_) => false,
     }
-}
-
-/// How many threads this process has.
-fn threads() -> usize {
-    let tasks: io::Result<usize> = std::fs::read_dir("/proc/self/task").map(Iterator::count);
-    tasks.unwrap_or(1)
 }
