@@ -36,6 +36,12 @@ with suppress(SystemExit):
     main(["run", "no-such-setup.xml"])
 print(json.dumps([before, room()]))
 """
+_PREPARE = """
+from gridbench.engines.gridrpc_engines import NativeEngine
+before = room()
+NativeEngine().prepare(int(sys.argv[1]))
+print(json.dumps([before, room()]))
+"""
 
 
 def told_by(program: str, *arguments: str) -> list[int]:
@@ -60,3 +66,8 @@ def test_a_run_begins_with_that() -> None:
     before, behind = told_by(_RUN)
     assert before < FILES
     assert behind == FILES
+
+
+def test_the_client_of_a_grid_has_room_for_the_files_of_all_workers() -> None:
+    before, behind = told_by(_PREPARE, "200")
+    assert before < 3 * 200 <= behind

@@ -18,11 +18,13 @@ from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.engines.servers import Servers
 from gridbench.native import module
+from gridbench.process.room import make_room_for_files
 from gridbench.workload import calls
 from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult
 
 _HERE = platform.node()
+_FILES, _FILES_PER_WORKER = 64, 3  # descriptors that a client has open at most
 _FIRST = 0.05  # seconds of the first task of each worker
 
 
@@ -63,6 +65,11 @@ class GridEngine(FunctionEngine):
         """The configuration is the resolved one of the grid."""
         config = {} if self._grid is None else _settings(self._grid.config)
         return Description(name=self.name, version=gridrpc.__version__, configuration=config)
+
+    def prepare(self, workers: int) -> None:
+        """Have the room for files that a grid makes when it is opened, in a program that has no
+        threads: gridbench has some by then, and would have to wait for it."""
+        make_room_for_files(_FILES + _FILES_PER_WORKER * workers)
 
     def start(self, workers: int) -> None:
         """Opening a grid asks for its workers and does not wait for them."""
