@@ -181,9 +181,11 @@ def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> No
     crowded = given(model, work(12))
     assert crowded.expected.ideal == pytest.approx(120.0)
     assert warnings(crowded)[-1] == (
-        "A task has 12 threads, which share the 8 processors of here: it is taken to last 1.5"
-        " times as long as with a processor for each of them."
+        "One task at a time keeps the machine busy. A task has 12 threads, which share the 8"
+        " processors of here: it is taken to last 1.5 times as long as with a processor for each of"
+        " them."
     )
+    assert not any("at full speed" in text for text in warnings(crowded))
     assert "Threads of each task" in render(advice)
 
 

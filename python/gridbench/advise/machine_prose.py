@@ -37,7 +37,14 @@ def machine_warnings(work: Work, place: Place, cores: int) -> list[str]:
     known = work.roofline
     here = f"{counted(place.processors, 'processor')} of {place.host}"
     found = []
-    if work.cores_asked and known.threads > 1:
+    if 0 < known.processors < known.threads:
+        enough = "One task at a time keeps the machine busy. " if work.cores_asked else ""
+        found.append(
+            f"{enough}A task has {known.threads:,} threads, which share the {here}: it is taken to"
+            f" last {plain(known.by_processors(1))} times as long as with a processor for each of"
+            " them."
+        )
+    elif work.cores_asked and known.threads > 1:
         found.append(
             f"{work.cores_asked:,} cores were asked for, but of tasks that compute with"
             f" {known.threads:,} threads no more than {work.cores:,} at a time run at full speed"
@@ -54,12 +61,7 @@ def machine_warnings(work: Work, place: Place, cores: int) -> list[str]:
             "All of this is for tasks that wait, as --task sleep says. Tasks that compute cannot"
             f" use more than the {here} at a time."
         )
-    if known.processors and known.threads > known.processors:
-        found.append(
-            f"A task has {known.threads:,} threads, which share the {here}: it is taken to last"
-            f" {plain(known.by_processors(1))} times as long as with a processor for each of them."
-        )
-    elif known.threads > 1 and not known.processors:
+    if known.threads > 1 and not known.processors:
         found.append(f"{own_processors(known.threads)}.")
     if known.bandwidth:
         found.append(
