@@ -260,6 +260,7 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, object]) -> No
         ({"bytes_in": LARGEST_KB * 1024.0 + 1}, "not a size in bytes"),
         ({"bytes_shared": -1.0}, "not a size in bytes"),
         ({"most_tasks": 11, "uneven": Uneven(share=0.5, pieces=10)}, "cannot be divided"),
+        ({"most_tasks": 2, "uneven": Uneven(share=0.5, pieces=1)}, "cannot be divided"),
     ],
 )
 def test_other_works_are_refused(wrong: dict[str, object], told: str) -> None:

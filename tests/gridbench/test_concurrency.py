@@ -83,6 +83,8 @@ def test_each_slice_keeps_its_first_lowest_highest_and_last_step():
     # Slices are as long as each other in time, however many steps they have.
     crowded = Concurrency(np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 40.0]), running)
     assert thinned(crowded, 8).time.tolist() == [0, 4, 7, 10, 40]
+    late = Concurrency(np.array([0.0, *range(30, 41)]), running)
+    assert thinned(late, 8).time.tolist() == [0, 30, 33, 36, 40]
 
 
 def test_the_mean_counts_what_ran_until_the_end_asked_for():

@@ -19,6 +19,8 @@ from gridbench.model.observation import Observation, Situation
     [
         ((1.0, 9.0), False),  # of two, either may be the one that is alone
         ((0.0, 5.0, 6.0), True),
+        # Whichever worker it is.
+        ((5.0, 0.0, 6.0), True),
         ((0.0, 5.0, 10.0), False),
         ((0.0, 5.1, 10.0), True),
         ((4.0, 5.0, 6.0, 7.0), False),

@@ -35,7 +35,7 @@ def test_stages_of_a_run() -> None:
 
 
 def test_the_pace_of_a_block() -> None:
-    rows = [row | {"queued": 0.2} for row in _rows()]
+    rows = [row | {"queued": 0.2 + n / 10} for n, row in enumerate(_rows())]
     figures = stage_times(timelines.table_of(rows), 2).figures()
     assert figures["start_pace_step"] == pytest.approx(0.5)
     # From when the first was sent off, or computed, all of them count.
