@@ -247,3 +247,10 @@ def test_a_stamp_may_be_a_nanosecond_off_its_step(off: float, step: float) -> No
     rows = [_task("a", 1.0, at=float(n)) for n in range(3)]
     rows[1]["submit"] += off
     assert resolution(timelines.table_of(rows)) == step
+
+
+def test_a_clock_that_must_be_ahead_is_as_unsure_as_its_bounds_are_apart() -> None:
+    # Its task came back 3 s before it had ended, and began 4 s after it was submitted.
+    known = {**_task("a", -3.0, there=4.0), "clock_error": 5.0}
+    (a,) = offsets(timelines.table_of([known]))
+    assert _figures(a) == pytest.approx((3, 4, 3, 1, 1))

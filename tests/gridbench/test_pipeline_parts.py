@@ -46,3 +46,12 @@ def test_only_a_manager_sends_ahead_starts_shares_or_has_a_lock(managed: dict[st
     with pytest.raises(InputError, match="a system without a manager"):
         Parameters(to_workers=Link(), from_workers=Link(), **managed)
     Parameters(to_workers=Link(), from_workers=Link(), manager=Manager(), **managed)
+
+
+def test_a_case_takes_any_numbers_as_the_native_module_does() -> None:
+    one = Case(np.arange(6)[::2], np.zeros(4, dtype=np.int32)[::2], host=np.zeros(2, np.int32))
+    assert one.host is not None
+    for values in (one.sleep, one.ready, one.host):
+        assert values.flags.c_contiguous
+    assert (one.sleep.dtype, one.ready.dtype, one.host.dtype) == (np.float64, np.float64, np.int64)
+    assert one.sleep.tolist() == [0, 2, 4]

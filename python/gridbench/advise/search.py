@@ -78,12 +78,12 @@ def _splits(costs: Costs, work: Work, cores: int, takes: Takes = total_of) -> li
     found: list[Split] = []
     least, worse = float("inf"), 0
     for tasks in _tasks_tried(work, cores):
-        if worse == _PATIENCE:
-            break
         split = Split(tasks, cores, takes(costs, work, tasks, cores))
         found.append(split)
         worse = 0 if split.total < least else worse + 1
         least = min(least, split.total)
+        if worse == _PATIENCE:
+            break
     return found
 
 
