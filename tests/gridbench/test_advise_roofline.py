@@ -194,7 +194,8 @@ def test_the_kind_of_work_is_told() -> None:
     assert kind_told(replace(WORK, body="sleep")) == "that wait"
     assert kind_told(work(2)) == "that compute with 2 threads each"
     assert _asked(work(2, traffic=3.0 * GB)) == (
-        "80.00 s of work that computes with 2 threads in each task, up to 4 workers, 3 GB through"
+        "80.00 s of work that computes with 2 threads in each task, up to 4 workers of the"
+        " 64 asked for, 3 GB through"
         " memory, cold start"
     )
     assert memory_told(work(2, traffic=3.0 * GB)) == ""

@@ -170,7 +170,7 @@ class _Engine:
         rounds = self._sizes.rounds if ours else self._sizes.peer_rounds
         if ours and session == "calls":
             return rounds
-        least = ENOUGH if self._sizes.thorough else 1
+        least = min(rounds, ENOUGH) if self._sizes.thorough else 1
         return max(least, min(rounds, round(self._sizes.each / seconds)))
 
     def _item(
