@@ -14,7 +14,7 @@ from blocks import ROOT, pages
 
 from gridbench.bench.micro.figures import load_results
 from gridbench.bench.micro.present.markdown import markdown
-from gridbench.formats import duration, percent
+from gridbench.formats import bit_rate, duration, percent
 from gridbench.results.kinds import kind_of
 from gridbench.scenario.present.published import NINFG
 from gridbench.statistics.medians import ratio_bounds
@@ -209,6 +209,31 @@ def test_errors_of_models_of_old_logs_are_those_of_the_kept_results() -> None:
     )
     assert f"by {percent(median(errors))} in the median and {percent(errors[-1])} at most" in text
     assert f"by up to {percent(others[-2], 0)} and once by {percent(others[-1], 0)}" in text
+
+
+def test_what_links_carry_is_that_of_the_kept_results() -> None:
+    page = {row[0]: row[1:] for row in rows("docs/links.md")}
+    rounds = read("links.json")["rounds"]
+    trips = []
+    for kept in zip(*rounds, strict=True):
+        rate = kept[0]["rate"]
+        single, together = [], []
+        for one in (again["measured"] for again in kept):
+            for node in one["nodes"]:
+                single += node["rates"].values()
+                trips.append(node["round_trip"])
+            together += one["together"].values()
+        assert page[bit_rate(rate)] == [
+            between([value / rate for value in values]) for values in (single, together)
+        ]
+    text = " ".join((ROOT / "docs/links.md").read_text(encoding="utf-8").split())
+    assert f"a round trip took {min(trips) * 1e6:.0f} to {max(trips) * 1e6:.0f} µs" in text
+
+
+def between(shares: list[float]) -> str:
+    """`80 to 96 %`."""
+    ends = dict.fromkeys(f"{share * 100:.0f}" for share in (min(shares), max(shares)))
+    return f"{' to '.join(ends)} %"
 
 
 SLURM = {row[0]: row[1] for row in rows("docs/slurm.md") if len(row) == 3}
