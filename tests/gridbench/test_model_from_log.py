@@ -11,7 +11,7 @@ import pytest
 import timelines
 from gridbench.model import from_log
 from gridbench.model.from_log import PLACE
-from gridbench.model.observation import Observation, Situation
+from gridbench.model.observation import Measured, Observation, Situation
 
 
 @pytest.mark.parametrize(
@@ -79,21 +79,26 @@ def test_hosts_that_did_not_stamp_their_tasks_are_told_by_tasks_that_took_no_tim
     assert not _stamped(8.0, 10.0, whole=True)
 
 
+def three_workers(error: float) -> Measured:
+    """Of a log of three workers with a task of 1 s each; their clocks may be off by `error`, s."""
+    rows = [
+        {
+            "submit": 0.0,
+            "calc_in": begin + 0.1234567,
+            "calc_out": begin + 1.1234567,
+            "retrieve": begin + 1.2,
+            "worker": f"w{begin:g}",
+            "clock_error": error,
+        }
+        for begin in (1.0, 1.4, 1.9)
+    ]
+    situation = Situation(cores=3, sleep=np.ones(3))
+    return from_log._measured(timelines.table_of(rows), situation)
+
+
 def test_stamps_of_hosts_count_if_their_clocks_are_known_to_a_fifth() -> None:
     def measured(error: float) -> tuple[float, float]:
-        rows = [
-            {
-                "submit": 0.0,
-                "calc_in": begin + 0.1234567,
-                "calc_out": begin + 1.1234567,
-                "retrieve": begin + 1.2,
-                "worker": f"w{begin:g}",
-                "clock_error": error,
-            }
-            for begin in (1.0, 1.4, 1.9)
-        ]
-        situation = Situation(cores=3, sleep=np.ones(3))
-        found = from_log._measured(timelines.table_of(rows), situation)
+        found = three_workers(error)
         assert found.total == pytest.approx(3.1)
         return found.first_calc_in, found.last_worker_calc_in
 
@@ -135,19 +140,7 @@ def test_each_stamp_counts_if_a_fifth_of_it_is_more_than_its_clock_is_off(
     error: float, first: bool, last: bool
 ) -> None:
     # The first begins at 1.12 s, and the last worker at 2.02 s.
-    rows = [
-        {
-            "submit": 0.0,
-            "calc_in": begin + 0.1234567,
-            "calc_out": begin + 1.1234567,
-            "retrieve": begin + 1.2,
-            "worker": f"w{begin:g}",
-            "clock_error": error,
-        }
-        for begin in (1.0, 1.4, 1.9)
-    ]
-    situation = Situation(cores=3, sleep=np.ones(3))
-    found = from_log._measured(timelines.table_of(rows), situation)
+    found = three_workers(error)
     assert math.isfinite(found.first_calc_in) == first
     assert math.isfinite(found.last_worker_calc_in) == last
 
