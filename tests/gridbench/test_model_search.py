@@ -98,6 +98,10 @@ def test_engines_on_one_host_have_other_shapes_than_those_behind_links() -> None
     network = [Shape(False, "network"), Shape(True, "network")]
     assert shapes_of(replace(PLACE, transport="links")) == network
     assert shapes_of(replace(PLACE, transport="network")) == network
+    # gridrpc, which says from which size on it gives data memory of its own.
+    ours = replace(PLACE, kept_from=32768)
+    assert shapes_of(ours) == [Shape(False, "copies")]
+    assert shapes_of(replace(ours, transport="links")) == [Shape(False, "network")]
 
 
 @pytest.mark.parametrize(

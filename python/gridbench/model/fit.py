@@ -199,10 +199,16 @@ def one_place(observations: Sequence[Observation]) -> Place:
 
 
 def shapes_of(place: Place) -> list[Shape]:
-    """Those that an engine in this place may have."""
+    """Those that an engine in this place may have.
+
+    One that gives data memory of its own is gridrpc, and how that works is known: workers take
+    tasks as they come up, and data is copied where there is no network.
+    """
     movements: tuple[Movement, ...] = ("copies", "pipe")
     if place.transport != "one host":
         movements = ("network",)
+    if place.kept_from:
+        return [Shape(movement=movements[0])]
     return [Shape(all_first, how) for how, all_first in product(movements, (False, True))]
 
 
