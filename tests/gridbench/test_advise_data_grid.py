@@ -196,6 +196,10 @@ def test_it_holds_for_workers_on_this_machine_alone() -> None:
 def test_a_folder_has_to_tell_of_the_engine(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "results", measured(ENGINES))
     assert set(crossover_in(folder, WORK, "process-pool").compute) == set(ENGINES)
+    # Whoever names a folder wants what it has, disturbed or not.
+    disturbed = [replace(one, load=DISTURBED) for one in measured(ENGINES)]
+    busy = write_folder(tmp_path / "busy", disturbed)
+    assert set(crossover_in(busy, WORK, "process-pool").compute) == set(ENGINES)
     with pytest.raises(InputError, match="does not tell enough of the engine `ray`"):
         crossover_in(folder, WORK, "ray")
     with pytest.raises(InputError, match="there is none"):

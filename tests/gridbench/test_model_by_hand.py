@@ -101,6 +101,11 @@ def test_how_runs_of_a_case_differ_is_told_by_the_others() -> None:
 def test_cases_that_were_run_once_or_have_little_overhead_tell_nothing() -> None:
     assert repeated([_run(20.0)]) is None
     assert repeated([_run(12.4), _run(12.4)]) is None
+    # They do not keep the cases after them from being told.
+    warm = replace(SITUATION, warm=True)
+    found = repeated([_run(20.0), *[_run(20.0, situation=warm)] * 2])
+    assert found is not None
+    assert (found.cases, found.runs) == (1, 2)
     # A fifth of the total is enough.
     assert repeated([_run(12.5), _run(12.5)]) is not None
 

@@ -291,6 +291,7 @@ def test_models_of_another_kind_are_refused_by_those_who_need_tasks(
     ("arguments", "told"),
     [
         (["--case", "cores=4"], "`gridrpc` is not a fitted model"),
+        (["--profile", "own.toml", "--case", "cores=4"], "`own.toml` is not a fitted model"),
         (["--profile", "grid.json", "--case", "clients=4", "--cores", "4"], "--cores is not for"),
         (["--far"], "--far is for cases"),
         (["--profile", "none.json", "--case", "clients=4"], "none.json: cannot be read"),

@@ -15,12 +15,14 @@ import pytest
 from browsing import drawn, opened
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
+from gridbench.model.model import Model
 from gridbench.printing import Printing
 from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
 from gridbench.simulate import command
 from gridbench.simulate.command import Request, run_simulation
-from gridbench.simulate.compared import Comparison
+from gridbench.simulate.compared import Comparison, against_runs
+from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.published_runs import against_published
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.sweep import parse_sweep
@@ -29,6 +31,7 @@ from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
 from gridbench.tasklog import read_task_log
 from running import Run
+from synthetic import PLACE
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -304,6 +307,24 @@ def test_comparisons_are_printed_for_people(
     assert "where that is more than 20 % of the total" in " ".join(printed.split())
     assert "absolute error, total, median: 0.0 %" in printed
     assert "left out: 1 run: it is not complete or not valid" in printed
+
+
+def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
+    results: Path, model: Model
+) -> None:
+    elsewhere = replace(model, fit=replace(model.fit, place=replace(PLACE, transport="network")))
+    with pytest.raises(InputError) as refused:
+        against_runs(
+            results,
+            Fitted(Path("model.json"), [elsewhere]),
+            "gridrpc-native",
+            lambda _name, _tasks: pytest.fail("it is simulated"),
+        )
+    assert refused.value.what == (
+        "holds no run of the engine `gridrpc-native` that can be used"
+        "; 1 run: it is not complete or not valid"
+        "; cold: there is no model of its place; warm: there is no model of its place"
+    )
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:

@@ -115,6 +115,21 @@ def test_an_account_is_shown_part_by_part() -> None:
     ]
 
 
+def test_numbers_stand_below_what_they_are() -> None:
+    printed = io.StringIO()
+    print_account(Console(file=printed, width=100), ACCOUNT)
+    lines = printed.getvalue().splitlines()
+    for first, heads in (
+        ("computing", ("time", "share")),
+        ("the link", ("busy", "of the time")),
+        ("data", ("total", "saved")),
+    ):
+        row = next(number for number, line in enumerate(lines) if line.startswith(f" {first} "))
+        head = next(line for line in reversed(lines[:row]) if heads[0] in line)
+        ends = [match.end() for match in re.finditer(r"\S+( \S+)*", lines[row])]
+        assert [head.index(name) + len(name) for name in heads] == ends[1:]
+
+
 def test_what_there_is_none_of_is_not_shown() -> None:
     bare = replace(ACCOUNT, parts={}, gains=[], pressure=Pressure())
     told = [line[0] for line in _shown(print_account, bare)]

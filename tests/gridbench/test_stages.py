@@ -34,6 +34,17 @@ def test_stages_of_a_run() -> None:
     assert found.later_return == pytest.approx(0.2)
 
 
+def test_a_run_whose_clock_begins_elsewhere_has_the_same_stages() -> None:
+    stamps = ("submit", "calc_in", "calc_out", "retrieve")
+    moved = [row | {one: float(str(row[one])) + 8.0 for one in stamps} for row in _rows()]
+    before, later = (
+        stage_times(timelines.table_of(rows), 2).figures() for rows in (_rows(), moved)
+    )
+    for name in ("first_start", "last_start"):
+        before[name] += 8.0
+    assert later == pytest.approx(before)
+
+
 def test_the_pace_of_a_block() -> None:
     rows = [row | {"queued": 0.2 + n / 10} for n, row in enumerate(_rows())]
     figures = stage_times(timelines.table_of(rows), 2).figures()

@@ -243,7 +243,7 @@ def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
     if not np.all(np.isfinite(sleep)):
         return "its task times are not known"
     bytes_in, bytes_shared, bytes_out = (
-        float(table[name][0].as_py()) for name in ("bytes_in", "bytes_shared", "bytes_out")
+        float(np.mean(table[name])) for name in ("bytes_in", "bytes_shared", "bytes_out")
     )
     if _settings(record).get("shared_data") == "argument of each task":
         bytes_in, bytes_shared = bytes_in + bytes_shared, 0.0

@@ -29,7 +29,7 @@ from gridbench.simulate.progress import Progress, Stopped
 from gridbench.simulate.published_runs import PUBLISHED, against_published
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.sweep import STDDEV_SHARE, Sweep, Swept, parse_sweep
-from gridbench.simulate.systems import SYSTEMS, System
+from gridbench.simulate.systems import System
 from gridbench.simulate.terminal import (
     heading,
     print_account,
@@ -113,7 +113,7 @@ def run_simulation(request: Request) -> int:
 
 
 def _predict(request: Request) -> int:
-    if request.profile in SYSTEMS or not request.profile.endswith(".json"):
+    if not request.profile.endswith(".json"):
         raise InputError(
             f"--case: `{request.profile}` is not a fitted model",
             remedy="give --profile a file that `gridbench model --out` has written",
@@ -138,7 +138,7 @@ def _watched(request: Request, do: Callable[[Progress, Interrupt], int]) -> int:
 
 def _fitted(request: Request) -> Fitted | None:
     """What `gridbench model` has written, if that is asked for."""
-    if request.profile in SYSTEMS or not request.profile.endswith(".json"):
+    if not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)
 
