@@ -167,6 +167,17 @@ def test_more_processors_are_not_promised_where_memory_would_limit(model: Model)
     assert "with twice as many processors, memory bandwidth would limit." in told
 
 
+@pytest.mark.parametrize(
+    ("processors", "cores", "threads", "doubled"),
+    [(8, 8, 1, 16), (8, 3, 1, 8), (8, 2, 3, 12), (0, 8, 1, 0)],
+)
+def test_twice_the_cores_have_processors_of_their_own(
+    processors: int, cores: int, threads: int, doubled: int
+) -> None:
+    one = replace(WORK, cores=cores, roofline=Roofline(threads=threads, processors=processors))
+    assert (one.doubled().cores, one.doubled().roofline.processors) == (2 * cores, doubled)
+
+
 def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> None:
     advice = given(model, work(3))
     assert advice.split.cores == 2
@@ -289,8 +300,15 @@ def test_other_files_are_no_bandwidth(tmp_path: Path, text: str) -> None:
     assert load_bandwidth(tmp_path / "other.json") is None
 
 
-def _bandwidth(of: Work, place: Place, given: float | None = None, *, renew: bool = False) -> float:
-    console = Console(file=io.StringIO())
+def _bandwidth(
+    of: Work,
+    place: Place,
+    given: float | None = None,
+    *,
+    renew: bool = False,
+    printed: io.StringIO | None = None,
+) -> float:
+    console = Console(file=printed or io.StringIO())
     found = memory.with_bandwidth(of, place, given, Policy(), console, renew=renew)
     return found.roofline.bandwidth
 
@@ -306,7 +324,9 @@ def test_the_bandwidth_is_that_of_the_machine_of_the_model(
     moves = work(traffic=GB)
     assert _bandwidth(work(), here) == 0.0
     assert _bandwidth(moves, here, given=7.0) == 7.0
-    assert [_bandwidth(moves, here) for _ in range(2)] == [3.0, 3.0]
+    told = io.StringIO()
+    assert [_bandwidth(moves, here, printed=told) for _ in range(2)] == [3.0, 3.0]
+    assert told.getvalue() == "measuring the bandwidth of the memory\n"
     assert _bandwidth(moves, here, renew=True) == 4.0
     assert _bandwidth(moves, PLACE, given=7.0) == 7.0
     with pytest.raises(InputError, match="the model is of here with 2 processors"):

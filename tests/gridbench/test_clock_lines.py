@@ -150,3 +150,8 @@ def test_no_return_lies_below_a_line(slope: float, late: list[float], seed: int)
     # It touches two of them.
     if lines.slope[0]:
         assert np.sort(above)[1] == pytest.approx(0, abs=1e-9)
+
+
+def test_tasks_that_end_at_the_same_time_do_not_hide_those_after_them() -> None:
+    twice = [(2.0, 1.02), (2.0, 1.5), *_sloping(0.01)[3:]]
+    assert _lines([*_sloping(0.01)[:2], *twice]).slope == pytest.approx([0.01])

@@ -58,6 +58,7 @@ def _shown(model: Model) -> list[list[str]]:
     """The cells of each line that is printed and is not empty."""
     printed = io.StringIO()
     print_model(Console(file=printed, width=500), model)
+    assert printed.getvalue().endswith("\n\n")  # another model may follow
     lines = [line.strip() for line in printed.getvalue().splitlines()]
     return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
 

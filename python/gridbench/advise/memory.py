@@ -89,7 +89,7 @@ def measure(processors: int, size: int | None = None, rounds: int = _ROUNDS) -> 
     begin = threading.Barrier(processors, timeout=_PATIENCE)
 
     def add(_: int) -> list[tuple[float, float]]:
-        a, b, c = (np.full(count, value) for value in (0.0, 1.0, 2.0))
+        a, b, c = (np.ones(count) for _ in range(_ARRAYS))  # pages that are there
         found = []
         for _round in range(rounds):
             begin.wait()
