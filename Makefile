@@ -327,6 +327,11 @@ bench-advice: install ## run what is advised for ten works beside other splits, 
 bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 30 minutes
 	@scripts/bench-scenarios
 
+.PHONY: bench-measured
+bench-measured: compilers install ## run the scenarios on this machine with gridrpc, a pool and Ray, in 65 minutes
+	$(BIN)/gridbench engines install ray
+	@scripts/bench-measured
+
 .PHONY: bench-hosts
 bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
 	@mkdir -p docs/benchmarks
