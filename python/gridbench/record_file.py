@@ -7,7 +7,6 @@ in one piece and flushed, so that a run that is cut off leaves at most a part of
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gridbench.errors import InputError
 from gridbench.records import RecordError, from_record
+from gridbench.results_folder import unusable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -65,19 +65,7 @@ class RecordFile(Generic[R]):
         try:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
-            raise _unusable(path.parent, error) from None
-        try:
-            # Of this process alone: workers that it forks do not keep it when it is killed.
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise InputError(
-                "is being written by another gridbench",
-                file=path,
-                remedy="wait until it has ended, or choose another --out",
-            ) from None
-        except OSError:  # a file system without locks
-            pass
+            raise unusable(path.parent, error) from None
 
     def add(self, record: R) -> None:
         """Append and flush. Raises InputError when there is no room; what is there is kept."""
@@ -107,7 +95,7 @@ def open_records(
         folder.mkdir(parents=True, exist_ok=True)
         exists = path.exists() and path.stat().st_size > 0
     except OSError as error:
-        raise _unusable(folder, error) from None
+        raise unusable(folder, error) from None
     if exists and not fresh:
         before, records = load_records(path, form)
         _mend(path)
@@ -125,7 +113,7 @@ def load_records(path: Path, form: Form[R]) -> tuple[Header, list[R]]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _unusable(path, error) from None
+        raise unusable(path, error) from None
     lines = data.split(b"\n")[:-1]
     if not lines:
         raise _damaged(path, form, 1, "the header is missing")
@@ -172,7 +160,7 @@ def _mend(path: Path) -> None:
         try:
             os.truncate(path, whole)
         except OSError as error:
-            raise _unusable(path, error) from None
+            raise unusable(path, error) from None
 
 
 def _begin(folder: Path, path: Path, form: Form[R], header: Header) -> None:
@@ -183,7 +171,7 @@ def _begin(folder: Path, path: Path, form: Form[R], header: Header) -> None:
             _write(file.fileno(), path, {"format": FORMAT, "kind": form.kind} | asdict(header))
         new.replace(path)
     except OSError as error:
-        raise _unusable(folder, error) from None
+        raise unusable(folder, error) from None
 
 
 def _write(descriptor: int, path: Path, record: dict[str, Any]) -> None:
@@ -228,12 +216,4 @@ def _damaged(path: Path, form: Form[R], line: int, what: str) -> InputError:
         remedy=f"all {form.noun}s depend on this line: choose another --out, or {anew}"
         if line == 1
         else f"remove this line to lose one {form.noun}, or {anew}",
-    )
-
-
-def _unusable(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"cannot use the output folder: {error.strerror}",
-        file=path,
-        remedy="choose another --out, one that can be written",
     )

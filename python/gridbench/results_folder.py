@@ -1,4 +1,4 @@
-"""The folder that a command keeps its results in: its name, and what is said of it in the end."""
+"""The folder that a command keeps its results in: its name, and what is said of it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,26 @@ def default_folder(name: str = "") -> Path:
         number += 1
         folder = Path("runs", f"{stem}-{number}")
     return folder
+
+
+def unusable(folder: Path, error: OSError) -> InputError:
+    """What is said of a folder that cannot be made, read or written."""
+    if isinstance(error, FileExistsError):
+        return InputError("the output folder is a file", file=folder, remedy="choose another --out")
+    return InputError(
+        f"cannot use the output folder: {error.strerror}",
+        file=folder,
+        remedy="choose another --out, one that can be written",
+    )
+
+
+def unwritable(file: Path, error: OSError) -> InputError:
+    """The same of a file."""
+    return InputError(
+        f"cannot write the results: {error.strerror or error}",
+        file=file,
+        remedy="choose another --out, in a folder that exists and can be written",
+    )
 
 
 def say_what_is_there(console: Console, there: int, of: int, noun: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,18 +111,3 @@ def test_other_options_are_not_mixed(tmp_path: Path) -> None:
     other = replace(HEADER, options={"scenario": 3, "time_scale": 1.0})
     with pytest.raises(InputError, match=r"time_scale was `0.01`, and now is `1.0`"):
         open_cases(tmp_path, other, fresh=False)
-
-
-def test_two_programs_do_not_write_one_file(tmp_path: Path) -> None:
-    cases = _written(tmp_path, RESULT)
-    program = (
-        "import sys; from pathlib import Path; from test_scenario_results import _written\n"
-        "_written(Path(sys.argv[1]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "is being written by another gridbench" in done.stderr
-    cases.close()
-    _written(tmp_path).close()

@@ -132,7 +132,7 @@ def test_options_that_all_tasks_refuse_end_it_at_once(gridbench: Run, tmp_path: 
     told = "gridbench: with 2 workers no task did any work: gridbench-task write-read: "
     assert done.stderr.splitlines()[-1].startswith(told)
     assert done.stderr.count("--directory DIR is missing") == 1
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
     # What is mended has other options, and can have the folder.
     (tmp_path / "scratch").mkdir()
     well(gridbench("sync", *options, "--directory", "scratch"))

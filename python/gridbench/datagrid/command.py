@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gridbench.datagrid.figures import verdict
 from gridbench.datagrid.going_on import open_folder
-from gridbench.datagrid.plan import measured_disturbed, missing, plan_of
+from gridbench.datagrid.plan import Plan, measured_disturbed, missing, plan_of
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import last_attempts, read_results
 from gridbench.datagrid.session import open_session
@@ -27,6 +27,7 @@ from gridbench.results_folder import (
     say_what_is_there,
 )
 from gridbench.run.machine import machine_facts, versions
+from gridbench.sole_use import sole_use
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 
@@ -40,6 +41,11 @@ def run_data(request: Request) -> int:
     folder = request.folder or default_folder(request.name)
     console = request.printing.progress()
     plan = plan_of(request)
+    with sole_use(folder, console):
+        return _run(request, plan, folder, console)
+
+
+def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     for one, why in plan.skipped:
         console.print(f"{one.told()}: left out, as {why}", soft_wrap=True, markup=False)
     _build(request, console)

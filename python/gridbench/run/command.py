@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.rounds import Rounds, counting, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.sole_use import sole_use
 from gridbench.statistics.medians import index_of_median
 from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
@@ -115,15 +117,16 @@ def _run(
     if not any(one.servers for one in participants):  # whose memory is for their doctor to look at
         check_memory(setup, facts)
     folder = request.folder or default_folder()
-    places = prepare(
-        folder,
-        list(named),
-        apart=len(named) > 1 or request.rounds.most > 1,
-        replace=request.replace,
-        settled=lambda: settle(request.policy, console),
-    )
-
-    with Interrupt() as interrupt:
+    with ExitStack() as stack:
+        stack.enter_context(sole_use(folder, console))
+        places = prepare(
+            folder,
+            list(named),
+            apart=len(named) > 1 or request.rounds.most > 1,
+            replace=request.replace,
+            settled=lambda: settle(request.policy, console),
+        )
+        interrupt = stack.enter_context(Interrupt())
 
         def run(engine: str, number: int | None) -> Verdict:
             return run_engine(

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gridbench.errors import InputError
+from gridbench.results_folder import unusable
 from gridbench.run.recorder import LOG, RECORD, REPORT
 from gridbench.run.rows import JOURNAL, TIMELINE
+from gridbench.sole_use import LOCK
 
 _FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
 
@@ -25,33 +27,23 @@ def prepare(
     they are to lie `apart`, as those of several engines or rounds do.
 
     InputError if it holds something already: an older run is removed only if `replace`, and
-    files that are not of a run never. `settled` is called when the folder can be used; if it
-    raises, all is as it was before.
+    files that are not of a run never. `settled` is called when the folder can be used, and before
+    anything is removed.
     """
     try:
-        if folder.exists() and not folder.is_dir():
-            raise InputError(
-                "the output folder is a file", file=folder, remedy="choose another --out"
-            )
-        is_new = not folder.exists()
         held = _held(folder, replace=replace)
         folder.mkdir(parents=True, exist_ok=True)
         # Whether it can be written is known only after writing.
         probe = folder / ".probe"
         probe.touch()
         probe.unlink()
-        try:
-            settled()
-        except BaseException:
-            if is_new:
-                folder.rmdir()
-            raise
+        settled()
         _remove(held, folder)
         places = {engine: folder / engine if apart else folder for engine in engines}
         for place in places.values():
             place.mkdir(exist_ok=True)
     except OSError as error:
-        raise _cannot_use(folder, error) from None
+        raise unusable(folder, error) from None
     return places
 
 
@@ -64,16 +56,8 @@ def place_of(first: Path, number: int | None) -> Path:
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:
-        raise _cannot_use(place, error) from None
+        raise unusable(place, error) from None
     return place
-
-
-def _cannot_use(folder: Path, error: OSError) -> InputError:
-    return InputError(
-        f"cannot use the output folder: {error.strerror}",
-        file=folder,
-        remedy="choose another --out, one that can be written",
-    )
 
 
 def run_folders(folder: Path) -> list[Path]:
@@ -100,7 +84,7 @@ def _started(folder: Path) -> str:
 def _held(folder: Path, *, replace: bool) -> list[Path]:
     """The folders of the run that `folder` holds. InputError if it holds anything else, or one that
     is not to be replaced."""
-    if not folder.is_dir() or not any(folder.iterdir()):
+    if not folder.is_dir() or all(entry.name == LOCK for entry in folder.iterdir()):
         return []
     held = [folder, *run_folders(folder)]
     if not any((place / RECORD).exists() for place in held):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from gridbench.scenario.plan import Item, Judge
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import Session
+from gridbench.sole_use import sole_use
 from gridbench.statistics.enough import FEWEST
 
 
@@ -59,9 +61,14 @@ def run_scenarios(request: Request) -> int:
     base = request.folder or default_folder(_name(request.scenarios))
     folders = {n: base if len(grids) == 1 else base / f"scenario-{n}" for n in grids}
     console = request.printing.progress()
-    settle(request.policy, console)
     statuses = [0]
-    with Interrupt() as interrupt, Leftovers() as leftovers, open_place(request.place) as spaces:
+    with ExitStack() as stack:
+        for folder in dict.fromkeys([base, *folders.values()]):
+            stack.enter_context(sole_use(folder, console))
+        settle(request.policy, console)
+        interrupt = stack.enter_context(Interrupt())
+        leftovers = stack.enter_context(Leftovers())
+        spaces = stack.enter_context(open_place(request.place))
         session = Session(
             request,
             judge=judge,

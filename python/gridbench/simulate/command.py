@@ -15,7 +15,7 @@ from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
-from gridbench.results_folder import default_folder
+from gridbench.results_folder import default_folder, unusable
 from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import parse_size, parse_stddev
@@ -266,11 +266,7 @@ def _sweep_folder(request: Request) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         held = {entry.name for entry in folder.iterdir()}
     except OSError as error:
-        raise InputError(
-            f"cannot use the output folder: {error.strerror}",
-            file=folder,
-            remedy="choose another --out, one that can be written",
-        ) from None
+        raise unusable(folder, error) from None
     if held - ours or (held and not request.replace):
         raise InputError(
             "the output folder is not empty",

@@ -16,6 +16,7 @@ from gridbench.results_folder import (
     say_stopped,
     say_what_is_there,
 )
+from gridbench.sole_use import sole_use
 from gridbench.sync.crew import Crew
 from gridbench.sync.plan import missing, wanted_of
 from gridbench.sync.record import FILE, FORM, Round
@@ -31,6 +32,11 @@ def run_sync(request: Request) -> int:
     and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
     """
     folder = request.folder or default_folder(f"sync-{Path(request.task).name}")
+    with sole_use(folder, request.printing.progress()):
+        return _run(request, folder)
+
+
+def _run(request: Request, folder: Path) -> int:
     console = request.printing.progress()
     settle(request.policy, console)
     header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)

@@ -41,7 +41,9 @@ from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
+from gridbench.results_folder import unwritable
 from gridbench.run.machine import machine_facts, versions
+from gridbench.sole_use import sole_use_of_file
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
 
@@ -96,8 +98,13 @@ def run_bench(request: Request) -> int:
         raise InputError(
             f"there is no area `{unknown[0]}`", remedy=f"the areas are {', '.join(AREAS)}"
         )
-    runs = request.runs or RUNS[request.extent]
     chosen = _chosen(request)
+    with sole_use_of_file(request.out, request.printing.progress()):
+        return _run(request, chosen)
+
+
+def _run(request: Request, chosen: Sequence[Area]) -> int:
+    runs = request.runs or RUNS[request.extent]
     console, errors = request.printing.tables(), request.printing.progress()
     record: dict[str, Any] = {
         "machine": machine_facts(),
@@ -118,8 +125,6 @@ def run_bench(request: Request) -> int:
         save_record(request.out, whole())
 
     page: list[str] = []
-    if request.out and not request.out.exists():
-        save()  # a file that cannot be written is told before
     settle(request.policy, errors)
     save()  # only now: a call that measures nothing leaves earlier results alone
     save_page(request.markdown, [_head(record, points)])
@@ -350,8 +355,4 @@ def save_record(file: Path | None, record: dict[str, Any]) -> None:
         part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         part.replace(file)
     except OSError as error:
-        raise InputError(
-            f"cannot write the results: {error.strerror or error}",
-            file=file,
-            remedy="choose another --out, in a folder that exists and can be written",
-        ) from error
+        raise unwritable(file, error) from error

@@ -45,6 +45,7 @@ from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import find_participant
+from gridbench.sole_use import sole_use
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _Status = Literal["missing", "failed", "cannot"]
@@ -101,7 +102,7 @@ def run_micro(request: Request) -> int:
     console = request.printing.progress()
     workloads = check_workloads(request.workloads)
     known = known_engines(request.engines)
-    with _elsewhere(known, request, console) as elsewhere:
+    with sole_use(request.folder, console), _elsewhere(known, request, console) as elsewhere:
         return _measured(request, known, workloads, elsewhere, console)
 
 

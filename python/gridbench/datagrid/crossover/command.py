@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.console import Console
+
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.cases import disturbed
 from gridbench.datagrid.crossover.grid import plans_of
@@ -24,6 +26,7 @@ from gridbench.results_folder import (
     say_what_is_there,
 )
 from gridbench.run.participants import find_participant
+from gridbench.sole_use import sole_use
 
 
 def run_crossover(request: Request) -> int:
@@ -36,6 +39,11 @@ def run_crossover(request: Request) -> int:
         find_participant(name)
     folder = request.folder or default_folder("crossover")
     console = request.printing.progress()
+    with sole_use(folder, console):
+        return _run(request, folder, console)
+
+
+def _run(request: Request, folder: Path, console: Console) -> int:
     plans = plans_of(request, console)
     settle(request.policy, console)
     header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
