@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.formats import counted
+from gridbench.rules import named
 
 REPORT = "report.html"
 
@@ -50,6 +51,19 @@ def say_what_is_there(console: Console, there: int, of: int, noun: str) -> None:
     if there:
         are = "is" if there == 1 else "are"
         console.print(f"{there} of {counted(of, noun)} {are} there")
+
+
+def say_failed_before(console: Console, failed: Sequence[str], noun: str) -> None:
+    """Which measurements an earlier call has left that failed and are not tried again, if any."""
+    if failed:
+        are, them = ("is", "it") if len(failed) == 1 else ("are", "them")
+        console.print(
+            f"{counted(len(failed), noun)} failed before and {are} not tried again:"
+            f" {named(list(dict.fromkeys(failed)))}; --retry-failed tries {them}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
 
 
 def say_stopped(console: Console, folder: Path) -> None:

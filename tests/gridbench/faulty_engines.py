@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -33,6 +35,16 @@ class Patient(ThreadPoolEngine):
 
     def start(self, workers: int) -> None:
         raise RuntimeError(f"{workers} workers have {self.patience:g} s")
+
+
+class Dead(ThreadPoolEngine):
+    """Takes the process of its client with it."""
+
+    name = "dead"
+
+    def start(self, workers: int) -> None:
+        del workers
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Hang(ThreadPoolEngine):

@@ -18,13 +18,15 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.bench.areas import grain, journal, large, libraries
+from gridbench.bench.areas import grain, journal, large, libraries, runner
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.measuring import measure
 from gridbench.bench.areas.runner import as_record
 from gridbench.bench.areas.table import markdown_of, print_area
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
+from gridbench.machine.policy import Policy
+from gridbench.printing import Printing
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Series
 from quiet import as_if_quiet
@@ -166,6 +168,43 @@ def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.Monke
     assert "bad, round 2" in row.problems[0]
     assert as_record(row)["ratio_to_peer"] is None
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+def test_what_failed_before_a_call_was_cut_off_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
+    bad = Case(name="bad", function=_doubled, arguments={"value": -1})
+    good = Case(name="good", function=_doubled, arguments={"value": 0.01})
+    areas = {"x": lambda _: [Area("x", "", (bad, good), _no_rows)]}
+    monkeypatch.setattr(runner, "AREAS", areas)
+    file = tmp_path / "out.json"
+    request = runner.Request(
+        areas=["x"], runs=1, out=file, policy=Policy(accept=True, wait=0), printing=Printing()
+    )
+
+    def why(request: runner.Request, *, disturbed: bool = False) -> str:
+        """The reason after a call, which found the file as one that was cut off has left it."""
+        if file.exists():
+            record = json.loads(file.read_text()) | {"complete": False}
+            for point in record["points"]:
+                point["disturbed"] = disturbed
+                point["why"] = point["why"] and "as it was"
+            file.write_text(json.dumps(record))
+        runner.run_bench(request)
+        (reason,) = filter(None, (one["why"] for one in json.loads(file.read_text())["points"]))
+        assert isinstance(reason, str)
+        return reason
+
+    assert "too small" in why(request)
+    capsys.readouterr()
+    assert why(request) == "as it was"
+    told = "1 run failed before and is not tried again: bad, round 1; --retry-failed tries it"
+    assert told in capsys.readouterr().err
+    assert "too small" in why(request, disturbed=True)
+    assert "failed before" not in capsys.readouterr().err
+    assert "too small" in why(replace(request, retry_failed=True))
 
 
 def test_ratios_pair_the_rounds_that_both_have() -> None:

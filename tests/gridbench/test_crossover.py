@@ -32,7 +32,7 @@ from gridbench.datagrid.crossover.models import (
     fit_grid,
     hold_out,
 )
-from gridbench.datagrid.crossover.plan import missing, wanted_of
+from gridbench.datagrid.crossover.plan import failed_before, missing, wanted_of
 from gridbench.datagrid.crossover.request import Request
 from gridbench.statistics.interval import Interval
 
@@ -280,7 +280,10 @@ def test_what_is_missing_is_measured_again_and_no_more() -> None:
     records = [one.done(seconds=1.0, reading=1.0) for one in wanted]
     assert missing(wanted, records) == []
     records[3] = replace(records[3], status="failed")
-    assert missing(wanted, records) == [wanted[3]]
+    records[4] = replace(records[4], status="failed", load={"judgement": "disturbed"})
+    records[5] = replace(records[5], status="skipped")
+    assert missing(wanted, records) == wanted[3:6]
+    assert failed_before(wanted, records) == [wanted[3]]
 
 
 def test_a_compute_model_is_one_line_for_each_number_of_readers() -> None:

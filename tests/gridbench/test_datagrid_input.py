@@ -269,6 +269,7 @@ def test_every_option_is_asked_for(ask: Ask, tmp_path: Path) -> None:
         "--updates", "atomic", "--warm", "1", "--processes", "2", "--member-memory", "300MB",
         "--backups", "2", "--rounds", "4", "--out", str(tmp_path), "--fresh", "--accept-load",
         "--json", "--quiet", "--start-timeout", "7", "--emulate", "ssh", "--nodes", "3",
+        "--retry-failed",
     )  # fmt: skip
     assert [one.name for one in found.engines] == ["null", "embedded"]
     assert found.offered == (Offered(rate=1000.0), Offered(rate=2000.0), Offered(share=0.5))
@@ -276,6 +277,7 @@ def test_every_option_is_asked_for(ask: Ask, tmp_path: Path) -> None:
     assert found.warm_up == WarmUp(least=1.0, most=1.0, window=0.2)
     assert (found.processes, found.member_memory) == (2, 300 << 20)
     assert (found.folder, found.fresh, found.policy.accept) == (tmp_path, True, True)
+    assert found.retry_failed
     assert (found.printing.as_json, found.printing.quiet) == (True, True)
     where = found.where
     assert (where.emulated, where.nodes, where.patience) == ("ssh", 3, 7.0)

@@ -19,10 +19,12 @@ from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
     Wanted,
+    failed_before,
     measured_disturbed,
     missing,
     plan_of,
     with_rate,
+    without,
 )
 from gridbench.datagrid.record import Case, Counts
 from gridbench.datagrid.request import Offered, Request
@@ -206,6 +208,29 @@ def test_what_is_done_is_not_missing_and_what_failed_is() -> None:
     assert missing(found, cases) == found[1:]
     assert missing(found, [*cases, case_of(found[1])]) == found[2:]
     assert missing(found, map(case_of, found)) == []
+
+
+def test_what_failed_by_itself_is_known() -> None:
+    found = wanted_of(*with_members(1, 2, 3))
+    cases = [
+        case_of(found[0], status="failed", why="no room"),
+        case_of(found[1], status="failed", why="no room", load={"judgement": "disturbed"}),
+        case_of(found[2]),
+    ]
+    assert failed_before(found, cases) == found[:1]
+    # The last attempt counts.
+    assert failed_before(found, [*cases, case_of(found[0])]) == []
+
+
+def test_open_loops_are_left_out_with_the_closed_one_that_they_depend_on() -> None:
+    closed, half, full = wanted_of(offered=(Offered(share=0.5), Offered(rate=100.0)))
+    assert without([closed, half, full], [closed]) == [full]
+    assert without([closed, half, full], [full]) == [closed, half]
+    assert without([closed, half, full], []) == [closed, half, full]
+    # Once its rate is known it can be measured.
+    known = with_rate(half, [case_of(closed)])
+    assert known is not None
+    assert without([closed, known], [closed]) == [known]
 
 
 def test_what_other_programs_disturbed_is_measured_again() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gridbench.bench.micro.command import reason
 from gridbench.bench.micro.figures import Extent
-from gridbench.bench.micro.remaining import extent_of, hopeless
+from gridbench.bench.micro.remaining import extent_of, missing, seconds_left
 from gridbench.bench.micro.sessions import Elsewhere, sessions_of
 from gridbench.bench.micro.sizes import FULL, QUICK
 from gridbench.bench.micro.workloads import (
@@ -145,33 +145,61 @@ def test_an_engine_can_refuse_a_workload_or_one_case_of_it() -> None:
     ]  # fmt: skip
 
 
-def test_a_session_in_which_all_failed_is_not_tried_again() -> None:
-    session = next(s for s in EVERYTHING if (s.label, s.name) == ("ray", "16 workers"))
-    (item,) = session.items
-    point = Point(workload="start", engine="ray", parameters=item.parameters, round=0)
-    assert not hopeless(session, 0, [])
-    assert not hopeless(session, 1, [point])
-    failed = Point(
-        workload="start", engine="ray", parameters=item.parameters, round=0, status="failed"
+def _session(name: str) -> Session:
+    return next(s for s in EVERYTHING if (s.label, s.name) == ("ray", name))
+
+
+def _point(item: Item, number: int, **more: Any) -> Point:
+    return Point(
+        workload=item.workload,
+        engine=item.engine,
+        parameters=item.parameters,
+        round=number,
+        **more,
     )
-    assert hopeless(session, 1, [failed])
-    assert not hopeless(session, 0, [failed])
+
+
+def test_a_session_in_which_all_failed_is_not_tried_in_later_rounds() -> None:
+    session = _session("100 workers")
+    items = list(session.items)
+    assert len(items) == 3
+    assert missing(session, 0, []) == items
+    failed = [_point(item, 0, status="failed") for item in items]
+    assert missing(session, 0, failed[:1]) == items[1:]
+    assert missing(session, 1, failed) == []
+    # It is as long as one of them has a value.
+    assert missing(session, 1, [*failed[:2], _point(items[2], 0)]) == items
+    assert missing(session, 1, [*failed[:2], _point(items[2], 0), _point(items[0], 1)]) == items[1:]
+
+
+def test_what_reached_its_limit_is_not_tried_in_later_rounds() -> None:
+    session = _session("100 workers")
+    start, short, null = session.items
+    points = [_point(start, 0), _point(short, 0), _point(null, 0, status="failed", at_limit=True)]
+    assert missing(session, 1, points) == [start, short]
+    assert missing(session, 0, points) == []
+    assert extent_of([replace(session, rounds=2)], points) == Extent(
+        points=3, planned=5, round=2, rounds=2
+    )
+    # One that did so once, and ended in time later, is.
+    points += [_point(start, 1), _point(short, 1), _point(null, 1)]
+    assert missing(session, 2, points) == [start, short, null]
+
+
+def test_no_time_is_expected_for_what_is_not_tried_again() -> None:
+    session = replace(_session("16 workers"), rounds=2)
+    assert seconds_left(session, []) == 2 * session.seconds
+    assert seconds_left(session, [_point(session.items[0], 0)]) == session.seconds
+    failed = _point(session.items[0], 0, status="failed")
+    assert seconds_left(session, [failed]) == 0
 
 
 def test_what_is_missing_of_a_run_is_counted() -> None:
-    calls, start = (
-        next(s for s in EVERYTHING if (s.label, s.name) == ("ray", name))
-        for name in ("calls", "16 workers")
-    )
-    calls, start = replace(calls, rounds=3), replace(start, rounds=2)
+    calls, start = replace(_session("calls"), rounds=3), replace(_session("16 workers"), rounds=2)
     count = len(calls.items)
 
     def points(session: Session, number: int, status: Any = "ok") -> list[Point]:
-        return [
-            Point(workload=item.workload, engine=item.engine, parameters=item.parameters,
-                  round=number, status=status)
-            for item in session.items
-        ]  # fmt: skip
+        return [_point(item, number, status=status) for item in session.items]
 
     found = points(calls, 0)
     assert extent_of([calls, start], found) == Extent(

@@ -46,8 +46,40 @@ def test_points_are_there_again(tmp_path: Path) -> None:
     points = open_points(tmp_path, replace(HEADER, seed=8, started="later"), fresh=False)
     assert points.points == [replace(POINT, round=number) for number in range(3)]
     assert points.header == HEADER  # the order of a run is that of its beginning
-    assert replace(POINT, round=1, values={}).key in points.done()
-    assert replace(POINT, round=3).key not in points.done()
+    assert points.standing == points.points
+    points.close()
+
+
+def test_what_failed_stands_if_it_is_not_to_be_tried_again(tmp_path: Path) -> None:
+    path = _filled(tmp_path, 0)
+    good = replace(POINT, round=0)
+    failed = Point(workload="start", engine="dask", round=0, status="failed", why="x", at="then")
+    cannot = replace(failed, workload="echo", status="cannot")
+    busy = replace(failed, workload="argument", disturbed=True)
+    not_begun = replace(failed, workload="million", at="")
+    # What has a value after all has not failed.
+    first = replace(failed, workload="solve")
+    second = replace(first, status="ok", values={"ratio": 1.0})
+    every = [good, failed, cannot, busy, not_begun, first, second]
+    points = open_points(tmp_path, HEADER, fresh=False)
+    for point in every:
+        points.add(point)
+    assert points.standing == every  # none of them again in the same call
+    assert points.failed_before == set()
+    points.close()
+    assert load_points(path)[1] == every
+
+    points = open_points(tmp_path, HEADER, fresh=False)
+    assert points.standing == [good, failed, cannot, first, second]
+    assert points.failed_before == {failed.key, cannot.key}
+    points.add(busy)
+    assert points.standing == [good, failed, cannot, first, second, busy]
+    assert points.failed_before == {failed.key, cannot.key}
+    points.close()
+
+    points = open_points(tmp_path, HEADER, fresh=False, retry_failed=True)
+    assert points.standing == [good, second]
+    assert points.failed_before == set()
     points.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -10,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import psutil
 import pytest
 from rich.console import Console
 
+from gridbench.bench.micro import command
 from gridbench.bench.micro.command import Request, make_plan, run_micro, tell
 from gridbench.bench.micro.figures import Results, load_results
 from gridbench.bench.micro.results import results_of
@@ -444,6 +447,62 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
         ("Lost", "null_rate", "failed"),
     }
     assert "it reports once a second" in {point.why for point in plan.refusals}
+
+
+def test_what_failed_is_told_and_tried_again_only_if_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    place = EntryPoint("wrong", "engines_of_test:Wrong", "gridbench.engines")
+    monkeypatch.setattr(command, "installed_engines", lambda: {"wrong": place})
+    out = tmp_path / "out"
+    request = Request(
+        workloads=("null_call", "null_rate"), engines=("wrong",), sizes=TINY, folder=out,
+        policy=ACCEPTED,
+    )  # fmt: skip
+    before = 0
+
+    def measured(request: Request) -> tuple[str, set[tuple[str, int]]]:
+        """What a call says, and what it has measured of the engine."""
+        nonlocal before
+        assert run_micro(request) == 1
+        points = load_points(out / POINTS)[1]
+        new, before = points[before:], len(points)
+        return capsys.readouterr().err, {(p.workload, p.round) for p in new if p.engine == "wrong"}
+
+    def as_if(**disturbed: bool) -> None:
+        """Tests beside this one disturb it, or not."""
+        lines = [json.loads(line) for line in (out / POINTS).read_text().splitlines()]
+        for line in lines:
+            if line.get("engine") == "wrong":
+                line["disturbed"] = disturbed[line["workload"]]
+        (out / POINTS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    # Further rounds are not worth their time.
+    assert measured(request)[1] == {("null_call", 0), ("null_rate", 0)}
+    page = {e.why for figure in load_results(out).figures for e in figure.entries}
+    assert any("a call that does nothing returned something" in why for why in page)
+
+    as_if(null_call=False, null_rate=False)
+    said, new = measured(request)
+    assert (
+        "2 measurements failed before and are not tried again: wrong null_call; wrong null_rate;"
+        " --retry-failed tries them"
+    ) in said
+    assert new == set()
+    assert {e.why for figure in load_results(out).figures for e in figure.entries} == page
+
+    # Other programs may have been the reason.
+    as_if(null_call=False, null_rate=True)
+    said, new = measured(request)
+    assert "1 measurement failed before and is not tried again: wrong null_call;" in said
+    assert new == {("null_rate", 0)}
+
+    said, new = measured(replace(request, retry_failed=True))
+    assert "failed before" not in said
+    assert new == {("null_call", 0), ("null_rate", 0)}
 
 
 @pytest.mark.parametrize("engine", [POOL + AGAIN, POOL])

@@ -11,7 +11,7 @@ from gridbench.scenario import needs
 from gridbench.scenario.amounts import GB, MB
 from gridbench.scenario.grids import Case, Choice, cases_of
 from gridbench.scenario.needs import Experience, Place, cannot, need_of, too_long
-from gridbench.scenario.plan import items_of, missing
+from gridbench.scenario.plan import failed_before, items_of, missing
 from gridbench.scenario.results import CaseResult
 from test_scenario_results import RESULT
 
@@ -87,11 +87,19 @@ def test_the_order_is_random_and_comes_from_the_seed() -> None:
     assert items != items_of(cases, ["a", "b"], 2, 2)
 
 
-def test_only_what_is_done_is_not_tried_again() -> None:
+def test_what_is_not_done_is_missing_and_some_of_it_has_failed() -> None:
     items = items_of(cases_of(3, Choice()), ["a"], 1, 1)
 
-    def result(number: int, status: str) -> CaseResult:
-        return replace(RESULT, case=items[number].case.key, engine="a", status=status)  # type: ignore[arg-type]
+    def result(number: int, status: str, *, again: bool = False) -> CaseResult:
+        case = items[number].case.key
+        return replace(RESULT, case=case, engine="a", status=status, again=again)  # type: ignore[arg-type]
 
-    results = [result(0, "done"), result(1, "failed"), result(2, "skipped"), result(3, "invalid")]
+    results = [
+        result(0, "done"),
+        result(1, "failed"),
+        result(2, "skipped"),
+        result(3, "invalid"),
+        result(4, "failed", again=True),
+    ]
     assert missing(items, results) == items[1:]
+    assert failed_before(items, results) == items[1:2]

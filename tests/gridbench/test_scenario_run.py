@@ -10,9 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gridbench.process.inside import LOOKOUT
 from gridbench.run.load import load_run
+from gridbench.scenario.one import RUNS_CASES
 from gridbench.scenario.results import CASES, read_cases, read_results
-from running import DEADLINE, PROGRAM, Run, alive, until
+from running import DEADLINE, PROGRAM, Run, alive, cmdline, stranger, until
 
 SMALL = ("--cores", "2", "--sizes", "0,10KB", "--time-scale", "1e-5", "--quick")
 
@@ -120,6 +122,70 @@ def test_failures_are_told_and_the_others_go_on(
     assert {r.status for r in results if r.engine == "lean"} <= {"done", "invalid"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "the licence has expired" in page
+
+
+def test_what_failed_is_tried_again_if_that_is_asked_for_or_others_may_be_the_reason(
+    gridbench: Run, tmp_path: Path, faulty: dict[str, str]
+) -> None:
+    options = (*SMALL, "--sizes", "10KB", "--engine", "start", "--out", "out")
+    path = tmp_path / "out" / CASES
+
+    def run(*more: str, again: bool = False) -> tuple[str, int]:
+        """What is said, and how many cases were tried. What was tried before was disturbed if it
+        is to be tried `again`, and else not, whatever the tests beside this one did."""
+        before = path.read_text().splitlines() if path.exists() else ["the header"]
+        records = [json.loads(line) | {"again": again} for line in before[1:]]
+        if records:
+            path.write_text("\n".join([before[0], *map(json.dumps, records), ""]))
+        done = gridbench("scenario", 4, *options, *more, env=faulty)
+        assert done.returncode == 1
+        return done.stderr, path.read_text().count("\n") - len(before)
+
+    _, cases = run()
+    assert cases == 2
+    said, tried = run()
+    assert tried == 0
+    assert "2 cases failed before and are not tried again: start, 2 cores, " in said
+    assert "; --retry-failed tries them" in said
+    assert "the licence has expired" in (tmp_path / "out" / "report.html").read_text()
+    assert run(again=True)[1] == 2
+    said, tried = run("--retry-failed")
+    assert tried == 2
+    assert "failed before" not in said
+
+
+@pytest.mark.parametrize("engine", ["start", "dead"])
+def test_a_failure_while_others_are_at_work_is_not_the_engines(
+    gridbench: Run, tmp_path: Path, faulty: dict[str, str], engine: str
+) -> None:
+    options = ("--sizes", "0", "--engine", engine, "--out", "out", "--accept-load")
+    with stranger():
+        done = gridbench("scenario", 4, *SMALL, *options, env=faulty)
+    assert done.returncode == 1
+    assert {(r.status, r.again) for r in read_cases(tmp_path / "out")} == {("failed", True)}
+
+
+def test_a_case_that_somebody_interrupted_is_tried_again(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    words = ("scenario", "4", "--cores", "2", "--sizes", "0", "--time-scale", "1", "--out", "out")
+    process = subprocess.Popen(
+        [*PROGRAM, *words], env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    try:
+        runs = tmp_path / "out" / "runs"
+        until(lambda: list(runs.glob("*/*/run.json")))
+        children = psutil.Process(process.pid).children()
+        (child,) = [one for one in children if RUNS_CASES in cmdline(one) and one.name() != LOOKOUT]
+        child.send_signal(signal.SIGINT)
+        path = tmp_path / "out" / CASES
+        until(lambda: path.exists() and path.read_text().count("\n") >= 2)
+    finally:
+        process.kill()
+        process.wait()
+    (result, *_) = read_cases(tmp_path / "out")
+    assert (result.status, result.reason) == ("failed", "the run was interrupted")
+    assert result.again
 
 
 def test_more_than_fits_into_memory_is_skipped(

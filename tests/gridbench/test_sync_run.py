@@ -110,7 +110,18 @@ def test_smtef_files_and_variables_are_understood(gridbench: Run, tmp_path: Path
     assert rounds(tmp_path / "out4")[0].workers == 1
 
 
-def test_failures_are_told_by_worker_and_tried_again(gridbench: Run, tmp_path: Path) -> None:
+def as_if(folder: Path, judgement: str) -> None:
+    """Tests beside this one disturb its rounds, or not."""
+    header, *lines = (folder / FILE).read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    for record in records:
+        record["load"]["judgement"] = judgement
+    (folder / FILE).write_text("\n".join([header, *map(json.dumps, records), ""]))
+
+
+def test_failures_are_told_by_worker_and_tried_again_if_asked(
+    gridbench: Run, tmp_path: Path
+) -> None:
     text = "test -e {worker} || { echo no file {worker} >&2; exit 4; }"
     (tmp_path / "1").touch()
     options = ("-w", "2", "--rounds", "1", "--out", "out", "shell", text.replace("{ ", "{{ "))
@@ -121,6 +132,24 @@ def test_failures_are_told_by_worker_and_tried_again(gridbench: Run, tmp_path: P
     (one,) = rounds(tmp_path / "out")
     assert [task.status for task in one.tasks] == ["failed", "ok"]
     (tmp_path / "0").touch()
+    as_if(tmp_path / "out", "undisturbed")
+    done = gridbench("sync", *options)
+    well(done, status=1)
+    assert "1 round failed before and is not tried again: 2 workers; --retry-failed tries it" in (
+        done.stderr
+    )
+    assert rounds(tmp_path / "out")[-1].status == "failed"
+    well(gridbench("sync", "--retry-failed", *options))
+    assert rounds(tmp_path / "out")[-1].status == "done"
+
+
+def test_a_round_that_failed_while_others_were_at_work_is_run_again(
+    gridbench: Run, tmp_path: Path
+) -> None:
+    options = ("-w", "1", "--rounds", "1", "--out", "out", "shell", "test -e now")
+    well(gridbench("sync", *options), status=1)
+    (tmp_path / "now").touch()
+    as_if(tmp_path / "out", "disturbed")
     well(gridbench("sync", *options))
     assert rounds(tmp_path / "out")[-1].status == "done"
 

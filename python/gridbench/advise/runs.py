@@ -166,7 +166,9 @@ def _seen(ran: Ran) -> Moment | None:
     """From when on others' work counts for the next run too: a short one tells too little of that
     by itself, and need not wait for more. None where its processes, which are gone, may be taken
     for others', or others were at work."""
-    load = ran.outcome.answer.load
-    if load is None or load.apart or ran.disturbed or ran.outcome.took > _RECENT:
+    answer = ran.outcome.answer
+    if answer.load is None or answer.status in ("failed", "interrupted"):
+        return None
+    if answer.load.apart or ran.disturbed or ran.outcome.took > _RECENT:
         return None
     return ran.outcome.began

@@ -55,29 +55,50 @@ def key_of(workload: str, engine: str, parameters: dict[str, Any], number: int) 
 _FORM = Form(kind="gridbench micro", of="a micro benchmark", noun="point", record=Point)
 
 
+def stands(point: Point, *, retry_failed: bool) -> bool:
+    """Whether a call that goes on leaves a point of an earlier one as it is: it has a value, or it
+    failed, no other programs can be the reason, and that is not to be tried again."""
+    return point.status == "ok" or (bool(point.at) and not point.disturbed and not retry_failed)
+
+
 class PointsFile(RecordFile[Point]):
     """The file of a run, open to be added to."""
+
+    def __init__(
+        self, path: Path, header: Header, points: list[Point], *, retry_failed: bool = False
+    ) -> None:
+        super().__init__(path, header, points)
+        self._standing = [one for one in points if stands(one, retry_failed=retry_failed)]
 
     @property
     def points(self) -> list[Point]:
         """Those of earlier calls first."""
         return self.records
 
-    def done(self) -> set[Key]:
-        """What need not be measured: it has a value, or was tried since the file was opened."""
-        known = {point.key for point in self.points[: self.earlier] if point.status == "ok"}
-        return known | {point.key for point in self.new}
+    @property
+    def standing(self) -> list[Point]:
+        """The points of what is not measured again: what stands of earlier calls, and all that was
+        tried since the file was opened."""
+        return self._standing + self.new
+
+    @property
+    def failed_before(self) -> set[Key]:
+        """What failed in earlier calls, has no value, and is not tried again."""
+        values = {point.key for point in self._standing if point.status == "ok"}
+        return {point.key for point in self._standing} - values
 
 
-def open_points(folder: Path, header: Header, *, fresh: bool) -> PointsFile:
+def open_points(
+    folder: Path, header: Header, *, fresh: bool, retry_failed: bool = False
+) -> PointsFile:
     """The points in `folder`, or an empty file with `header` if there are none or `fresh`.
 
-    Raises InputError if the folder cannot be used, if the file is damaged, or if it is of
-    another machine, version or size of run.
+    `retry_failed`: what failed before is to be tried again. Raises InputError if the folder cannot
+    be used, if the file is damaged, or if it is of another machine, version or size of run.
     """
     path = folder / POINTS
     header, points = open_records(path, _FORM, header, fresh=fresh)
-    return PointsFile(path, header, points)
+    return PointsFile(path, header, points, retry_failed=retry_failed)
 
 
 def load_points(path: Path) -> tuple[Header, list[Point]]:

@@ -134,7 +134,7 @@ class Runner:
                         again.append(index)
                     self._save(_point(item, number, message, parts, load))
                     if message.get("over"):
-                        self._give_up(items[position + 1 :], number, message["why"], done)
+                        self._give_up(items[position + 1 :], number, message["why"], load, done)
         except _Failed as failure:
             if position < len(items) and items[position][0] not in done:
                 index, item = items[position]
@@ -150,15 +150,16 @@ class Runner:
                     )
                 )
                 if process.before_first:
-                    self._give_up(items[position + 1 :], number, str(failure), done)
+                    self._give_up(items[position + 1 :], number, str(failure), load, done)
         return done, again
 
     def _give_up(
-        self, items: list[tuple[int, Item]], number: int, why: str, done: set[int]
+        self, items: list[tuple[int, Item]], number: int, why: str, load: Load, done: set[int]
     ) -> None:
+        """Keep for the rest what became of the first, and what others did during that."""
         for index, item in items:
             done.add(index)
-            self._save(_failure(item, number, why))
+            self._save(replace(_failure(item, number, why), **_meanwhile(load)))
 
     def _note_leftovers(self, session: Session, number: int, behind: list[str]) -> None:
         if behind:

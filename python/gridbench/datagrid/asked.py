@@ -109,6 +109,7 @@ def _request(
         repeats=given["rounds"],
         folder=given["out"],
         fresh=given["fresh"],
+        retry_failed=given["retry_failed"],
         policy=policy,
         printing=printing,
     )

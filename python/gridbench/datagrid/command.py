@@ -11,7 +11,14 @@ from rich.console import Console
 
 from gridbench.datagrid.figures import verdict
 from gridbench.datagrid.going_on import open_folder
-from gridbench.datagrid.plan import Plan, measured_disturbed, missing, plan_of
+from gridbench.datagrid.plan import (
+    Plan,
+    failed_before,
+    measured_disturbed,
+    missing,
+    plan_of,
+    without,
+)
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import last_attempts, read_results
 from gridbench.datagrid.session import open_session
@@ -23,6 +30,7 @@ from gridbench.record_file import Header
 from gridbench.results_folder import (
     default_folder,
     report_in,
+    say_failed_before,
     say_stopped,
     say_what_is_there,
 )
@@ -52,7 +60,10 @@ def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     settle(request.policy, console)
     file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
     todo = missing(plan.wanted, file.records, accepted=request.policy.accept)
+    failed = [] if request.retry_failed else failed_before(todo, file.records)
+    todo = without(todo, failed)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
+    say_failed_before(console, [one.told() for one in failed], "case")
     disturbed = measured_disturbed(last_attempts(file.records))
     if again := len({one.identity for one in todo} & disturbed):
         are = "is" if again == 1 else "are"

@@ -15,6 +15,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.datagrid.crossover.options import crossover
 from gridbench.datagrid.engines.options import engines
 from gridbench.errors import InputError
+from gridbench.going_on import going_on_options
 from gridbench.hosts.options import hosts_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
@@ -141,7 +142,7 @@ _OPTIONS = (
         help="Folder for the results. [default: runs/data-<what>-<time>]",
     ),
     printing_options,
-    click.option("--fresh", is_flag=True, help="Forget the results that DIR holds."),
+    going_on_options,
 )
 _SCALE = (
     click.option("--members", metavar="LIST", help="Numbers of members, such as 3 or 1,2,4."),
@@ -213,7 +214,8 @@ def run(
     Members and clients are processes of their own; the data grid `embedded` is a map in the
     client's process, and needs no members. Objects are stored beforehand and checked afterwards.
     Each case is saved at once, so the same command with the same --out goes on where the one before
-    stopped. DIR then holds datagrid.jsonl, report.html and timelines.
+    stopped, without cases that failed, if --retry-failed does not say otherwise. DIR then holds
+    datagrid.jsonl, report.html and timelines.
 
     Exit status 1 says that a case failed or that data were wrong, 2 that the command cannot be
     followed or that a data grid does not start, 3 that other programs use the machine, so that

@@ -143,7 +143,7 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     all repeats offer the same; None if it has not been."""
     if wanted.share is None:
         return wanted
-    closed = replace(wanted, loop="closed", share=None, repeat=0).identity
+    closed = _closed(wanted)
     measured = [one for one in cases if one.status == "done" and one.identity == closed]
     undisturbed = (one for one in measured if not disturbed(one))
     case = next(undisturbed, measured[0] if measured else None)
@@ -157,8 +157,8 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
 def missing(
     wanted: Iterable[Wanted], cases: Iterable[Case], *, accepted: bool = False
 ) -> list[Wanted]:
-    """Those without a record of a case that went well, with their rates as far as they are known:
-    what failed is tried again, and what other programs disturbed, if that was not `accepted`."""
+    """Those without a record of a case that went well, with their rates as far as they are known.
+    What failed is among them, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
     last = last_attempts(records)
     done = {one.identity for one in last if one.status == "done" and not disturbed(one)}
@@ -166,6 +166,29 @@ def missing(
         done |= measured_disturbed(last)
     known = [with_rate(one, records) or one for one in wanted]
     return [one for one in known if one.identity not in done]
+
+
+def failed_before(wanted: Iterable[Wanted], cases: Iterable[Case]) -> list[Wanted]:
+    """Those whose last attempt failed while no other programs disturbed it."""
+    last = last_attempts(cases)
+    failed = {one.identity for one in last if one.status == "failed" and not disturbed(one)}
+    return [one for one in wanted if one.identity in failed]
+
+
+def without(wanted: Iterable[Wanted], failed: Iterable[Wanted]) -> list[Wanted]:
+    """Those that are left without some that failed, and without open loops that would need these
+    for their rates."""
+    out = {one.identity for one in failed}
+    return [
+        one
+        for one in wanted
+        if one.identity not in out and (one.share is None or _closed(one) not in out)
+    ]
+
+
+def _closed(wanted: Wanted) -> tuple[object, ...]:
+    """The identity of the closed loop that its rate is a share of."""
+    return replace(wanted, loop="closed", share=None, repeat=0).identity
 
 
 def measured_disturbed(cases: Iterable[Case]) -> set[tuple[object, ...]]:

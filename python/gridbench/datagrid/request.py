@@ -82,6 +82,7 @@ class Request:
     folder: Path | None = None
     """None: one below `runs`, named after the time."""
     fresh: bool = False
+    retry_failed: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)

@@ -87,12 +87,13 @@ def _measure(order: Order, workload: Workload, participant: Participant) -> Answ
 
 
 def _answer(verdict: Verdict, setup: Setup, order: Order, *, interrupted: bool) -> Answer:
+    seen = verdict.record["load"]
+    load = seen["judged"] and from_record(Load, seen["judged"])
     if verdict.exit_status == 0 and not interrupted:
-        load = verdict.record["load"]
         answer = Answer(
             status="invalid" if verdict.disturbed else "done",
-            reason=load["told"] if verdict.disturbed else "",
-            load=load["judged"] and from_record(Load, load["judged"]),
+            reason=seen["told"] if verdict.disturbed else "",
+            load=load,
         )
         if not order.analysed:
             return answer
@@ -104,10 +105,11 @@ def _answer(verdict: Verdict, setup: Setup, order: Order, *, interrupted: bool) 
     except InputError:
         if interrupted or not verdict.messages:
             raise
-        return Answer(status="failed", reason=_one_line(verdict.messages[0]))
+        return Answer(status="failed", reason=_one_line(verdict.messages[0]), load=load)
     if interrupted:
-        return Answer(status="interrupted", returned=summary.ok)
-    return Answer(status="failed", reason=_one_line(verdict.messages[0]), returned=summary.ok)
+        return Answer(status="interrupted", returned=summary.ok, load=load)
+    why = _one_line(verdict.messages[0])
+    return Answer(status="failed", reason=why, returned=summary.ok, load=load)
 
 
 def _one_line(text: str) -> str:

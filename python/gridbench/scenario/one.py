@@ -13,6 +13,7 @@ import psutil
 
 from gridbench.formats import size
 from gridbench.machine.load import Load, Moment, reading
+from gridbench.machine.rule import judged, tolerated
 from gridbench.process.child import Child, Ended
 from gridbench.process.leftovers import Leftovers
 from gridbench.records import RecordError, from_record
@@ -40,6 +41,8 @@ class Outcome:
     """Of the machine meanwhile: see `gridbench.scenario.results.CaseResult`."""
     ended_for: str = ""
     """Why it was ended before its end: time or memory."""
+    disturbed: bool = False
+    """Other programs used the machine meanwhile, which also counts if it failed."""
 
 
 def run_case(
@@ -72,6 +75,7 @@ def run_case(
         took=time.monotonic() - began.at,
         load=watch.load(answer.load),
         ended_for=watch.why,
+        disturbed=watch.disturbed(answer.load),
     )
 
 
@@ -130,6 +134,13 @@ class _Watch:
             "busy": max(0.0, now.not_idle - self._began.not_idle) / passed / processors,
             "memory_used": float(max(0, self._before - self._least)),
         }
+
+    def disturbed(self, measured: Load | None) -> bool:
+        """Whether others disturbed it: by what the run itself has seen or, if it did not come that
+        far, by what is known to be others' work, as all processes of it are gone by now."""
+        if measured is not None:
+            return judged(measured) == "disturbed"
+        return reading(os.getpid()).load_since(self._began).at_least > tolerated()
 
     def _end(self, now: float) -> None:
         self._told = now

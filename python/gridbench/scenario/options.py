@@ -9,6 +9,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import default_engine
+from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -107,7 +108,7 @@ from gridbench.workload.body_option import parse_body, task_option
     help="Folder for the results. [default: runs/scenario-<number>-<time>]",
 )
 @printing_options
-@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@going_on_options
 def scenario(
     *,
     scenarios: tuple[str, ...],
@@ -135,6 +136,7 @@ def scenario(
     seed: int,
     out: Path | None,
     fresh: bool,
+    retry_failed: bool,
     policy: Policy,
     printing: Printing,
 ) -> None:
@@ -148,7 +150,8 @@ def scenario(
 
     Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
     why. Each result is saved at once, so the same command with the same --out goes on where the one
-    before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios, a
+    before stopped, without cases that failed, if --retry-failed does not say otherwise. DIR then
+    holds cases.jsonl, report.html and the runs; with several scenarios, a
     folder for each of them, and a report on all.
 
     No case begins while other programs use the machine: gridbench names them and waits. Cases that
@@ -198,6 +201,7 @@ def scenario(
                 check=check,
                 folder=out,
                 fresh=fresh,
+                retry_failed=retry_failed,
                 dry_run=dry_run,
                 policy=policy,
                 printing=printing,

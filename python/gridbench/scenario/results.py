@@ -56,6 +56,9 @@ class CaseResult:
     status: Status
     reason: str = ""
     """Why it is not `done`: one line; what it is a case of, and figures behind a colon."""
+    again: bool = False
+    """It failed, and the reason may be other programs or an interruption: it is tried again when
+    the scenario goes on."""
     total_s: float | None = None
     """From t = 0 until the last result was in the client's hand; known also of invalid runs."""
     ideal_s: float | None = None

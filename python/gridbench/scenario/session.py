@@ -16,12 +16,13 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.record_file import Header
+from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import machine_facts, versions
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
 from gridbench.scenario.one import Outcome, run_case
-from gridbench.scenario.plan import Item, Judge, missing
+from gridbench.scenario.plan import Item, Judge, failed_before, missing
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
 from gridbench.scenario.rounds import rounds_of
@@ -101,11 +102,15 @@ class Session:
 
     def _run_batch(self, items: list[Item], file: CasesFile) -> None:
         todo = missing(items, file.current())
+        failed = [] if self._request.retry_failed else failed_before(todo, file.current())
+        todo = [item for item in todo if item not in failed]
         if items[0].round:
             cases = counted(len({item.case.key for item in items}), "case")
             self._console.print(f"round {items[0].round + 1}: the outcome of {cases} is open")
         if len(todo) < len(items):
             self._console.print(f"{len(items) - len(todo)} of {len(items)} cases are there")
+        names = [f"{item.engine}, {item.case.told()}" for item in failed]
+        say_failed_before(self._console, names, "case")
         with Steps(self._console, "case", len(todo), transient=False) as progress:
             while todo and not self._interrupt.came:
                 self._next(todo, file, progress)
@@ -198,6 +203,9 @@ class Session:
         request, case = self._request, item.case
         measured = outcome is not None and status in ("done", "invalid")
         answer = outcome.answer if outcome is not None else None
+        may_be_gone = outcome is not None and (
+            outcome.disturbed or outcome.answer.status == "interrupted"
+        )
         return CaseResult(
             scenario=case.scenario,
             case=case.key,
@@ -217,6 +225,7 @@ class Session:
             start="warm" if request.warm else "cold",
             status=status,
             reason=reason,
+            again=status == "failed" and may_be_gone,
             total_s=answer.total_s if answer is not None and measured else None,
             ideal_s=answer.ideal_s if answer is not None and measured else need.ideal,
             figures=answer.figures if answer is not None and measured else {},

@@ -75,6 +75,7 @@ def request_of(
         ),
         folder=setup.out,
         fresh=given["fresh"],
+        retry_failed=given["retry_failed"],
         policy=policy,
         printing=printing,
     )

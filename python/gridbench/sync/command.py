@@ -13,12 +13,13 @@ from gridbench.record_file import RecordFile, open_records
 from gridbench.results_folder import (
     default_folder,
     report_in,
+    say_failed_before,
     say_stopped,
     say_what_is_there,
 )
 from gridbench.sole_use import sole_use
 from gridbench.sync.crew import Crew
-from gridbench.sync.plan import missing, wanted_of
+from gridbench.sync.plan import failed_before, missing, wanted_of
 from gridbench.sync.record import FILE, FORM, Round
 from gridbench.sync.request import Request
 from gridbench.sync.results import read_results
@@ -49,7 +50,10 @@ def _run(request: Request, folder: Path) -> int:
                 counts = request.workers or (where.cores,)
                 asked = wanted_of(request, counts)
                 todo = missing(asked, records)
+                failed = [] if request.retry_failed else failed_before(todo, records)
+                todo = [one for one in todo if one not in failed]
                 say_what_is_there(console, len(asked) - len(todo), len(asked), "round")
+                say_failed_before(console, [one.told() for one in failed], "round")
                 Session(request, where, folder, interrupt, console).run(todo, file)
         except InputError:
             if not file.records:  # what is mended may need other options, and can have the folder

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.going_on import going_on_options
 from gridbench.hosts.options import hosts_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
@@ -103,7 +104,7 @@ from gridbench.seconds import SECONDS
     help="Folder for the results. [default: runs/sync-<task>-<time>]",
 )
 @printing_options
-@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@going_on_options
 def sync(
     *,
     task: str | None,
@@ -125,7 +126,8 @@ def sync(
     In each round all tasks are started and held, then let go at one instant of the hosts' corrected
     clocks. Results say how simultaneous they were, how long each took, what they did in a second,
     and what limited it. DIR holds rounds.jsonl, report.html and what the tasks printed; the same
-    command with the same --out goes on where the one before stopped.
+    command with the same --out goes on where the one before stopped, without rounds that failed, if
+    --retry-failed does not say otherwise.
 
     Exit status 1 says that a task failed, 2 that the command is wrong, 3 that other programs
     disturbed all rounds.

@@ -84,7 +84,7 @@ class Session:
                 if useless >= _LEAST_FAILED:
                     raise InputError(
                         f"no task has begun in {useless} rounds: {record.tasks[0].why}",
-                        remedy="mend that, and run the same again: it goes on with what is missing",
+                        remedy="mend that, and run the same again with --retry-failed",
                     )
 
     def _one(self, wanted: Wanted) -> Round:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.going_on import retry_failed_option
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -48,6 +49,7 @@ from gridbench.printing import Printing, printing_options
 @load_options
 @printing_options
 @click.option("--fresh", is_flag=True, help="Forget what FILE.json has of an interrupted call.")
+@retry_failed_option
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
 )
@@ -60,6 +62,7 @@ def bench(
     runs: int | None,
     out: Path | None,
     fresh: bool,
+    retry_failed: bool,
     markdown: Path | None,
     policy: Policy,
     printing: Printing,
@@ -75,7 +78,8 @@ def bench(
     disks, Gfarm and Redis under them) and data (tasks on data grids, and what the driver itself
     takes). The default is all areas. Runs alternate, each in a fresh
     process. The tables show medians with the smallest and largest value, and targets. Each run is
-    saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped. A
+    saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped,
+    without what failed before, if --retry-failed does not say otherwise. A
     part of cluster takes five minutes at most, with as many rounds as fit; for a case that reaches
     its limit, the table says how far it came. A ratio to a peer is claimed if at least two rounds
     were undisturbed and all of them had ratios on one side of 1. Exit status 1 says that something
@@ -91,6 +95,6 @@ def bench(
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
     request = Request(
         areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,
-        policy=policy, printing=printing,
+        retry_failed=retry_failed, policy=policy, printing=printing,
     )  # fmt: skip
     sys.exit(run_bench(request))

@@ -28,7 +28,7 @@ from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row
 from gridbench.bench.areas.measuring import measure
 from gridbench.bench.areas.table import markdown_of, print_area
-from gridbench.bench.points import Point
+from gridbench.bench.points import Point, stands
 from gridbench.bench.series import Points
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
@@ -41,7 +41,7 @@ from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
-from gridbench.results_folder import unwritable
+from gridbench.results_folder import say_failed_before, unwritable
 from gridbench.run.machine import machine_facts, versions
 from gridbench.sole_use import sole_use_of_file
 from gridbench.statistics.claims import ENOUGH
@@ -85,6 +85,7 @@ class Request:
     markdown: Path | None = None
     fresh: bool = False
     """Forget what `out` holds of a call that was cut off."""
+    retry_failed: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
@@ -116,7 +117,10 @@ def _run(request: Request, chosen: Sequence[Area]) -> int:
         "areas": {},
         "complete": False,
     }
-    points = Points() if request.fresh else _earlier(request.out, record, errors)
+    points = Points() if request.fresh else _earlier(request, record, errors)
+    mine = {case.name for area in chosen for case in area.cases}
+    failed = [one for one in points.run if one.status != "ok" and one.workload in mine]
+    say_failed_before(errors, [f"{one.workload}, round {one.round + 1}" for one in failed], "run")
 
     def whole() -> dict[str, Any]:
         return record | {"points": list(map(asdict, points.all))}
@@ -208,11 +212,13 @@ class _Watcher:
             self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
-def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Points:
-    """What the file has of a call that was cut off, if that was one like this one.
+def _earlier(request: Request, record: dict[str, Any], console: Console) -> Points:
+    """What the file has of a call that was cut off, if that was one like this one, without what is
+    tried again.
 
     InputError for a file that is damaged or of something else, which would be lost.
     """
+    out = request.out
     try:
         text = out.read_text(encoding="utf-8") if out else ""
         if not text:
@@ -220,7 +226,7 @@ def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Poin
         before = json.loads(text)
         if before["complete"]:
             return Points()
-        points = Points(from_record(Point, point) for point in before["points"])
+        every = [from_record(Point, point) for point in before["points"]]
     except OSError:  # it is not there; or it cannot be written either, which is told then
         return Points()
     except (ValueError, RecursionError, TypeError, KeyError, RecordError):
@@ -229,6 +235,7 @@ def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Poin
             file=out,
             remedy="choose another --out, or add --fresh to replace it",
         ) from None
+    points = Points(one for one in every if stands(one, retry_failed=request.retry_failed))
     count = len(points.run)
     if not count:
         return points

@@ -19,7 +19,7 @@ import gridrpc
 from gridbench.bench.micro.figures import RESULTS, Results
 from gridbench.bench.micro.present.notes import claims_something
 from gridbench.bench.micro.probe import ProbeFailed, asked
-from gridbench.bench.micro.remaining import extent_of, hopeless, missing, seconds_left
+from gridbench.bench.micro.remaining import extent_of, failed_before, missing, seconds_left
 from gridbench.bench.micro.results import results_of
 from gridbench.bench.micro.sessions import Elsewhere, sessions_of
 from gridbench.bench.micro.sizes import FULL, Sizes
@@ -43,6 +43,7 @@ from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
+from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import find_participant
 from gridbench.sole_use import sole_use
@@ -72,6 +73,7 @@ class Request:
     """Instead of what the sizes say, for all sessions alike."""
     folder: Path = Path("runs", "micro")
     fresh: bool = False
+    retry_failed: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
@@ -156,11 +158,14 @@ def _measured(
     if request.fresh:  # before earlier results are forgotten
         settle(request.policy, console)
     header = _header(request.sizes, elsewhere)
-    points = open_points(request.folder, header, fresh=request.fresh)
+    points = open_points(
+        request.folder, header, fresh=request.fresh, retry_failed=request.retry_failed
+    )
     try:
         with Interrupt() as interrupt, Leftovers() as leftovers:
             plan = make_plan(known, workloads, request, elsewhere)
-            seconds = sum(seconds_left(session, points) for session in plan.sessions)
+            say_failed_before(console, failed_before(plan.sessions, points), "measurement")
+            seconds = sum(seconds_left(session, points.standing) for session in plan.sessions)
             if seconds:
                 console.print(
                     f"this takes about {about(seconds)}; Ctrl-C ends it, and the same"
@@ -280,8 +285,7 @@ def measure(plan: Plan, points: PointsFile, runner: Runner, progress: Steps) -> 
     """Run the sessions round by round, as far as their points are missing. Raises Stopped."""
     for number in range(plan.rounds):
         for session in order_of(plan.sessions, number, points.header.seed):
-            items = missing(session, number, points)
-            if items and not hopeless(session, number, points.new):
+            if items := missing(session, number, points.standing):
                 progress.begin(
                     f"round {number + 1} of {plan.rounds}, {session.label}, {session.name}",
                     expected=session.seconds_of(items),

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -56,7 +57,7 @@ from gridbench.workload.body_option import busy_option
 )
 @load_options
 @printing_options
-@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@going_on_options
 @click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
 def micro(
     *,
@@ -69,6 +70,7 @@ def micro(
     rounds: int | None,
     out: Path,
     fresh: bool,
+    retry_failed: bool,
     list_only: bool,
     policy: Policy,
     printing: Printing,
@@ -83,11 +85,12 @@ def micro(
     beside the engines on this machine. What needs all processes on one machine is left out there:
     start, tasks_100, shared_100MB and null_rate_4_clients.
 
-    Every result is saved at once, so the same command goes on where the one before stopped. DIR
-    then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
-    something could not be measured, 3 that other programs used the machine, so that nothing can be
-    claimed. Disturbed measurements are repeated, as far as time allows. A claim takes at least two
-    undisturbed rounds, in all of which the same engine is ahead.
+    Every result is saved at once, so the same command goes on where the one before stopped, without
+    what failed before, if --retry-failed does not say otherwise. DIR then holds points.jsonl,
+    results.json, report.html and performance.md. Exit status 1 says that something could not be
+    measured, 3 that other programs used the machine, so that nothing can be claimed. Disturbed
+    measurements are repeated, as far as time allows. A claim takes at least two undisturbed rounds,
+    in all of which the same engine is ahead.
     """
     if list_only:
         from gridbench.bench.micro.listing import listing
@@ -113,6 +116,7 @@ def micro(
                 rounds=rounds,
                 folder=out,
                 fresh=fresh,
+                retry_failed=retry_failed,
                 policy=policy,
                 printing=printing,
             )

@@ -37,6 +37,7 @@ def request_of(
     seed: int,
     folder: Path | None,
     fresh: bool,
+    retry_failed: bool,
     policy: Policy,
     printing: Printing,
 ) -> Request:
@@ -69,6 +70,7 @@ def request_of(
         seed=seed,
         folder=folder,
         fresh=fresh,
+        retry_failed=retry_failed,
         policy=policy,
         printing=printing,
     )

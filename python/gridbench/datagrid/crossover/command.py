@@ -11,7 +11,7 @@ from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.cases import disturbed
 from gridbench.datagrid.crossover.grid import plans_of
 from gridbench.datagrid.crossover.kept import keep
-from gridbench.datagrid.crossover.plan import missing, wanted_of
+from gridbench.datagrid.crossover.plan import failed_before, missing, wanted_of
 from gridbench.datagrid.crossover.record import FILE, FORM, Sharing
 from gridbench.datagrid.crossover.request import Request
 from gridbench.datagrid.crossover.results import read_results
@@ -22,6 +22,7 @@ from gridbench.record_file import RecordFile, open_records
 from gridbench.results_folder import (
     default_folder,
     report_in,
+    say_failed_before,
     say_stopped,
     say_what_is_there,
 )
@@ -52,7 +53,10 @@ def _run(request: Request, folder: Path, console: Console) -> int:
         try:
             wanted = wanted_of(request)
             todo = missing(wanted, records)
+            failed = [] if request.retry_failed else failed_before(todo, records)
+            todo = [one for one in todo if one not in failed]
             say_what_is_there(console, len(wanted) - len(todo), len(wanted), "measurement")
+            say_failed_before(console, [one.told() for one in failed], "measurement")
             Session(request, plans, interrupt, console).run(todo, file)
         finally:
             file.close()

@@ -17,6 +17,7 @@ from gridbench.datagrid.crossover.record import Sharing
 from gridbench.errors import InputError
 from gridbench.machine.load import Load
 from gridbench.machine.rule import judged
+from gridbench.machine.words import DISTURBED
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.run.client import Facts
@@ -107,7 +108,7 @@ class ComputeSide:
                     raise Stopped
                 why = outcome.ended_for or _why_not(outcome)
                 if why:
-                    return wanted.left_out("failed", why)
+                    return wanted.left_out("failed", why, _load(outcome))
                 record, found = read_delivery(place)
             finally:
                 shutil.rmtree(place, ignore_errors=True)
@@ -125,6 +126,7 @@ class ComputeSide:
             "failed",
             f"only {found.workers} of {wanted.readers} workers had a task, though each task was"
             f" held for {held / _LONGER:.1f} s",
+            _load(outcome),
         )
 
     def _run(self, engine: str, case: Case, held: float, facts: Facts, place: Path) -> Outcome:
@@ -176,7 +178,7 @@ def _why_not(outcome: Outcome) -> str:
 def _load(outcome: Outcome) -> dict[str, Any]:
     load: Load | None = outcome.answer.load
     if load is None:
-        return {"judgement": "not known"}
+        return {"judgement": DISTURBED if outcome.disturbed else "not known"}
     return {"judgement": judged(load), "others": load.others}
 
 

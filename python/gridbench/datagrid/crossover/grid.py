@@ -46,7 +46,7 @@ def sharing_of(wanted: Wanted, asked: Request, case: Case) -> Sharing:
     wrong = case.missing + case.wrong + sum(case.errors.values())
     if case.status == "failed" or case.loading is None or wrong:
         lost = f"{wrong} of its reads went wrong" if wrong else "it did not come to its end"
-        return wanted.left_out("failed", case.why or lost)
+        return wanted.left_out("failed", case.why or lost, case.load)
     reading = max(case.tasks.ended)
     return wanted.done(
         title=case.title,

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -108,7 +109,7 @@ from gridbench.seconds import SECONDS
     help="Folder for the results. [default: runs/crossover-<time>]",
 )
 @printing_options
-@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@going_on_options
 def crossover(
     *,
     engines: tuple[str, ...],
@@ -123,6 +124,7 @@ def crossover(
     seed: int,
     out: Path | None,
     fresh: bool,
+    retry_failed: bool,
     policy: Policy,
     printing: Printing,
 ) -> None:
@@ -136,7 +138,8 @@ def crossover(
     DIR then holds crossover.jsonl and report.html: both times over size and cores, the sizes at
     which the data grid is the faster one, and what a model of each side predicts. The models are
     kept for `gridbench advise`, which says from where a job should take its shared data. The same
-    command with the same --out goes on where the one before stopped.
+    command with the same --out goes on where the one before stopped, without what failed, if
+    --retry-failed does not say otherwise.
 
     Exit status 1 says that something failed, 2 that the command cannot be followed, 3 that other
     programs use the machine, so that nothing was measured, or disturbed all that was measured.
@@ -159,6 +162,7 @@ def crossover(
                 seed=seed,
                 folder=out,
                 fresh=fresh,
+                retry_failed=retry_failed,
                 policy=policy,
                 printing=printing,
             )
