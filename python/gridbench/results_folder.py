@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.rules import named
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 REPORT = "report.html"
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from gridbench.engines.environments import MARKER, Environment
+from gridbench.program import EXTRA
 from running import DEADLINE, PROGRAM, MakeSetup, Run, until
 
 ENGINE = "loky"  # the smallest
@@ -230,3 +232,30 @@ def test_engines_that_live_with_another(
     assert done.returncode == 2
     assert not (tmp_path / "out").exists()
     assert f"hint: run `gridbench engines install {other}`" in done.stderr
+
+
+_WITHOUT = """
+import importlib, sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[2:]:
+            raise ModuleNotFoundError(f"no {name}")
+sys.meta_path.insert(0, Nothing())
+importlib.import_module(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["bench.client", "bench.areas.starts.starting", "bench.areas.hosts.peers", "run.host",
+     "sync.crew"],
+)  # fmt: skip
+def test_what_runs_in_pythons_of_engines_needs_nothing_that_only_the_program_has(
+    module: str, environment: dict[str, str]
+) -> None:
+    absent = EXTRA - {"psutil"}
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, f"gridbench.{module}", *absent],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
