@@ -260,7 +260,7 @@ def test_nonsense_is_refused(gridbench: Run, make_setup: MakeSetup) -> None:
 
 
 def test_the_page_tells_the_rule_as_it_is() -> None:
-    page = (REPOSITORY / "docs" / "measured.md").read_text()
+    page = (REPOSITORY / "docs" / "busy-machine.md").read_text()
     assert f"{tolerated(2):.2f} of 2, {tolerated(64):.2f} of 64" in page
     assert f"waits for {WAIT:.0f} s" in page
     assert f"exit status {BusyMachine.exit_status}" in page
