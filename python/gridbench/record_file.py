@@ -9,21 +9,46 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gridbench.errors import InputError
+from gridbench.machine.rule import disturbed
 from gridbench.records import RecordError, from_record
 from gridbench.results_folder import unusable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    class Identified(Protocol):
+        """A record, or what is wanted, that is known by what it is of."""
+
+        @property
+        def identity(self) -> Hashable:
+            """The same of a record and of what was wanted."""
+
+    class Tried(Identified, Protocol):
+        """A record that says what came of it."""
+
+        @property
+        def status(self) -> str:
+            """`done`, `failed`, or another word."""
+
+        @property
+        def load(self) -> dict[str, Any] | None:
+            """What other programs did meanwhile."""
+
+    class Attempt(DataclassInstance, Identified, Protocol):
+        """A record whose place a later one of the same takes."""
+
+
 FORMAT = 1
 
 R = TypeVar("R", bound="DataclassInstance")
+A = TypeVar("A", bound="Attempt")
+W = TypeVar("W", bound="Identified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +143,62 @@ def load_records(path: Path, form: Form[R]) -> tuple[Header, list[R]]:
     if not lines:
         raise _damaged(path, form, 1, "the header is missing")
     return _header(path, form, lines[0]), list(_records(path, form, lines[1:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsForm(Form[A]):
+    """The form of a file that is all of a folder of results, beside what is made of it."""
+
+    file: str
+    """Its name."""
+    command: str
+    """That writes it."""
+
+    def holds(self, source: Path) -> bool:
+        """Whether there are results: a folder with them, or the file itself."""
+        return (source / self.file).is_file() or (source.name == self.file and source.is_file())
+
+    def open(self, folder: Path, header: Header, *, fresh: bool) -> RecordFile[A]:
+        """The file in a folder, to be added to; see `open_records`."""
+        path = folder / self.file
+        header, records = open_records(path, self, header, fresh=fresh)
+        return RecordFile(path, header, records)
+
+    def read(self, source: Path) -> tuple[Header, list[A]]:
+        """Header and latest attempts of a folder or file, also while more are made.
+
+        Raises InputError if there are none, or if the file is damaged.
+        """
+        if not self.holds(source):
+            raise InputError(
+                f"holds no {self.of}: there is no {self.file}",
+                file=source,
+                remedy=f"give the folder that `{self.command}` has written",
+            )
+        header, records = load_records(folder_of(source) / self.file, self)
+        return header, latest(records)
+
+
+def folder_of(source: Path) -> Path:
+    """The folder of the results that `source` stands for."""
+    return source.parent if source.is_file() else source
+
+
+def latest(records: Iterable[A]) -> list[A]:
+    """The last record of each identity, in the order in which they first appear."""
+    return list({one.identity: one for one in records}.values())
+
+
+def missing(wanted: Iterable[W], records: Iterable[Tried]) -> list[W]:
+    """What has no record that is done."""
+    done = {one.identity for one in records if one.status == "done"}
+    return [one for one in wanted if one.identity not in done]
+
+
+def failed_before(wanted: Iterable[W], records: Iterable[Tried]) -> list[W]:
+    """What has failed while no other programs disturbed it."""
+    failed = {one.identity for one in records if one.status == "failed" and not disturbed(one)}
+    return [one for one in wanted if one.identity in failed]
 
 
 def _header(path: Path, form: Form[R], line: bytes) -> Header:

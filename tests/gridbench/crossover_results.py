@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
-from gridbench.datagrid.crossover.record import FILE, FORM, Sharing, Side
-from gridbench.record_file import Header, RecordFile, open_records
+from gridbench.datagrid.crossover.record import FORM, Sharing, Side
+from gridbench.record_file import Header
 
 MB = 2**20
 DISTURBED = {"judgement": "disturbed", "others": 1.9}
@@ -105,8 +105,7 @@ ENGINES = {"gridrpc-python": ONCE, "process-pool": EACH}
 
 
 def write_folder(folder: Path, found: Iterable[Sharing], **options: object) -> Path:
-    header, records = open_records(folder / FILE, FORM, header_of(**options), fresh=True)
-    file = RecordFile(folder / FILE, header, records)
+    file = FORM.open(folder, header_of(**options), fresh=True)
     for one in found:
         file.add(one)
     file.close()

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbench.datagrid.record import (
-    FILE,
     FORM,
     Case,
     Checked,
@@ -21,7 +20,7 @@ from gridbench.datagrid.record import (
     WarmUp,
     Windows,
 )
-from gridbench.record_file import Header, RecordFile, open_records
+from gridbench.record_file import Header
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1.9 processors"}
@@ -333,8 +332,7 @@ def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[
 
 def write_folder(folder: Path, cases: Sequence[Case], **options: object) -> Path:
     """A folder of results."""
-    header, records = open_records(folder / FILE, FORM, header_of(**options), fresh=True)
-    file = RecordFile(folder / FILE, header, records)
+    file = FORM.open(folder, header_of(**options), fresh=True)
     for case in cases:
         file.add(case)
     file.close()

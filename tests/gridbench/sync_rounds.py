@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gridbench.record_file import Header, RecordFile, open_records
-from gridbench.sync.record import FILE, FORM, HostUse, Latency, Phase, Round, Sample, Status, Task
+from gridbench.record_file import Header
+from gridbench.sync.record import FORM, HostUse, Latency, Phase, Round, Sample, Status, Task
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1.9 processors"}
@@ -192,8 +192,7 @@ def sweep(
 
 def write_folder(folder: Path, rounds: Sequence[Round], **options: object) -> Path:
     """A folder of results."""
-    header, records = open_records(folder / FILE, FORM, header_of(**options), fresh=True)
-    file = RecordFile(folder / FILE, header, records)
+    file = FORM.open(folder, header_of(**options), fresh=True)
     for one in rounds:
         file.add(one)
     file.close()

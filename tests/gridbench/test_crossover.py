@@ -32,8 +32,9 @@ from gridbench.datagrid.crossover.models import (
     fit_grid,
     hold_out,
 )
-from gridbench.datagrid.crossover.plan import failed_before, missing, wanted_of
+from gridbench.datagrid.crossover.plan import wanted_of
 from gridbench.datagrid.crossover.request import Request
+from gridbench.record_file import failed_before, missing
 from gridbench.statistics.interval import Interval
 
 

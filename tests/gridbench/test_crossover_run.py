@@ -14,8 +14,8 @@ from crossover_results import MB
 from gridbench.datagrid.crossover.compute import ComputeSide
 from gridbench.datagrid.crossover.grid import GridSide, plans_of, sharing_of
 from gridbench.datagrid.crossover.plan import Wanted
+from gridbench.datagrid.crossover.record import FORM
 from gridbench.datagrid.crossover.request import Request
-from gridbench.datagrid.crossover.results import read_results
 from gridbench.datagrid.record import Case, Loading, Tasks
 from gridbench.errors import InputError
 from gridbench.process.interrupt import Stopped
@@ -175,7 +175,7 @@ def test_a_second_round_begins_with_the_compute_grid_again(gridbench: Run, tmp_p
         env={"XDG_CACHE_HOME": str(tmp_path / "cache")},
     )
     assert done.returncode == 0, done.stderr
-    _, found = read_results(tmp_path / "results")
+    _, found = FORM.read(tmp_path / "results")
     assert [(one.side, one.status) for one in found] == [
         ("compute grid", "done"),
         ("data grid", "done"),
@@ -206,7 +206,7 @@ def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: P
     again = gridbench(*command, "--cores", "1,2", *options, env=cache)
     assert again.returncode == 0, again.stderr
     assert "4 of 8 measurements are there" in again.stderr
-    _, found = read_results(tmp_path / "results")
+    _, found = FORM.read(tmp_path / "results")
     assert len(found) == 8
     assert {one.with_each_task for one in found if one.side == "compute grid"} == {True}
 

@@ -29,8 +29,7 @@ from gridbench.datagrid.fit import fitted
 from gridbench.datagrid.latency import merged, quantile, quantiles, tail
 from gridbench.datagrid.loops import compared_loops
 from gridbench.datagrid.present.scenario_tables import line_name
-from gridbench.datagrid.record import Case, Checked, Counts, Latencies, Tasks, WarmUp
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FORM, Case, Checked, Counts, Latencies, Tasks, WarmUp
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.datagrid.timeline_file import write_timeline
 from gridbench.datagrid.windows import dip, steadiness, working
@@ -517,13 +516,13 @@ def test_cases_stand_by_scenario_and_size_with_engines_side_by_side() -> None:
 def test_the_last_attempt_at_a_case_is_read(tmp_path: Path) -> None:
     failed = replace(four(), status="failed", why="no")
     folder = write_folder(tmp_path / "out", [failed, four(), made()])
-    header, cases = read_results(folder)
+    header, cases = FORM.read(folder)
     assert header.options["repeats"] == 3
     assert [case.status for case in cases] == ["done", "done"]
     assert cases[0] == four()
-    assert read_results(folder / "datagrid.jsonl")[1] == cases
+    assert FORM.read(folder / "datagrid.jsonl")[1] == cases
     with pytest.raises(InputError, match="holds no cases of a data grid"):
-        read_results(tmp_path)
+        FORM.read(tmp_path)
 
 
 def test_the_timeline_is_one_that_other_tools_read(tmp_path: Path) -> None:

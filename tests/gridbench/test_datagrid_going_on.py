@@ -11,8 +11,7 @@ from datagrid_cases import four, header_of
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
 from gridbench.datagrid.going_on import open_folder
-from gridbench.datagrid.record import FILE, Case
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FILE, FORM, Case
 from gridbench.errors import InputError
 from gridbench.record_file import Header
 from running import Run
@@ -52,7 +51,7 @@ def test_another_data_grid_can_be_added(folder: Path) -> None:
     assert [one.engine for one in file.records] == ["hazelcast"]
     file.add(case("redis"))
     file.close()
-    found, cases = read_results(folder)
+    found, cases = FORM.read(folder)
     assert [one.engine for one in cases] == ["hazelcast", "redis"]
     assert cases[1].stated == {"version": "1.2", "settings": "as it comes"}
     assert found.options == OPTIONS
@@ -112,7 +111,7 @@ def test_cases_of_two_data_grids_come_into_one_folder(gridbench: Run, tmp_path: 
     for name in ("embedded", "null"):
         done = gridbench("data", "ycsb", "c", "--engine", name, *options)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert [one.engine for one in read_results(tmp_path / "out")[1]] == ["embedded", "null"]
+    assert [one.engine for one in FORM.read(tmp_path / "out")[1]] == ["embedded", "null"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "A concurrent hash map in the client" in page
     assert "Answers at once with values made for the keys" in page

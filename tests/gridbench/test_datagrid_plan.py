@@ -19,7 +19,6 @@ from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
     Wanted,
-    failed_before,
     measured_disturbed,
     missing,
     plan_of,
@@ -32,6 +31,7 @@ from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
+from gridbench.record_file import failed_before, latest
 from gridbench.records import from_record
 
 SMALL = Parameters(
@@ -219,7 +219,7 @@ def test_what_failed_by_itself_is_known() -> None:
     ]
     assert failed_before(found, cases) == found[:1]
     # The last attempt counts.
-    assert failed_before(found, [*cases, case_of(found[0])]) == []
+    assert failed_before(found, latest([*cases, case_of(found[0])])) == []
 
 
 def test_open_loops_are_left_out_with_the_closed_one_that_they_depend_on() -> None:

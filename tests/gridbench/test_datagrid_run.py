@@ -14,8 +14,7 @@ import psutil
 import pytest
 
 from gridbench.batch import slurm
-from gridbench.datagrid.record import FILE, Case
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FILE, FORM, Case
 from gridbench.links import sshd
 from gridbench.process.daemons import lacking
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
@@ -62,7 +61,7 @@ def well(done: subprocess.CompletedProcess[str], status: int = 0) -> None:
 
 
 def cases(folder: Path) -> list[Case]:
-    return read_results(folder)[1]
+    return FORM.read(folder)[1]
 
 
 def right(case: Case, tasks: int = 8, repeats: int = 25) -> None:

@@ -15,8 +15,7 @@ from gridbench.errors import InputError
 from gridbench.sync.cases import cases_of
 from gridbench.sync.figures import clock_error, figures_of, parallelism, phases_of, task_times
 from gridbench.sync.parameters import in_order, number_of, numbers_of
-from gridbench.sync.record import FILE, Phase, Round, Task
-from gridbench.sync.results import read_results
+from gridbench.sync.record import FILE, FORM, Phase, Round, Task
 from gridbench.sync.stragglers import fence, often_late, stragglers, straggling_hosts
 from sync_rounds import DISTURBED, four, round_of, sweep, task_of, write_folder
 
@@ -233,12 +232,12 @@ def test_cases_are_in_order_of_start_parameter_and_workers() -> None:
 def test_a_folder_is_read_back(tmp_path: Path) -> None:
     rounds = sweep((2, 4), ("4k",), 2, samples=2)
     folder = write_folder(tmp_path / "results", rounds)
-    assert read_results(folder)[1] == rounds == read_results(folder / FILE)[1]
+    assert FORM.read(folder)[1] == rounds == FORM.read(folder / FILE)[1]
     # One that failed was made again; a later attempt takes the place of an earlier one.
     again = replace(rounds[0], prepared_in=9.0)
-    assert read_results(write_folder(folder, [*rounds, again]))[1] == [again, *rounds[1:]]
+    assert FORM.read(write_folder(folder, [*rounds, again]))[1] == [again, *rounds[1:]]
     with pytest.raises(InputError, match="holds no synchronised rounds"):
-        read_results(tmp_path)
+        FORM.read(tmp_path)
 
 
 times = st.floats(0, 1e4, allow_nan=False)

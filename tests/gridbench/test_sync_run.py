@@ -20,15 +20,14 @@ from gridbench.hosts.where import Where
 from gridbench.links import sshd
 from gridbench.sync.crew import Crew
 from gridbench.sync.plan import Wanted, planned_of
-from gridbench.sync.record import FILE, Round, Status
+from gridbench.sync.record import FILE, FORM, Round, Status
 from gridbench.sync.request import Request
-from gridbench.sync.results import read_results
 from gridbench.sync.round import Rounds
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
 
 
 def rounds(folder: Path) -> list[Round]:
-    return read_results(folder)[1]
+    return FORM.read(folder)[1]
 
 
 def well(done: subprocess.CompletedProcess[str], status: int = 0) -> None:

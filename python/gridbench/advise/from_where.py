@@ -57,14 +57,14 @@ def crossover_in(folder: Path, work: Work, engine: str) -> Kept:
     """The crossover in a folder of results. InputError if it does not tell anything of this work
     on the engine."""
     from gridbench.datagrid.crossover.answer import answer_of
-    from gridbench.datagrid.crossover.results import read_results
+    from gridbench.datagrid.crossover.record import FORM
 
     if not work.bytes_shared:
         raise InputError(
             "--data-grid is for shared data, and there is none",
             remedy="add --shared SIZE, or leave --data-grid out",
         )
-    header, found = read_results(folder)
+    header, found = FORM.read(folder)
     kept = kept_of(header, answer_of(found), quiet=False)
     if engine not in kept.compute or not kept.grids:
         known = ", ".join(kept.compute) or "no engine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,20 +12,20 @@ from gridbench.datagrid.figures import verdict
 from gridbench.datagrid.going_on import open_folder
 from gridbench.datagrid.plan import (
     Plan,
-    failed_before,
     measured_disturbed,
     missing,
     plan_of,
     without,
 )
+from gridbench.datagrid.record import FORM
 from gridbench.datagrid.request import Request
-from gridbench.datagrid.results import last_attempts, read_results
 from gridbench.datagrid.session import open_session
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.machine.quiet import settle
+from gridbench.machine.rule import disturbed
 from gridbench.process.interrupt import Interrupt
-from gridbench.record_file import Header
+from gridbench.record_file import Header, failed_before, latest
 from gridbench.results_folder import (
     default_folder,
     report_in,
@@ -34,10 +33,8 @@ from gridbench.results_folder import (
     say_stopped,
     say_what_is_there,
 )
-from gridbench.run.machine import machine_facts, versions
+from gridbench.run.machine import new_header
 from gridbench.sole_use import sole_use
-
-_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 
 
 def run_data(request: Request) -> int:
@@ -60,12 +57,12 @@ def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     settle(request.policy, console)
     file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
     todo = missing(plan.wanted, file.records, accepted=request.policy.accept)
-    failed = [] if request.retry_failed else failed_before(todo, file.records)
+    failed = [] if request.retry_failed else failed_before(todo, latest(file.records))
     todo = without(todo, failed)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
     say_failed_before(console, [one.told() for one in failed], "case")
-    disturbed = measured_disturbed(last_attempts(file.records))
-    if again := len({one.identity for one in todo} & disturbed):
+    before = measured_disturbed(latest(file.records))
+    if again := len({one.identity for one in todo} & before):
         are = "is" if again == 1 else "are"
         console.print(
             f"{counted(again, 'case')} that other programs disturbed {are} measured again"
@@ -90,31 +87,24 @@ def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     request.printing.say(f"results: {folder}")
     if failure is not None:
         raise failure
-    cases = read_results(folder)[1]
+    cases = FORM.read(folder)[1]
     verdicts = [verdict(case)[0] for case in cases]
     if "failed" in verdicts:
         return 1
-    undisturbed = any((case.load or {}).get("judgement") != "disturbed" for case in cases)
+    undisturbed = not all(map(disturbed, cases))
     return status or request.policy.exit_status(claims=undisturbed)
 
 
 def header_of(request: Request) -> Header:
     """What all cases of a folder have in common."""
-    facts = machine_facts()
-    return Header(
-        machine={name: facts[name] for name in _FACTS},
-        versions=versions(),
-        options=request.record(),
-        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        seed=0,
-    )
+    return new_header(request.record())
 
 
 def _tell(folder: Path, request: Request) -> int:
     """Say what the results tell, and write their report; 1 if it cannot be written."""
     from gridbench.datagrid.present import print_table, write_report
 
-    cases = read_results(folder)[1]
+    cases = FORM.read(folder)[1]
     print_table(request.printing.tables(), cases)
     request.printing.document(lambda: {"results": folder, "cases": [asdict(one) for one in cases]})
     return report_in(folder, write_report)

@@ -13,7 +13,7 @@ from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.record import Case, Counted
 from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
 from gridbench.formats import amount, counted, percent
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.rule import disturbed
 
 NOT_KNOWN = math.nan
 KB = 1024
@@ -190,11 +190,6 @@ def memory(case: Case) -> Memory | None:
         entries=entries if min(entries) >= 0 else (),
         data=case.loading.bytes if case.loading else 0,
     )
-
-
-def disturbed(case: Case) -> bool:
-    """Whether other programs disturbed it, by the rule for all that is measured."""
-    return (case.load or {}).get("judgement") == DISTURBED
 
 
 def verdict(case: Case) -> tuple[Verdict, list[str]]:

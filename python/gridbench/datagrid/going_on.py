@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.record import FILE, FORM, Case
+from gridbench.datagrid.record import FORM, Case
 from gridbench.errors import InputError
 from gridbench.formats import size
-from gridbench.record_file import Header, RecordFile, load_records, open_records
+from gridbench.record_file import Header, RecordFile, load_records
 
 _OPTIONS = {
     "warm_up": "--warm",
@@ -34,13 +34,12 @@ def open_folder(
     InputError if it cannot be used or is damaged, or if what it holds was measured with other
     options, on another machine, or with an engine of the same name that is another one.
     """
-    path = folder / FILE
+    path = folder / FORM.file
     if not fresh and path.is_file() and path.stat().st_size:
         before, cases = load_records(path, FORM)
         _refuse_other_options(path, before.options, header.options)
         _refuse_other_engines(path, cases, engines)
-    kept, records = open_records(path, FORM, header, fresh=fresh)
-    return RecordFile(path, kept, records)
+    return FORM.open(folder, header, fresh=fresh)
 
 
 def _refuse_other_options(

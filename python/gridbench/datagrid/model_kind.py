@@ -26,8 +26,7 @@ from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import KB, operations_of_task
 from gridbench.datagrid.naming import clients_of, label_shown, members_of
-from gridbench.datagrid.record import Case
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FORM, Case
 from gridbench.formats import counted
 from gridbench.model_kind import FittedModel, Found, Parameter
 from gridbench.record_file import Header
@@ -84,7 +83,7 @@ def read(folders: Sequence[Path]) -> Found:
     left_out: Counter[str] = Counter()
     told: dict[tuple[str, str], list[tuple[Mapping[str, float], Repeats]]] = {}
     for folder in folders:
-        header, cases = read_results(folder)
+        header, cases = FORM.read(folder)
         for group in repeats_of(cases):
             if why := _why_not(group):
                 left_out[why] += 1

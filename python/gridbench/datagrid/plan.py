@@ -8,14 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gridbench.datagrid.figures import disturbed, throughput
+from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.record import Case, Loop, Updates
 from gridbench.datagrid.request import Offered, Request
-from gridbench.datagrid.results import last_attempts
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.hosts.place import near
+from gridbench.machine.rule import disturbed
+from gridbench.record_file import latest
 
 if TYPE_CHECKING:
     from gridbench.datagrid.engines.engine import Engine
@@ -160,19 +161,12 @@ def missing(
     """Those without a record of a case that went well, with their rates as far as they are known.
     What failed is among them, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
-    last = last_attempts(records)
+    last = latest(records)
     done = {one.identity for one in last if one.status == "done" and not disturbed(one)}
     if accepted:
         done |= measured_disturbed(last)
     known = [with_rate(one, records) or one for one in wanted]
     return [one for one in known if one.identity not in done]
-
-
-def failed_before(wanted: Iterable[Wanted], cases: Iterable[Case]) -> list[Wanted]:
-    """Those whose last attempt failed while no other programs disturbed it."""
-    last = last_attempts(cases)
-    failed = {one.identity for one in last if one.status == "failed" and not disturbed(one)}
-    return [one for one in wanted if one.identity in failed]
 
 
 def without(wanted: Iterable[Wanted], failed: Iterable[Wanted]) -> list[Wanted]:

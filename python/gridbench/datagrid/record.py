@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gridbench.record_file import Form
+from gridbench.record_file import ResultsForm
 
 FILE = "datagrid.jsonl"
 
@@ -220,4 +220,11 @@ class Case:
         return self.engine, self.label, self.scenario, parameters, how, self.repeat
 
 
-FORM: Form[Case] = Form(kind="data-grid cases", of="data-grid cases", noun="case", record=Case)
+FORM: ResultsForm[Case] = ResultsForm(
+    kind="data-grid cases",
+    of="cases of a data grid",
+    noun="case",
+    record=Case,
+    file=FILE,
+    command="gridbench data",
+)

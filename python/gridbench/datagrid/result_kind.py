@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.datagrid.record import Case, Counted
-from gridbench.datagrid.results import holds_results, read_results
+from gridbench.datagrid.record import FORM, Case, Counted
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
 
@@ -14,7 +13,7 @@ title = "gridbench data"
 model = "gridbench.datagrid.model_kind"
 rules = "gridbench.datagrid.rules"
 compares = True
-holds = holds_results
+holds = FORM.holds
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
@@ -25,7 +24,7 @@ def measures(source: Path) -> dict[Quantity, Measure]:
     from gridbench.datagrid.naming import what_of
 
     found: dict[Quantity, Measure] = {}
-    _, cases = read_results(source)
+    _, cases = FORM.read(source)
     for group in repeats_of(cases):
         if not group.counts:
             continue
@@ -77,7 +76,8 @@ def _why_not(cases: Sequence[Case]) -> str:
 
 def _kind(case: Case) -> str:
     """The first reason why a case is not valid, in short."""
-    from gridbench.datagrid.figures import disturbed, unsteady, verdict
+    from gridbench.datagrid.figures import unsteady, verdict
+    from gridbench.machine.rule import disturbed
 
     if verdict(case)[0] == "failed":
         return "failed"
@@ -101,4 +101,4 @@ def markdown(sources: Sequence[Path]) -> str:
     """The tables of one."""
     from gridbench.datagrid.present.markdown import markdown as made
 
-    return made(read_results(only(sources, title))[1])
+    return made(FORM.read(only(sources, title))[1])

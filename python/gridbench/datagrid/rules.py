@@ -14,8 +14,7 @@ from pathlib import Path
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import Figures, operations, unsteady
 from gridbench.datagrid.naming import case_name
-from gridbench.datagrid.record import Case
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FORM, Case
 from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import counted
 from gridbench.record_file import Header
@@ -50,7 +49,7 @@ class Measured:
 
 def read(source: Path) -> Measured:
     """The results in a folder. InputError if they cannot be read."""
-    header, cases = read_results(source)
+    header, cases = FORM.read(source)
     return Measured(header, tuple(repeats_of(cases)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from gridbench.machine.load import Load
 
@@ -31,3 +31,16 @@ def is_quiet(share: float, processors: int) -> bool:
     """The same of a record that has only the share of so many processors that others used; False
     if that is NaN, not known."""
     return share * processors <= tolerated(processors)
+
+
+class Judged(Protocol):
+    """A record of something that was measured."""
+
+    @property
+    def load(self) -> dict[str, Any] | None:
+        """What other programs did meanwhile, as `gridbench.machine.watch.Watch` records it."""
+
+
+def disturbed(record: Judged) -> bool:
+    """Whether the record says that they disturbed it."""
+    return (record.load or {}).get("judgement") == "disturbed"

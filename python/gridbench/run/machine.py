@@ -7,13 +7,17 @@ import os
 import platform
 import resource
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from gridbench.record_file import Header
+
 SHARED_MEMORY = Path("/dev/shm")
+_KEPT = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _PACKAGES = ("gridrpc", "numpy", "pyarrow", "plotly", "psutil", "cloudpickle")
 
 
@@ -44,6 +48,18 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
+
+
+def new_header(options: dict[str, Any], *, seed: int = 0) -> Header:
+    """That of what is measured from now on, on this machine, with these options."""
+    facts = machine_facts()
+    return Header(
+        machine={name: facts[name] for name in _KEPT},
+        versions=versions(),
+        options=options,
+        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        seed=seed,
+    )
 
 
 def available_memory() -> int:

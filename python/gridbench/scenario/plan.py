@@ -141,12 +141,6 @@ def items_of(cases: Sequence[Case], engines: Sequence[str], rounds: int, seed: i
     return found
 
 
-def missing(items: Iterable[Item], results: Iterable[CaseResult]) -> list[Item]:
-    """The items that have not been done: what failed, was skipped or is invalid is among them."""
-    done = {result.identity for result in results if result.status == "done"}
-    return [item for item in items if item.identity not in done]
-
-
 def failed_before(items: Iterable[Item], results: Iterable[CaseResult]) -> list[Item]:
     """The items that failed, if that was not for a reason that may be gone."""
     failed = {one.identity for one in results if one.status == "failed" and not one.again}

@@ -6,13 +6,12 @@ A folder of results holds `cases.jsonl`, of which a line is a `CaseResult`, `rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from gridbench.errors import InputError
-from gridbench.record_file import Form, Header, RecordFile, load_records, open_records
+from gridbench.record_file import Form, Header, RecordFile, latest, load_records, open_records
 
 CASES = "cases.jsonl"
 RUNS = "runs"
@@ -146,8 +145,3 @@ def read_results(folder: Path) -> tuple[Header, list[CaseResult]]:
         replace(case, folder=None if case.folder is None else folder / case.folder)
         for case in latest(cases)
     ]
-
-
-def latest(cases: Iterable[CaseResult]) -> list[CaseResult]:
-    """The last result of each case, in the order in which they first appear."""
-    return list({case.identity: case for case in cases}.values())

@@ -15,30 +15,26 @@ from gridbench.formats import counted, duration
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
-from gridbench.record_file import Header
+from gridbench.record_file import Header, missing
 from gridbench.results_folder import say_failed_before
-from gridbench.run.machine import machine_facts, versions
+from gridbench.run.machine import new_header
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
 from gridbench.scenario.one import Outcome, run_case
-from gridbench.scenario.plan import Item, Judge, failed_before, missing
+from gridbench.scenario.plan import Item, Judge, failed_before
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
 from gridbench.scenario.rounds import rounds_of
 from gridbench.scenario.workloads import write_workload
 
-_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _LEAST_DISK = 1 << 20  # bytes
 
 
 def header_of(scenario: int, request: Request) -> Header:
     """What all results of a scenario that is run so have in common."""
-    facts = machine_facts()
-    return Header(
-        machine={name: facts[name] for name in _FACTS},
-        versions=versions(),
-        options={
+    return new_header(
+        {
             "scenario": scenario,
             "task": request.times.body,
             "time_scale": request.times.scale,
@@ -51,7 +47,6 @@ def header_of(scenario: int, request: Request) -> Header:
             "start": "warm" if request.warm else "cold",
             **({} if request.servers is None else {"servers": request.servers.record()}),
         },
-        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         seed=request.times.seed,
     )
 

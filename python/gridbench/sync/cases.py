@@ -6,16 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.rule import disturbed
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.figures import PhaseFigures, RoundFigures, figures_of
 from gridbench.sync.parameters import in_order
 from gridbench.sync.record import Round, Start
-
-
-def disturbed(one: Round) -> bool:
-    """Whether other programs disturbed it, by the rule for all that is measured."""
-    return (one.load or {}).get("judgement") == DISTURBED
 
 
 def counts(one: Round) -> bool:

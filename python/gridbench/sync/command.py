@@ -8,8 +8,9 @@ from pathlib import Path
 from gridbench.errors import InputError
 from gridbench.hosts.place import Place, open_place
 from gridbench.machine.quiet import settle
+from gridbench.machine.rule import disturbed
 from gridbench.process.interrupt import Interrupt
-from gridbench.record_file import RecordFile, open_records
+from gridbench.record_file import failed_before, missing
 from gridbench.results_folder import (
     default_folder,
     report_in,
@@ -19,10 +20,9 @@ from gridbench.results_folder import (
 )
 from gridbench.sole_use import sole_use
 from gridbench.sync.crew import Crew
-from gridbench.sync.plan import failed_before, missing, wanted_of
-from gridbench.sync.record import FILE, FORM, Round
+from gridbench.sync.plan import wanted_of
+from gridbench.sync.record import FORM, Round
 from gridbench.sync.request import Request
-from gridbench.sync.results import read_results
 from gridbench.sync.session import Session, header_of
 
 
@@ -40,8 +40,7 @@ def run_sync(request: Request) -> int:
 def _run(request: Request, folder: Path) -> int:
     console = request.printing.progress()
     settle(request.policy, console)
-    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
-    file = RecordFile(folder / FILE, header, records)
+    file = FORM.open(folder, header_of(request), fresh=request.fresh)
     most = max(request.workers, default=0)
     with Interrupt() as interrupt:
         try:
@@ -49,8 +48,8 @@ def _run(request: Request, folder: Path) -> int:
                 _check_program(request, where)
                 counts = request.workers or (where.cores,)
                 asked = wanted_of(request, counts)
-                todo = missing(asked, records)
-                failed = [] if request.retry_failed else failed_before(todo, records)
+                todo = missing(asked, file.records)
+                failed = [] if request.retry_failed else failed_before(todo, file.records)
                 todo = [one for one in todo if one not in failed]
                 say_what_is_there(console, len(asked) - len(todo), len(asked), "round")
                 say_failed_before(console, [one.told() for one in failed], "round")
@@ -66,7 +65,7 @@ def _run(request: Request, folder: Path) -> int:
             say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
-    rounds = read_results(folder)[1]
+    rounds = FORM.read(folder)[1]
     wanted = {one.identity for one in asked}
     last = {one.identity: one for one in rounds if one.identity in wanted}
     if any(one.status == "failed" for one in last.values()):
@@ -89,16 +88,14 @@ def _check_program(request: Request, where: Place) -> None:
 
 def _claims(rounds: list[Round]) -> bool:
     """Whether any round was undisturbed."""
-    return not rounds or any(
-        one.load is None or one.load.get("judgement") != "disturbed" for one in rounds
-    )
+    return not rounds or not all(map(disturbed, rounds))
 
 
 def _tell(folder: Path, request: Request) -> int:
     """Say what the results tell, and write their report; 1 if it cannot be written."""
     from gridbench.sync.present import print_table, write_report
 
-    rounds = read_results(folder)[1]
+    rounds = FORM.read(folder)[1]
     print_table(request.printing.tables(), rounds)
     request.printing.document(
         lambda: {"results": folder, "rounds": [asdict(one) for one in rounds]}

@@ -24,8 +24,7 @@ from gridbench.model_kind import FittedModel, Found, Parameter
 from gridbench.record_file import Header
 from gridbench.sync.cases import Case, cases_of
 from gridbench.sync.naming import STARTS
-from gridbench.sync.record import Round
-from gridbench.sync.results import read_results
+from gridbench.sync.record import FORM, Round
 from gridbench.sync.tasks import BUILT_INS
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
@@ -101,7 +100,7 @@ def read(folders: Sequence[Path]) -> Found:
     left_out: Counter[str] = Counter()
     found: dict[tuple[str, str], dict[int, list[Case]]] = {}
     for folder in folders:
-        header, rounds = read_results(folder)
+        header, rounds = FORM.read(folder)
         done = [one for one in rounds if one.status == "done"]
         cases = cases_of(done)
         where = _where(done, header)

@@ -10,9 +10,8 @@ from gridbench.formats import counted
 from gridbench.hosts.hosts_file import place
 from gridbench.hosts.place import Member
 from gridbench.sync.arguments import expand
-from gridbench.sync.cases import disturbed
 from gridbench.sync.messages import Order
-from gridbench.sync.record import Round, Start
+from gridbench.sync.record import Start
 from gridbench.sync.request import Request
 from gridbench.sync.round import Planned
 
@@ -50,18 +49,6 @@ def wanted_of(request: Request, counts: Sequence[int]) -> list[Wanted]:
         for parameter in request.parameters
         for start in request.starts
     ]
-
-
-def missing(wanted: Iterable[Wanted], rounds: Iterable[Round]) -> list[Wanted]:
-    """Those without a round that went well."""
-    done = {one.identity for one in rounds if one.status == "done"}
-    return [one for one in wanted if one.identity not in done]
-
-
-def failed_before(wanted: Iterable[Wanted], rounds: Iterable[Round]) -> list[Wanted]:
-    """Those of which a round failed while no other programs disturbed it."""
-    failed = {one.identity for one in rounds if one.status == "failed" and not disturbed(one)}
-    return [one for one in wanted if one.identity in failed]
 
 
 def planned_of(request: Request, members: Iterable[Member], wanted: Wanted) -> list[Planned]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gridbench.record_file import Form
+from gridbench.record_file import ResultsForm
 
 FILE = "rounds.jsonl"
 """In the folder of results."""
@@ -165,6 +165,11 @@ class Round:
         return self.workers, self.parameter, self.start, self.repeat
 
 
-FORM: Form[Round] = Form(
-    kind="synchronised rounds", of="synchronised rounds", noun="round", record=Round
+FORM: ResultsForm[Round] = ResultsForm(
+    kind="synchronised rounds",
+    of="synchronised rounds",
+    noun="round",
+    record=Round,
+    file=FILE,
+    command="gridbench sync",
 )

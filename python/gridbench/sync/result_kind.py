@@ -7,14 +7,13 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
-from gridbench.sync.record import Round
-from gridbench.sync.results import holds_results, read_results
+from gridbench.sync.record import FORM, Round
 
 title = "gridbench sync"
 model = "gridbench.sync.model_kind"
 rules = "gridbench.sync.rules"
 compares = True
-holds = holds_results
+holds = FORM.holds
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
@@ -23,7 +22,7 @@ def measures(source: Path) -> dict[Quantity, Measure]:
     from gridbench.sync.naming import case_name
 
     found: dict[Quantity, Measure] = {}
-    _, rounds = read_results(source)
+    _, rounds = FORM.read(source)
 
     def add(case: Case, what: str, values: Sequence[float], measure: Measure) -> None:
         if values:
@@ -59,7 +58,7 @@ def measures(source: Path) -> dict[Quantity, Measure]:
 def _why_not(rounds: Sequence[Round]) -> str:
     """How many there are, and why they do not count: `of 3 rounds, 2 disturbed, 1 failed`."""
     from gridbench.formats import counted
-    from gridbench.sync.cases import disturbed
+    from gridbench.machine.rule import disturbed
 
     if not rounds:
         return "it holds none"
@@ -81,4 +80,4 @@ def markdown(sources: Sequence[Path]) -> str:
     """The tables of one."""
     from gridbench.sync.present.markdown import markdown as made
 
-    return made(read_results(only(sources, title))[1])
+    return made(FORM.read(only(sources, title))[1])

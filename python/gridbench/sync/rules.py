@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.formats import counted
-from gridbench.record_file import Header
+from gridbench.record_file import Header, folder_of
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 from gridbench.sync.cases import Case, cases_of, counts
 from gridbench.sync.naming import case_name, round_name
-from gridbench.sync.record import ERRORS, KEPT, Round, Task
+from gridbench.sync.record import ERRORS, FORM, KEPT, Round, Task
 from gridbench.sync.reports import reported
-from gridbench.sync.results import folder_of, read_results
 
 _EXACT = 1e-6
 """Seconds by which times may differ that clocks do not tell apart."""
@@ -52,7 +51,7 @@ class Measured:
 
 def read(source: Path) -> Measured:
     """The results in a folder. InputError if they cannot be read."""
-    header, rounds = read_results(source)
+    header, rounds = FORM.read(source)
     return Measured(folder_of(source), header, tuple(cases_of(rounds)))
 
 

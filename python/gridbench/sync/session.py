@@ -18,7 +18,7 @@ from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Steps
 from gridbench.record_file import Header, RecordFile
-from gridbench.run.machine import machine_facts, versions
+from gridbench.run.machine import new_header
 from gridbench.sync.figures import figures_of
 from gridbench.sync.plan import Wanted, planned_of
 from gridbench.sync.record import ERRORS, OUTPUT, Round, Task
@@ -26,18 +26,14 @@ from gridbench.sync.request import Request
 from gridbench.sync.round import Ran, Rounds
 from gridbench.sync.tasks import PROGRAM, USAGE
 
-_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _LEAST_FAILED = 3
 """Rounds in which no task began, after which there is no sense in going on."""
 
 
 def header_of(request: Request) -> Header:
     """What all rounds of a folder have in common."""
-    facts = machine_facts()
-    return Header(
-        machine={name: facts[name] for name in _FACTS},
-        versions=versions(),
-        options={
+    return new_header(
+        {
             "task": request.task,
             "arguments": list(request.arguments),
             "directory": request.directory,
@@ -45,9 +41,7 @@ def header_of(request: Request) -> Header:
             "timeout": request.timeout,
             "watched": list(request.watched),
             **request.where.record(),
-        },
-        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        seed=0,
+        }
     )
 
 

@@ -44,11 +44,10 @@ from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.results_folder import say_failed_before
-from gridbench.run.machine import machine_facts, versions
+from gridbench.run.machine import new_header
 from gridbench.run.participants import find_participant
 from gridbench.sole_use import sole_use
 
-_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _Status = Literal["missing", "failed", "cannot"]
 _Refused = tuple[_Status, str]
 """Of what is not measured: the status of its row, and why."""
@@ -322,21 +321,16 @@ def seconds_now() -> str:
 
 
 def _header(sizes: Sizes, elsewhere: Elsewhere | None) -> Header:
-    facts = machine_facts()
     hosts = elsewhere.servers.hosts if elsewhere else ()
-    return Header(
-        machine={name: facts[name] for name in _FACTS},
-        versions=versions() | {"gridrpc files": _digest()},
-        options={
-            "sizes": sizes.name,
-            "budget": sizes.budget,
-            "workers": sizes.workers,
-            "task": sizes.body,
-            **({"servers": " / ".join(host.told() for host in hosts)} if hosts else {}),
-        },
-        started=seconds_now(),
-        seed=random.SystemRandom().randrange(1 << 30),
-    )
+    options = {
+        "sizes": sizes.name,
+        "budget": sizes.budget,
+        "workers": sizes.workers,
+        "task": sizes.body,
+        **({"servers": " / ".join(host.told() for host in hosts)} if hosts else {}),
+    }
+    header = new_header(options, seed=random.SystemRandom().randrange(1 << 30))
+    return replace(header, versions=header.versions | {"gridrpc files": _digest()})
 
 
 def _digest() -> str:

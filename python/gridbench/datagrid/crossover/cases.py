@@ -6,13 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gridbench.datagrid.crossover.record import Sharing, Side
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.rule import disturbed
 from gridbench.statistics.interval import Interval, measured
-
-
-def disturbed(one: Sharing) -> bool:
-    """Whether other programs disturbed it, by the rule for all that is measured."""
-    return (one.load or {}).get("judgement") == DISTURBED
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,16 @@ from pathlib import Path
 from rich.console import Console
 
 from gridbench.datagrid.crossover.answer import answer_of
-from gridbench.datagrid.crossover.cases import disturbed
 from gridbench.datagrid.crossover.grid import plans_of
 from gridbench.datagrid.crossover.kept import keep
-from gridbench.datagrid.crossover.plan import failed_before, missing, wanted_of
-from gridbench.datagrid.crossover.record import FILE, FORM, Sharing
+from gridbench.datagrid.crossover.plan import wanted_of
+from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.datagrid.crossover.request import Request
-from gridbench.datagrid.crossover.results import read_results
 from gridbench.datagrid.crossover.session import Session, header_of
 from gridbench.machine.quiet import settle
+from gridbench.machine.rule import disturbed
 from gridbench.process.interrupt import Interrupt
-from gridbench.record_file import RecordFile, open_records
+from gridbench.record_file import failed_before, missing
 from gridbench.results_folder import (
     default_folder,
     report_in,
@@ -47,13 +46,12 @@ def run_crossover(request: Request) -> int:
 def _run(request: Request, folder: Path, console: Console) -> int:
     plans = plans_of(request, console)
     settle(request.policy, console)
-    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
-    file = RecordFile(folder / FILE, header, records)
+    file = FORM.open(folder, header_of(request), fresh=request.fresh)
     with Interrupt() as interrupt:
         try:
             wanted = wanted_of(request)
-            todo = missing(wanted, records)
-            failed = [] if request.retry_failed else failed_before(todo, records)
+            todo = missing(wanted, file.records)
+            failed = [] if request.retry_failed else failed_before(todo, file.records)
             todo = [one for one in todo if one not in failed]
             say_what_is_there(console, len(wanted) - len(todo), len(wanted), "measurement")
             say_failed_before(console, [one.told() for one in failed], "measurement")
@@ -65,7 +63,7 @@ def _run(request: Request, folder: Path, console: Console) -> int:
             say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
-    header, found = read_results(folder)
+    header, found = FORM.read(folder)
     keep(header, answer_of(found))
     asked = {one.identity for one in wanted}
     last = [one for one in found if one.identity in asked]
@@ -83,7 +81,7 @@ def _tell(folder: Path, request: Request) -> int:
     """Say what the results tell, and write their report; 1 if it cannot be written."""
     from gridbench.datagrid.crossover.present import print_table, to_record, write_report
 
-    found = read_results(folder)[1]
+    found = FORM.read(folder)[1]
     answer = answer_of(found)
     print_table(request.printing.tables(), answer, found)
     request.printing.document(

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gridbench.datagrid.crossover.cases import disturbed
 from gridbench.datagrid.crossover.record import Identity, Sharing, Side
 from gridbench.datagrid.crossover.request import Request
 from gridbench.formats import compact_size, counted
@@ -69,18 +68,6 @@ def wanted_of(request: Request) -> list[Wanted]:
             draw.shuffle(own)
             found += own
     return found
-
-
-def missing(wanted: Iterable[Wanted], found: Iterable[Sharing]) -> list[Wanted]:
-    """Those that have not been done: what failed or was skipped is among them."""
-    done = {one.identity for one in found if one.status == "done"}
-    return [one for one in wanted if one.identity not in done]
-
-
-def failed_before(wanted: Iterable[Wanted], found: Iterable[Sharing]) -> list[Wanted]:
-    """Those that failed while no other programs disturbed them."""
-    failed = {one.identity for one in found if one.status == "failed" and not disturbed(one)}
-    return [one for one in wanted if one.identity in failed]
 
 
 def _all(side: Side, engines: Iterable[str], request: Request, number: int) -> list[Wanted]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gridbench.record_file import Form
+from gridbench.record_file import ResultsForm
 
 FILE = "crossover.jsonl"
 
@@ -57,9 +57,11 @@ class Sharing:
         return self.side, self.engine, self.readers, self.bytes, self.repeat
 
 
-FORM: Form[Sharing] = Form(
+FORM: ResultsForm[Sharing] = ResultsForm(
     kind="crossover of shared data",
-    of="shared data through compute and data grids",
+    of="crossover of shared data",
     noun="measurement",
     record=Sharing,
+    file=FILE,
+    command="gridbench data crossover",
 )

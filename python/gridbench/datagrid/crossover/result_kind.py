@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.datagrid.crossover.results import holds_results, read_results
+from gridbench.datagrid.crossover.record import FORM
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity, only
 
@@ -13,7 +13,7 @@ title = "gridbench data crossover"
 model = None
 rules = "gridbench.datagrid.crossover.rules"
 compares = True
-holds = holds_results
+holds = FORM.holds
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
@@ -26,7 +26,7 @@ def measures(source: Path) -> dict[Quantity, Measure]:
             curve.name,
             f"{size(case.bytes)} for {counted(case.readers, 'reader')}",
         ): Measure(tuple(map(curve.of, case.counting)))
-        for curve in curves_of(read_results(source)[1])
+        for curve in curves_of(FORM.read(source)[1])
         for case in curve.cases
         if case.counts
     }
@@ -51,4 +51,4 @@ def markdown(sources: Sequence[Path]) -> str:
     """The tables of one."""
     from gridbench.datagrid.crossover.present.markdown import markdown as made
 
-    return made(read_results(only(sources, title))[1])
+    return made(FORM.read(only(sources, title))[1])

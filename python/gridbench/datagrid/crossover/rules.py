@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.datagrid.crossover.cases import Case, Curve, curves_of, disturbed
-from gridbench.datagrid.crossover.record import Sharing
-from gridbench.datagrid.crossover.results import read_results
+from gridbench.datagrid.crossover.cases import Case, Curve, curves_of
+from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
+from gridbench.machine.rule import disturbed
 from gridbench.record_file import Header
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 
@@ -32,7 +32,7 @@ class Measured:
 
 def read(source: Path) -> Measured:
     """The results in a folder. InputError if they cannot be read."""
-    header, found = read_results(source)
+    header, found = FORM.read(source)
     return Measured(header, tuple(found))
 
 

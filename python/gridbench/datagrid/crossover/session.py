@@ -20,23 +20,17 @@ from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.record_file import Header, RecordFile
-from gridbench.run.machine import machine_facts, versions
-
-_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
+from gridbench.run.machine import new_header
 
 
 def header_of(request: Request) -> Header:
     """What all measurements of a folder have in common."""
-    facts = machine_facts()
-    return Header(
-        machine={name: facts[name] for name in _FACTS},
-        versions=versions(),
-        options={
+    return new_header(
+        {
             "object_size": request.object_size,
             "members": request.members,
             "warm_up": request.warm_up,
         },
-        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         seed=request.seed,
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.figures import Figures, disturbed
+from gridbench.datagrid.figures import Figures
 from gridbench.datagrid.fit import Fit
 from gridbench.datagrid.loops import compared_loops
 from gridbench.datagrid.naming import (
@@ -23,6 +23,7 @@ from gridbench.datagrid.present.scenario_tables import line_name, place_shown
 from gridbench.datagrid.record import Case
 from gridbench.datagrid.sweeps import Axis, sweeps_of
 from gridbench.formats import amount, counted, digits, times
+from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
 from gridbench.record_file import Header

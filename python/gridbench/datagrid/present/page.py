@@ -27,8 +27,7 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import Case
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.record import FORM, Case
 from gridbench.datagrid.sweeps import Axis, Sweep, scenarios_of, sweeps_of
 from gridbench.formats import amount
 from gridbench.pages import render as pages
@@ -70,7 +69,7 @@ def write_report(source: Path, out: Path) -> None:
 
     InputError if they cannot be read, or if `out` cannot be written.
     """
-    header, cases = read_results(source)
+    header, cases = FORM.read(source)
     write_page(out, render(header, cases))
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import NOTHING, amount, percent, scale, size
+from gridbench.machine.rule import disturbed
 from gridbench.pages.evenly import evenly
-from gridbench.sync.cases import Case, disturbed
+from gridbench.sync.cases import Case
 from gridbench.sync.figures import figures_of, timed
 from gridbench.sync.naming import STATUSES, round_name
 from gridbench.sync.record import HostUse, Round, Sample, Task

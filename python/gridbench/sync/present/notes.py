@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent
+from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
-from gridbench.sync.cases import Case, counts, disturbed, phases_of_all, rate_of
+from gridbench.sync.cases import Case, counts, phases_of_all, rate_of
 from gridbench.sync.figures import RoundFigures
 from gridbench.sync.knee import knees
 from gridbench.sync.naming import STARTS, case_name

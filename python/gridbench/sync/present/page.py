@@ -12,7 +12,7 @@ from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
-from gridbench.record_file import Header
+from gridbench.record_file import Header, folder_of
 from gridbench.sync.cases import Case, cases_of
 from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.naming import round_name
@@ -28,8 +28,7 @@ from gridbench.sync.present.notes import (
 )
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
-from gridbench.sync.record import Round
-from gridbench.sync.results import folder_of, read_results
+from gridbench.sync.record import FORM, Round
 
 
 def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None:
@@ -37,7 +36,7 @@ def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None
 
     InputError if they cannot be read, or if `out` cannot be written.
     """
-    header, rounds = read_results(source)
+    header, rounds = FORM.read(source)
     files = Path(os.path.relpath(folder_of(source).resolve(), out.resolve().parent))
     write_page(out, render(header, rounds, limits=limits, files=files))
 

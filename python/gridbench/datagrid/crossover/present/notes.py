@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gridbench.datagrid.crossover.answer import Answer, Pair
-from gridbench.datagrid.crossover.cases import disturbed
 from gridbench.datagrid.crossover.present.rows import place, sized
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.formats import amount, counted, size
+from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.record_file import Header
 

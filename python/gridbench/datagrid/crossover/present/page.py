@@ -23,8 +23,7 @@ from gridbench.datagrid.crossover.present.rows import (
     readers_table,
     times_table,
 )
-from gridbench.datagrid.crossover.record import Sharing
-from gridbench.datagrid.crossover.results import read_results
+from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -38,7 +37,7 @@ def write_report(source: Path, out: Path) -> None:
 
     InputError if they cannot be read, or if `out` cannot be written.
     """
-    write_page(out, render(*read_results(source)))
+    write_page(out, render(*FORM.read(source)))
 
 
 def render(header: Header, found: Sequence[Sharing]) -> str:
