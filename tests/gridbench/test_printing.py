@@ -37,7 +37,6 @@ WITHOUT_JSON = {
     "gridbench data engines remove",
     "gridbench engines install",
     "gridbench engines remove",
-    "gridbench list-times",
     "gridbench services",
     "gridbench services start",
 }
@@ -117,6 +116,13 @@ def test_lists_are_there_for_programs(gridbench: Run) -> None:
     listed = json.loads(gridbench("micro", "--list", "--json").stdout)
     assert listed["engines"]["process-pool"] == "can be used"
     assert "null_call" in listed["workloads"]
+
+
+def test_a_list_of_times_tells_programs_what_it_holds(gridbench: Run) -> None:
+    asked = ("list-times", "--tasks", "3", "--mean", "2", "--out", "times", "--force")
+    told = json.loads(gridbench(*asked, "--json").stdout)
+    assert told == {"file": "times", "tasks": 3, "min": 2.0, "max": 2.0, "mean": 2.0}
+    assert gridbench(*asked).stdout == "times: 3 times, 2.000 s, mean 2.000 s\n"
 
 
 @pytest.mark.parametrize(

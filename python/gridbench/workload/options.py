@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import json_option, print_json
 
 
 @click.command(
@@ -33,17 +34,22 @@ from gridbench.command_with_examples import CommandWithExamples
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@json_option
 def list_times(
-    *, tasks: int, mean: float, stddev: float, seed: int, out: Path, force: bool
+    *, tasks: int, mean: float, stddev: float, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Write a list of task times, for the InputFile of a set-up file.
 
     Times are drawn from a normal distribution that is truncated at 0.
     """
+    from gridbench.formats import counted, duration, spread
     from gridbench.workload.task_times import write_task_times
 
     times = write_task_times(out, tasks, mean, stddev, seed, replace=force)
+    least, most, average = (float(one) for one in (times.min(), times.max(), times.mean()))
+    if as_json:
+        print_json({"file": out, "tasks": tasks, "min": least, "max": most, "mean": average})
+        return
     click.echo(
-        f"{out}: {tasks:,} times, {times.min():.3f} to {times.max():.3f} s,"
-        f" mean {times.mean():.3f} s"
+        f"{out}: {counted(tasks, 'time')}, {spread([least, most])}, mean {duration(average)}"
     )
