@@ -201,6 +201,27 @@ def test_engines_run_their_tasks_in_the_nodes(kind: Any, network: Network) -> No
     assert 2 * size < after[0] - before[0] < 2.2 * size
 
 
+@pytest.mark.parametrize("kind", [PythonEngine, NativeEngine])
+def test_nothing_that_tasks_return_is_compressed(kind: Any) -> None:
+    # It is one byte repeated, and gridrpc would compress it by itself on a link as slow as this.
+    outputs = 8
+    with Network(1, 100e6) as slow:
+        engine = kind()
+        engine.use_namespaces([str(node) for node in slow.namespaces])
+        try:
+            engine.start(1)
+            engine.wait_ready()
+            shared = engine.share(np.zeros(1, np.uint8))
+            before = moved(slow.client_interface)
+            for tid in range(outputs):
+                engine.submit(Task(tid, 0.0, np.zeros(1, np.uint8), MB), shared)
+            assert [engine.next_outcome().error for _ in range(outputs)] == [""] * outputs
+            after = moved(slow.client_interface)
+        finally:
+            engine.close()
+    assert outputs * MB < after[0] - before[0]
+
+
 def test_other_engines_say_that_they_cannot() -> None:
     assert not ProcessPoolEngine.takes_namespaces
     with pytest.raises(Cannot, match="process-pool cannot put its workers into network"):

@@ -127,7 +127,8 @@ class GridEngine(FunctionEngine):
             return self._servers.arguments()
         if not self._namespaces:
             return {"workers": workers}
-        return {"servers": servers_in(self._namespaces, workers)}
+        # Outputs of tasks are one byte repeated, of which a compressor would leave nothing.
+        return {"servers": servers_in(self._namespaces, workers, compression="none")}
 
     @abc.abstractmethod
     def _open(self, workers: int) -> gridrpc.Grid:
