@@ -126,17 +126,23 @@ def agree(cell: str, value: float) -> bool:
     return abs(shown - value) <= 0.5001 * 10.0**-digits
 
 
-CLUSTER = {
-    (area["title"], row["what"]): row
-    for area in read("cluster.json")["areas"].values()
-    for row in area["rows"]
-}
+AREAS = ("docs/benchmarks/cluster.md",)
+"""Pages that `gridbench bench` has written, with its results beside them."""
 
 
-def cluster_page() -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
+def kept_rows(page: str) -> dict[tuple[str, str], Any]:
+    """Of the results beside a page by area and what they are of."""
+    return {
+        (area["title"], row["what"]): row
+        for area in read(f"{Path(page).stem}.json")["areas"].values()
+        for row in area["rows"]
+    }
+
+
+def page_rows(page: str) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
     """Rows of the page by area and what they are of, with their cells by column."""
     title, header = "", list[str]()
-    for line in (ROOT / "docs/benchmarks/cluster.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             title, header = line.removeprefix("## "), []
         elif line.startswith("| what"):
@@ -145,20 +151,21 @@ def cluster_page() -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
             yield (title, cells(line)[0]), dict(zip(header, cells(line), strict=True))
 
 
-def test_tables_of_batch_systems_are_those_of_the_kept_results() -> None:
-    page = dict(cluster_page())
-    assert page.keys() == CLUSTER.keys()
-    for key, shown in page.items():
-        row = CLUSTER[key]
-        for name, column in (("gridrpc", "gridrpc"), ("peer", "peer")):
+@pytest.mark.parametrize("page", AREAS)
+def test_tables_of_a_benchmark_are_those_of_the_kept_results(page: str) -> None:
+    found, kept = dict(page_rows(page)), kept_rows(page)
+    assert found.keys() == kept.keys()
+    for key, shown in found.items():
+        row = kept[key]
+        for column in ("gridrpc", "peer"):
             cell = shown.get(f"{column}: median (spread)", "-")
-            if row[name] is None:
+            if row[column] is None:
                 assert cell == "-", key
                 continue
-            assert agree(cell, row[name]["median"]), key
+            assert agree(cell, row[column]["median"]), key
             low, high = re.search(r"\(([\d.]+)-([\d.]+)\)", cell).groups()  # type: ignore[union-attr]
-            assert agree(low, min(row[name]["values"])), key
-            assert agree(high, max(row[name]["values"])), key
+            assert agree(low, min(row[column]["values"])), key
+            assert agree(high, max(row[column]["values"])), key
         if row["limit"] is not None:
             assert agree(shown["limit"], row["limit"]["median"]), key
         reached = {True: "yes", False: "no", None: "-"}[row["reached"]]
@@ -259,7 +266,7 @@ def test_figures_of_slurm_are_those_of_the_kept_results(cited: str, area: str, w
     (shown,) = [cell for row, cell in SLURM.items() if row.startswith(cited)]
     found = [
         row
-        for (title, name), row in CLUSTER.items()
+        for (title, name), row in kept_rows(AREAS[0]).items()
         if title.startswith(area) and name.startswith(what)
     ]
     (row,) = found
