@@ -16,9 +16,8 @@ import timelines
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration, size
-from gridbench.report.build import write_report
 from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
-from gridbench.report.page import render
+from gridbench.report.page import render, write_report
 from gridbench.report.prose import interrupted, notices, sentences
 from gridbench.report.source import Run, load_runs
 from gridbench.report.study import study

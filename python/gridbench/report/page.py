@@ -6,16 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
 from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
+from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.report.data import most_tasks, page_data
 from gridbench.report.hosts import grid_hosts
 from gridbench.report.prose import certain, notices, sentences
+from gridbench.report.rounds import studies_of
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.verdict import verdict
@@ -23,6 +26,15 @@ from gridbench.run.rows import TIMELINE
 
 _FIRST = 5
 """Figures that stand above the others."""
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """Write one self-contained HTML page about `sources` (run folders or task logs) to `out`.
+
+    The page appears under its name when it is complete, or not at all. Raises InputError for a
+    source that cannot be read, and if `out` cannot be written.
+    """
+    write_page(out, render(studies_of(sources)))
 
 
 def render(studies: Sequence[Study]) -> str:

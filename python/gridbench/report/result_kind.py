@@ -48,7 +48,7 @@ def measures(source: Path) -> dict[Quantity, Measure]:
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of all of them."""
-    from gridbench.report.build import write_report as write
+    from gridbench.report.page import write_report as write
 
     try:
         write(_places(sources), out)

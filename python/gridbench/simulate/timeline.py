@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
-from gridbench.report.build import write_report
+from gridbench.report.page import write_report
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.recorder import LOG, REPORT, write_record
 from gridbench.run.rows import OK, TIMELINE
