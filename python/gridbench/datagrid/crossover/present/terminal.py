@@ -13,6 +13,7 @@ from gridbench.datagrid.crossover.present.notes import examples, headline, notic
 from gridbench.datagrid.crossover.present.rows import crossings_table, times_table
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.pages.table import Cell, Table
+from gridbench.pages.terminal import say
 from gridbench.tables import new_table, printable
 
 CROSSINGS = "At these sizes the data grid is faster"
@@ -27,7 +28,7 @@ def print_table(console: Console, answer: Answer, found: Sequence[Sharing]) -> N
     if answer.pairs:
         console.print(_table(CROSSINGS, crossings_table(answer)))
     for line in [*headline(answer), *examples(answer), *notices(answer, found)]:
-        console.print(printable(line), soft_wrap=True, markup=False, highlight=False)
+        say(console, line)
 
 
 def _table(title: str, made: Table) -> rich.table.Table:
