@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gridbench.datagrid.crossover.cases import Curve, curves_of
@@ -11,6 +11,7 @@ from gridbench.datagrid.crossover.models import (
     ComputeModel,
     Fitted,
     GridModel,
+    M,
     Predicting,
     Times,
     crossing_readers,
@@ -101,17 +102,7 @@ def _middle(times: Mapping[tuple[int, int], Interval]) -> Times:
 
 
 def _fitted_compute(curve: Curve) -> Fitted[ComputeModel] | None:
-    times = _middle(curve.times())
-    model = fit_compute(times)
-    if model is None:
-        return None
-    return Fitted(
-        model=model,
-        cases=len(times),
-        readers=_ends(n for n, _ in times),
-        bytes=_ends(size for _, size in times),
-        held_out=hold_out(times, fit_compute),
-    )
+    return _fitted(_middle(curve.times()), fit_compute)
 
 
 def _fitted_grid(curve: Curve) -> Fitted[GridModel] | None:
@@ -123,7 +114,10 @@ def _fitted_grid(curve: Curve) -> Fitted[GridModel] | None:
     def fit(times: Times) -> GridModel | None:
         return fit_grid({key: loading[key] for key in times}, {key: reading[key] for key in times})
 
-    times = _middle(curve.times())
+    return _fitted(_middle(curve.times()), fit)
+
+
+def _fitted(times: Times, fit: Callable[[Times], M | None]) -> Fitted[M] | None:
     model = fit(times)
     if model is None:
         return None
