@@ -15,11 +15,10 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.datagrid.crossover.options import crossover
 from gridbench.datagrid.engines.options import engines
 from gridbench.errors import InputError
-from gridbench.going_on import going_on_options
+from gridbench.going_on import results_options
 from gridbench.hosts.options import hosts_options
-from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
+from gridbench.printing import Printing
 from gridbench.seconds import SECONDS
 
 if TYPE_CHECKING:
@@ -134,15 +133,7 @@ _OPTIONS = (
         help="How often each case is measured: two or more for claims, which come from repeats.",
     ),
     click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit."),
-    load_options,
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Folder for the results. [default: runs/data-<what>-<time>]",
-    ),
-    printing_options,
-    going_on_options,
+    results_options("runs/data-<what>-<time>"),
 )
 _SCALE = (
     click.option("--members", metavar="LIST", help="Numbers of members, such as 3 or 1,2,4."),

@@ -9,10 +9,9 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import default_engine
-from gridbench.going_on import going_on_options
-from gridbench.machine.options import load_options
+from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
+from gridbench.printing import Printing
 from gridbench.rounds import ROUNDS
 from gridbench.run.options import (
     engines_option,
@@ -90,7 +89,6 @@ from gridbench.workload.body_option import parse_body, task_option
 )
 @click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
 @click.option("--limit", type=SECONDS, metavar="S", help="Seconds that all of it may take.")
-@load_options
 @click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
 @click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
 @click.option(
@@ -101,14 +99,7 @@ from gridbench.workload.body_option import parse_body, task_option
     metavar="K",
     help="Of the order of the cases, and of uneven task times.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the results. [default: runs/scenario-<number>-<time>]",
-)
-@printing_options
-@going_on_options
+@results_options("runs/scenario-<number>-<time>")
 def scenario(
     *,
     scenarios: tuple[str, ...],

@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import going_on_options
+from gridbench.going_on import results_options
 from gridbench.hosts.options import hosts_options
-from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
+from gridbench.printing import Printing
 from gridbench.seconds import SECONDS
 
 
@@ -96,15 +95,7 @@ from gridbench.seconds import SECONDS
 )
 @click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the rounds and the commands, and exit.")
-@load_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the results. [default: runs/sync-<task>-<time>]",
-)
-@printing_options
-@going_on_options
+@results_options("runs/sync-<task>-<time>")
 def sync(
     *,
     task: str | None,

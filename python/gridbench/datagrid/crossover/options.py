@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import going_on_options
-from gridbench.machine.options import load_options
+from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
+from gridbench.printing import Printing
 from gridbench.seconds import SECONDS
 
 
@@ -101,15 +100,7 @@ from gridbench.seconds import SECONDS
     metavar="K",
     help="Seed of the random order of the measurements.",
 )
-@load_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the results. [default: runs/crossover-<time>]",
-)
-@printing_options
-@going_on_options
+@results_options("runs/crossover-<time>")
 def crossover(
     *,
     engines: tuple[str, ...],
