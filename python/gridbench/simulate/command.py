@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
 from gridbench.printing import Printing
-from gridbench.process.interrupt import Interrupt
+from gridbench.process.interrupt import Interrupt, Stopped
+from gridbench.progress import Tasks
 from gridbench.results_folder import default_folder, unusable
 from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
@@ -25,7 +27,6 @@ from gridbench.simulate.compared import Against, against_runs
 from gridbench.simulate.fitted import Fitted, read_fitted
 from gridbench.simulate.page import write_sweep
 from gridbench.simulate.profile_file import profile_text, system_of
-from gridbench.simulate.progress import Progress, Stopped
 from gridbench.simulate.published_runs import PUBLISHED, against_published
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.sweep import STDDEV_SHARE, Sweep, Swept, parse_sweep
@@ -84,6 +85,19 @@ class Request:
     show: bool = False
     """Print the profile as a file, and nothing else."""
     printing: Printing = field(default_factory=Printing)
+
+
+class Progress(Tasks):
+    """Tasks that have come back, of one run after another."""
+
+    def __init__(self, console: Console, interrupt: Interrupt) -> None:
+        super().__init__(console, transient=True)
+        self._interrupt = interrupt
+
+    def watch(self, done: int) -> None:
+        """So many tasks have come back. Raises Stopped if the user has asked for an end."""
+        self._interrupt.check()
+        self.update(done)
 
 
 def run_simulation(request: Request) -> int:
