@@ -69,10 +69,16 @@ def on_hosts(
             name = engine.partition(",")[0]
             module = ["-m", "gridbench.bench.areas.clusters.child", name, str(file)]
         # So that nothing stays of an engine that is ended.
-        return _run([*command, *module], launch.variables | {"TMPDIR": folder}, limit)
+        variables = launch.variables | {"TMPDIR": folder}
+        found: Values = json.loads(
+            output_of([*command, *module], variables, limit).splitlines()[-1]
+        )
+        return found
 
 
-def _run(command: list[str], variables: dict[str, str], limit: float) -> Values:
+def output_of(command: list[str], variables: dict[str, str], limit: float) -> str:
+    """What a peer prints within `limit` seconds; RuntimeError if it fails. Nothing that it starts
+    outlives it."""
     with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
         started = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
@@ -89,8 +95,7 @@ def _run(command: list[str], variables: dict[str, str], limit: float) -> Values:
         if started.returncode != 0:
             lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
             raise RuntimeError(f"ended with {started.returncode}: {' / '.join(lines[-4:])}")
-    values: Values = json.loads(output.decode().splitlines()[-1])
-    return values
+    return output.decode("utf-8", "replace")
 
 
 def _mpiexec(job: Job, folder: Path) -> list[str]:

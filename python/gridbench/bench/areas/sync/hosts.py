@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
+from gridbench.bench.areas.hosts.peers import output_of
 from gridbench.bench.areas.hosts.places import lacks_sshd
 from gridbench.bench.areas.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
 from gridbench.hosts.emulated import servers_of
-from gridbench.links.network import uninterrupted
 from gridbench.links.sshd import Rig
 from gridbench.process.daemons import lacking
-from gridbench.process.leftovers import Leftovers
 
 _SIZES = {Extent.TRIAL: (2, 1), Extent.USUAL: (8, 7), Extent.FULL: (8, 7)}
 """Hosts, and workers of each."""
@@ -88,7 +86,7 @@ def barrier(ranks: int, repeats: int) -> Values:
     options = ["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     module = ["-m", "gridbench.bench.areas.clusters.mpi_barrier", str(repeats)]
     command = ["mpirun", *options, "-n", str(ranks), *launch.command, *module]
-    return {"skew": float(_output(command, launch.variables))}
+    return {"skew": float(output_of(command, launch.variables, _LIMIT))}
 
 
 def _by_ssh(
@@ -98,7 +96,7 @@ def _by_ssh(
         made = command(rig, Path(folder))
 
         def stamped() -> Values:
-            return _apart([_output(made, dict(os.environ))], hosts * each)
+            return _apart([output_of(made, dict(os.environ), _LIMIT)], hosts * each)
 
         return medians({"stamps": stamped}, repeats)
 
@@ -114,27 +112,6 @@ def _apart(printed: Iterable[str], tasks: int) -> Values:
         "skew": (max(begins) - min(begins)) / 1e9,
         "span": (max(ends) - min(begins)) / 1e9,
     }
-
-
-def _output(command: list[str], variables: dict[str, str]) -> str:
-    """What a peer prints; RuntimeError if it fails. Nothing that it starts outlives it."""
-    with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
-        started = subprocess.Popen(
-            command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=errors,
-        )  # fmt: skip
-        try:
-            output, _ = started.communicate(timeout=_LIMIT)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"`{command[0]}` did not end in {_LIMIT:g} s") from None
-        finally:
-            with uninterrupted():
-                leftovers.end(started, patience=5.0 if started.poll() is not None else 0.0)
-        errors.seek(0)
-        if started.returncode != 0:
-            last = " / ".join(errors.read().split("\n")[-4:])
-            raise RuntimeError(f"`{command[0]}` ended with {started.returncode}: {last}")
-    return output.decode("utf-8", "replace")
 
 
 def area(extent: Extent) -> Area:
