@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gridbench.record_file import FORMAT, Form, Header, RecordFile, load_records, open_records
+from gridbench.record_file import Form, Header, RecordFile, load_records, open_records
 from gridbench.statistics.series import Status
 
-__all__ = ["FORMAT", "POINTS", "Header", "Point", "PointsFile", "key_of", "load_points"]
+__all__ = ["POINTS", "Header", "Point", "PointsFile", "key_of", "load_points"]
 
 POINTS = "points.jsonl"
 
