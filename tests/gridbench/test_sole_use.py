@@ -19,6 +19,7 @@ from rich.console import Console
 
 from gridbench.bench.points import POINTS
 from gridbench.errors import InputError
+from gridbench.run.folders import prepare
 from gridbench.sole_use import LOCK, sole_use, sole_use_of_file
 from gridbench.sync.record import FILE
 from running import PROGRAM, MakeSetup, Run, until
@@ -27,6 +28,7 @@ _HOLDS = """
 import os, sys
 from pathlib import Path
 from rich.console import Console
+from gridbench.run.folders import prepare
 from gridbench.sole_use import sole_use, sole_use_of_file
 name, place, forks = sys.argv[1:]
 with (sole_use if name == "folder" else sole_use_of_file)(Path(place), Console()):
@@ -156,6 +158,14 @@ def test_a_folder_in_which_nothing_was_kept_is_removed_again(tmp_path: Path) -> 
     with sole_use(tmp_path / "mine", Console()):
         pass
     assert (tmp_path / "mine").is_dir()
+
+
+def test_a_lock_file_alone_is_nothing_that_a_run_would_replace(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("of a killed one\n")
+    assert prepare(tmp_path, ["a"], replace=False) == {"a": tmp_path}
+    (tmp_path / "mine").touch()
+    with pytest.raises(InputError, match="is not empty, and holds no run"):
+        prepare(tmp_path, ["a"], replace=False)
 
 
 def test_a_folder_that_can_only_be_read_is_told(tmp_path: Path) -> None:
