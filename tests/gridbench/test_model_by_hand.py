@@ -66,6 +66,10 @@ def test_percentiles_of_overheads_are_of_weighty_cases_and_those_of_totals_of_al
         "total_median": pytest.approx(0.05),
         "total_90th_percentile": pytest.approx(0.05),
     }
+    # Of errors of 2, 4 and 20 %.
+    spread = errors_of(_way(*(_case(total, ideal=20.0) for total in (20.4, 20.8, 24.0))))
+    assert spread["total_median"] == pytest.approx(0.04)
+    assert spread["total_90th_percentile"] == pytest.approx(0.168)
 
 
 def test_the_spread_is_a_robust_standard_deviation_of_logarithms() -> None:

@@ -11,7 +11,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import Fit, fit
-from gridbench.model.held_out import held_out, judge
+from gridbench.model.held_out import WAYS, held_out, judge
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.terms import Shape
 from synthetic import COPIES, TRUE, modelled, observations, of_engine, situations
@@ -159,6 +159,7 @@ def test_runs_of_two_engines_are_not_mixed() -> None:
 
 def test_runs_are_held_out_at_random_and_at_the_far_ends() -> None:
     ways = {one.name: one for one in held_out(observations(situations(), noise=0.02), shape=COPIES)}
+    assert len(ways) == WAYS
     total = len(situations())
     for one in ways.values():
         assert one.fitted + len(one.cases) == total

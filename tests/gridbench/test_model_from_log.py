@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,3 +172,22 @@ def test_a_log_has_as_many_tasks_as_its_header_says(
         assert isinstance(found, Observation)
         its = found.situation
         assert (its.bytes_in, its.bytes_shared, its.bytes_out) == (1024, 2048, 3072)
+
+
+def test_what_a_log_is_warned_of_does_not_disturb_who_fits_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    read = from_log.read_task_log
+
+    def warning(*arguments: Any, **more: Any) -> Any:
+        warnings.warn("its stamps are coarse", stacklevel=1)
+        return read(*arguments, **more)
+
+    monkeypatch.setattr(from_log, "read_task_log", warning)
+    path = tmp_path / "my.log"
+    path.write_text(
+        "# NTasks=1 NNodes=1 InputFile=mine TaskDataSize=0 SharedDataSize=0 WriteDataSize=0\n"
+        "1 2.000000 0.000000 0.000001 2.000001 2.500000 node1\n"
+    )
+    assert isinstance(from_log.observe_log(path), Observation)
+    assert not list(recwarn)

@@ -128,8 +128,11 @@ def test_runs_are_drawn_if_they_have_more_than_40_000_tasks(
 
 def test_a_search_begins_on_sixty_small_runs() -> None:
     def chosen(small: int, large: int) -> list[int]:
-        runs = [_run(tasks=300)] * small + [_run(tasks=301)] * large
-        return [one.situation.tasks for one in module._some(runs)]
+        tasks = [300] * small + [301] * large
+        runs = [replace(_run(tasks=n), name=f"{name}") for name, n in enumerate(tasks)]
+        found = module._some(runs)
+        assert len({one.name for one in found}) == len(found)
+        return [one.situation.tasks for one in found]
 
     assert chosen(60, 40) == [300] * 60
     assert chosen(70, 40) == [300] * 60

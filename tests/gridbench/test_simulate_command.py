@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -312,6 +313,7 @@ def test_comparisons_are_printed_for_people(
 def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
     results: Path, model: Model
 ) -> None:
+    shutil.copytree(results / "warm", results / "again")
     elsewhere = replace(model, fit=replace(model.fit, place=replace(PLACE, transport="network")))
     with pytest.raises(InputError) as refused:
         against_runs(
@@ -323,7 +325,7 @@ def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
     assert refused.value.what == (
         "holds no run of the engine `gridrpc-native` that can be used"
         "; 1 run: it is not complete or not valid"
-        "; cold: there is no model of its place; warm: there is no model of its place"
+        "; again: there is no model of its place; cold: there is no model of its place"
     )
 
 
