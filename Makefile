@@ -315,8 +315,9 @@ bench-micro: compilers install engines ## compare all engines, in an hour, and w
 	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
 
 .PHONY: bench-simulate
-bench-simulate: compilers install simgrid ## hold the simulator against SimGrid: time, memory, stamps
-	$(BIN)/python scripts/bench-simulate
+bench-simulate: compilers install simgrid ## hold the simulator against SimGrid, and simulate large grids: time, memory
+	@mkdir -p docs/benchmarks
+	$(BIN)/python scripts/bench-simulate --out docs/benchmarks/simulate.json
 
 .PHONY: bench-advice
 bench-advice: install ## run what is advised for ten works beside other splits, in some 20 minutes
@@ -350,6 +351,15 @@ bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks 
 	@mkdir -p docs/benchmarks
 	$(BIN)/gridbench bench sync --full --out docs/benchmarks/sync.json \
 		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
+
+.PHONY: bench-sync-storage
+bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in five minutes
+	@scripts/bench-sync-storage
+
+.PHONY: bench-crossover
+bench-crossover: install datagrid-engines ## bring shared data by compute grids and data grids, in 10 minutes
+	$(BIN)/gridbench engines install ray
+	@scripts/bench-crossover
 
 .PHONY: bench-data
 bench-data: install datagrid-engines ## measure data grids: the three scenarios, the driver, loading, open and closed loops
