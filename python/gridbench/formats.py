@@ -21,7 +21,9 @@ _ROUGH = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _TIMES_AS_LONG = 2.0
 """From so many times on a ratio is told as times, and not as percent."""
 _TINY = 1e-4
-"""Smaller numbers are given as powers of ten."""
+"""Smaller numbers are given as powers of ten,"""
+_HUGE = 1e15
+"""and so are those from here on."""
 _ALL_DIGITS = 17  # of a float
 _KB = 1024
 _HOUR, _DAY = 3600.0, 86400.0
@@ -49,18 +51,18 @@ def spread(seconds: Sequence[float]) -> str:
 
 def as_given(value: float, unit: str = "s") -> str:
     """What the user or a profile has given, with up to six digits and no zeros at the end: `0.5 s`,
-    `1,200 s`, `1.2e-09 s/byte`."""
-    tiny = 0 < abs(value) < _TINY
-    return f"{f'{value:.6g}' if tiny else plain(value, 6)} {unit}".rstrip()
+    `1,200 s`, `1.2e-09 s/byte`. What is refused is shown as well: `nan`, `1e+300`."""
+    as_power = not (value == 0 or _TINY <= abs(value) < _HUGE)
+    return f"{f'{value:.6g}' if as_power else plain(value, 6)} {unit}".rstrip()
 
 
 def rough(seconds: float, significant: int = 2) -> str:
     """A time as far as a model knows it, in the unit that suits: `1.3 s`, `830 ms`, `12,000 s`."""
     if not math.isfinite(seconds):
         return NOTHING
-    size = abs(_rounded(seconds, significant))
+    size = abs(rounded(seconds, significant))
     unit, name = next((one for one in _ROUGH if size >= one[0]), _ROUGH[-1])
-    return f"{digits(_rounded(seconds, significant) / unit, significant)} {name}" if size else "0 s"
+    return f"{digits(rounded(seconds, significant) / unit, significant)} {name}" if size else "0 s"
 
 
 def between(low: float, high: float) -> str:
@@ -146,6 +148,34 @@ def signed_percent(share: float) -> str:
     return f"{share * 100:+.1f} %" if math.isfinite(share) else NOTHING
 
 
+def share_given(share: float) -> str:
+    """A share as options take it, without blank and commas: `50%`, `1000%`."""
+    return f"{share * 100:g}%"
+
+
+def processors(used: float) -> str:
+    """So many processors, or a share of one, in hundredths: what is used is compared with what is
+    tolerated, and hosts with each other."""
+    return fixed(used, 2)
+
+
+def whole(count: float) -> str:
+    """A number of things, with all its digits: `12,345`."""
+    return fixed(count, 0)
+
+
+def fixed(value: float, decimals: int, *, signed: bool = False, grouped: bool = True) -> str:
+    """So many decimals, for numbers of one unit that are compared, such as those of a column:
+    `0.95` beside `1.05`; a dash if not known. `signed` is of differences: `+0.30`, `0.00`. Not
+    `grouped` are those beside figures as others have printed them: `1116.1` beside `1116`."""
+    if not math.isfinite(value):
+        return NOTHING
+    text = f"{abs(value):{',' if grouped else ''}.{decimals}f}"
+    if not text.strip("0.,"):
+        return text
+    return f"{'-' if value < 0 else '+' if signed else ''}{text}"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 task`, `2 tasks`, `10,000 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -179,7 +209,7 @@ def scale(value: float, unit: str) -> Scale:
         known = "/s" if units is _RATES and unit.endswith("/s") else unit
         if known in units:
             base = units[known]
-            size = abs(_rounded(value * base))
+            size = abs(rounded(value * base))
             name = max(
                 (name for name in units if units[name] <= size),
                 key=lambda name: units[name],
@@ -238,7 +268,7 @@ def digits(value: float, significant: int = 3) -> str:
     """So many significant digits, never as a power of ten."""
     if not math.isfinite(value):
         return NOTHING
-    value = _rounded(value, significant)
+    value = rounded(value, significant)
     if not value:
         return "0"
     places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
@@ -250,22 +280,23 @@ def plain(value: float, significant: int = 3) -> str:
     return _trimmed(digits(value, significant))
 
 
+def rounded(value: float, significant: int = 3) -> float:
+    """To so many significant digits, for pictures, and for what is computed with as it is shown."""
+    return float(f"{value:.{significant - 1}e}") if math.isfinite(value) else value
+
+
 def digits_to_judge(value: float, bound: float, sense: Literal["<=", ">="]) -> int:
     """With how many digits, at least three, a reader finds the same of `value` and `bound`."""
     holds = operator.le if sense == "<=" else operator.ge
     judged = holds(value, bound)
-    alike = (n for n in range(3, _ALL_DIGITS) if holds(_rounded(value, n), bound) == judged)
+    alike = (n for n in range(3, _ALL_DIGITS) if holds(rounded(value, n), bound) == judged)
     return next(alike, _ALL_DIGITS)
 
 
 def _four(value: float) -> str:
     """Four digits at least, all of those before the point."""
-    whole = len(str(int(abs(_rounded(value, 4)))))
+    whole = len(str(int(abs(rounded(value, 4)))))
     return f"{value:,.{max(0, 4 - whole)}f}"
-
-
-def _rounded(value: float, significant: int = 3) -> float:
-    return float(f"{value:.{significant - 1}e}") if math.isfinite(value) else value
 
 
 def _trimmed(number: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gridbench.costs.spans import Span
 from gridbench.errors import InputError
-from gridbench.formats import counted, duration, size
+from gridbench.formats import counted, duration, size, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +46,7 @@ class Parameter:
         """The value with its unit."""
         if self.unit == "bytes":
             return size(value)
-        return duration(value) if self.unit == "s" else f"{value:,.0f}"
+        return duration(value) if self.unit == "s" else whole(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

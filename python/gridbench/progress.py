@@ -10,7 +10,7 @@ from rich import progress as bars
 from rich.console import Console
 from rich.table import Column
 
-from gridbench.formats import about, clock
+from gridbench.formats import about, clock, digits
 
 _BETWEEN_REDRAWS = 0.1  # seconds
 _BETWEEN_LINES = 10.0  # seconds, where lines pile up instead of being redrawn
@@ -239,9 +239,9 @@ class Tasks(_Bar):
         then, before = self._counts[0]
         rate = (done - before) / (now - then) if now > then else 0.0
         if done >= self._count:
-            return [f"{rate:,.1f} tasks/s"]
+            return [f"{digits(rate)} tasks/s"]
         left = clock((self._count - done) / rate) if rate > 0 else "-"
-        return [f"{rate:,.1f} tasks/s", f"{left} left"]
+        return [f"{digits(rate)} tasks/s", f"{left} left"]
 
 
 def _joined(*parts: str) -> str:

@@ -392,8 +392,8 @@ def test_workloads_of_ycsb_are_asked_for(ask: Ask) -> None:
         (("scenario", "4"), "unknown scenario `4`"),
         (("scenario", "1", "--members", "0"), "--members: a value must be from 1 to 1,000"),
         (("scenario", "1", "--clients", "many"), "--clients: a value must be a whole number"),
-        (("scenario", "1", "--object-sizes", "1"), "--object-sizes: 1 is not from 32 bytes to"),
-        (("scenario", "1", "--object-sizes", "1GB"), "--object-sizes: 1GB is not from 32 bytes"),
+        (("scenario", "1", "--object-sizes", "1"), "--object-sizes: 1 is not from 32 B to"),
+        (("scenario", "1", "--object-sizes", "1GB"), "--object-sizes: 1GB is not from 32 B"),
         (("ycsb", "g"), "unknown workload of YCSB `g`"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_model_is_shown_with_its_terms_and_errors() -> None:
             "client, to copy a task's data",
             "1.049 ms/MB",
             "524.3 µs/MB to 2.097 ms/MB",
-            "1,000 MB/s",
+            "1.00 GB/s",
         ],
         ["submit", "client, to submit a task", NOTHING, "below 200.0 µs"],
         ["take", "worker, to take a task", NOTHING, "below 200.0 µs"],

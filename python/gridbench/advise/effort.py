@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ def effort_of(*, trying: bool, rounds: int | None, limit: float | None) -> Effor
     if limit is not None:
         if not (math.isfinite(limit) and limit > 0):
             raise InputError(
-                f"--try-limit must be a number of seconds above 0, not {limit:g}",
+                f"--try-limit must be a number of seconds above 0, not {as_given(limit, '')}",
                 remedy="give how long a run may be expected to take, such as 60",
             )
         effort = replace(effort, limit=limit)

@@ -16,7 +16,7 @@ from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, t
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING, as_given, counted, duration, percent, rough, size
 from gridbench.model.model import Model
-from gridbench.model.terminal import amount, place_told
+from gridbench.model.terminal import place_told, term_value
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import SERIES
@@ -251,8 +251,8 @@ def _terms(model: Model | Profiled) -> Table:
         return Table(["what", "value", "where it is from"], given)
     rows = []
     for one in model.fit.estimates:
-        low, high = amount(one.low, one.term.unit), amount(one.high, one.term.unit)
-        value = amount(one.value, one.term.unit) if one.determined else NOTHING
+        low, high = term_value(one.low, one.term.unit), term_value(one.high, one.term.unit)
+        value = term_value(one.value, one.term.unit) if one.determined else NOTHING
         between = f"{low} to {high}" if one.determined else f"below {high}"
         rows.append([one.term.name, value, between, one.term.meaning])
     return Table(["term", "value", "95 % interval", "what it is"], rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.scenario.amounts import parse_bytes, parse_size
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
@@ -35,7 +36,7 @@ class Roofline:
         if not 1 <= self.threads <= MOST_NODES:
             raise InputError(f"the number of threads must be from 1 to {MOST_NODES:,}")
         if not 0 <= self.traffic <= MOST_TRAFFIC:
-            raise InputError(f"memory traffic of {self.traffic:g} bytes makes no sense")
+            raise InputError(f"memory traffic of {as_given(self.traffic, 'bytes')} makes no sense")
 
     def at_full_speed(self, processors: int) -> int:
         """How many tasks can run at once on so many processors with none slower for the others; at

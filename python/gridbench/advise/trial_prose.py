@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
-from gridbench.formats import NOTHING, counted, duration, percent
+from gridbench.formats import NOTHING, counted, duration, fixed, percent, signed_percent
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 
 HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")
@@ -21,8 +21,8 @@ def row(trial: Trial, one: Tried) -> list[str]:
         duration(one.median),
         duration(one.smallest),
         duration(one.largest),
-        f"{one.difference * 100:+.1f} %",
-        f"{one.median / trial.best:.2f}" if trial.best else NOTHING,
+        signed_percent(one.difference),
+        fixed(one.median / trial.best, 2) if trial.best else NOTHING,
     ]
 
 
@@ -36,7 +36,7 @@ def trial_sentences(trial: Trial) -> list[str]:
     if rival is None or ratio is None:
         return [f"{took}; no other split was tried."]
     return [
-        f"{took}, {ratio:.2f} times the best of the others, {split_told(rival)} with"
+        f"{took}, {fixed(ratio, 2)} times the best of the others, {split_told(rival)} with"
         f" {_median(rival)}.",
         *_noise(trial, advised),
     ]
@@ -85,7 +85,7 @@ def _noise(trial: Trial, advised: Tried) -> list[str]:
         "not proved": f"whether the advice is within {within} of the best is not proved",
         "no": f"the advice is more than {within} off the best",
     }
-    return [f"{differ}; the ratio is from {low:.2f} to {high:.2f}: {verdict[close]}."]
+    return [f"{differ}; the ratio is from {fixed(low, 2)} to {fixed(high, 2)}: {verdict[close]}."]
 
 
 def _median(one: Tried) -> str:

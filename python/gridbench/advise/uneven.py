@@ -11,7 +11,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.formats import plain
+from gridbench.formats import plain, share_given
 from gridbench.scenario.amounts import parse_stddev
 from gridbench.seconds import parse_seconds
 from gridbench.workload.numbers import shown
@@ -49,12 +49,12 @@ class Uneven:
         if not 0 < self.share <= _MOST_SHARE:
             raise InputError(
                 f"--stddev: {plain(self.share)} times the mean is not a deviation",
-                remedy=f"give a share of the mean, above 0 and up to {_MOST_SHARE * 100:g}%",
+                remedy=f"give a share of the mean, above 0 and up to {share_given(_MOST_SHARE)}",
             )
         if self.distribution == "normal" and self.share > _MOST_NORMAL:
             raise InputError(
-                f"--stddev: a normal distribution cannot deviate by {self.share * 100:g}% of its"
-                " mean with no time below 0",
+                f"--stddev: a normal distribution cannot deviate by {share_given(self.share)} of"
+                " its mean with no time below 0",
                 remedy="add --distribution log-normal or pareto, or give up to 100%",
             )
         if not 0 <= self.pieces <= MOST_PIECES:
@@ -94,7 +94,7 @@ def parse_uneven(
     share = _share(stddev, pieces, work)
     if not 0 <= share <= _MOST_SHARE:
         raise InputError(
-            f"--stddev: `{shown(stddev)}` is not a deviation from 0% to {_MOST_SHARE * 100:g}%",
+            f"--stddev: `{shown(stddev)}` is not a deviation from 0% to {share_given(_MOST_SHARE)}",
             remedy="give a share of the mean, such as 20%",
         )
     if share == 0:

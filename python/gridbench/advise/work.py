@@ -11,6 +11,7 @@ from gridbench.advise.recorded import Recorded
 from gridbench.advise.roofline import Roofline
 from gridbench.advise.uneven import Uneven
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.model.observation import Situation
 from gridbench.seconds import UNITS, parse_seconds
 from gridbench.workload.body import SLEEP
@@ -56,8 +57,8 @@ class Work:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.seconds) and 0 < self.seconds <= LONGEST):
             raise InputError(
-                f"work of {self.seconds:g} s makes no sense",
-                remedy=f"give a time above 0 and up to {LONGEST:g} s of one core",
+                f"work of {as_given(self.seconds)} makes no sense",
+                remedy=f"give a time above 0 and up to {as_given(LONGEST)} of one core",
             )
         if not 1 <= self.cores <= MOST_NODES:
             raise InputError(f"the number of cores must be from 1 to {MOST_NODES:,}")
@@ -71,7 +72,7 @@ class Work:
             )
         for size in self.sizes:
             if not 0 <= size <= LARGEST_KB * 1024:
-                raise InputError(f"not a size in bytes: {size:g}")
+                raise InputError(f"not a size in bytes: {as_given(size, '')}")
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -168,7 +169,7 @@ def parse_time(option: str, text: str) -> float:
     value = parse_seconds(option, text)
     if not 0 < value <= LONGEST:
         raise InputError(
-            f"{option}: {shown(text)} is not above 0 and up to {LONGEST:g} s",
+            f"{option}: {shown(text)} is not above 0 and up to {as_given(LONGEST)}",
             remedy=f"give a time such as 100s; units are {', '.join(UNITS)}",
         )
     return value

@@ -13,6 +13,7 @@ from typing import Any
 
 from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
+from gridbench.formats import as_given
 from gridbench.links.owners import remove_leftovers
 from gridbench.machine.load import Load, reading
 from gridbench.machine.rule import judged
@@ -225,7 +226,7 @@ class _Process:
                     self.before_first = False
             self._closing = True
         except TimeoutError:
-            raise _Failed(f"gave no result in {limit:g} s", at_limit=True) from None
+            raise _Failed(f"gave no result in {as_given(limit)}", at_limit=True) from None
         except Ended:
             how = f"the client process {self._child.ending()}"
             raise _Failed(": ".join([how, *self._child.last_lines(1)])) from None

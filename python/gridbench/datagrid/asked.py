@@ -19,6 +19,7 @@ from gridbench.datagrid.setup_file import read_setup
 from gridbench.datagrid.workload import Workload
 from gridbench.engines.servers import names_in
 from gridbench.errors import InputError
+from gridbench.formats import as_given, size
 from gridbench.hosts.where import chosen
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -217,7 +218,8 @@ def _warm_up(most: float | None, *, without: bool) -> WarmUp | None:
         return WarmUp()
     if not math.isfinite(most) or not 0 < most <= _LONGEST_WARM_UP:
         raise InputError(
-            f"--warm must be a number of seconds above 0, and up to an hour, not {most:g}",
+            "--warm must be a number of seconds above 0, and up to an hour, not"
+            f" {as_given(most, '')}",
             remedy="--no-warm leaves the warm-up out",
         )
     return WarmUp.of(most)
@@ -246,8 +248,8 @@ def _kilobytes(option: str, text: str) -> float:
     low, high = LIMITS["ObjectSize"]
     if not low <= found <= high:
         raise InputError(
-            f"{option}: {shown(text)} is not from {low * BYTES_PER_KB:.0f} bytes to"
-            f" {high / BYTES_PER_KB:.0f} MB",
+            f"{option}: {shown(text)} is not from {size(low * BYTES_PER_KB)} to"
+            f" {size(high * BYTES_PER_KB)}",
             remedy="smaller objects could not be checked, and some products store no larger ones",
         )
     return found

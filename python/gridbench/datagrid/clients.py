@@ -12,6 +12,7 @@ from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.keeper import Start
 from gridbench.datagrid.patience import TO_ANSWER, for_objects
 from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.formats import as_given
 from gridbench.hosts.clock import ask
 
 Report = Callable[[int], object]
@@ -129,7 +130,7 @@ class Clients:
             return at / 1e9, self._on.answers(self.names, "ran", until, progress)
         except TimeoutError as error:
             first = str(error).split(", ")[0]
-            what = f"has had no answer of the data grid for {patience:.0f} s"
+            what = f"has had no answer of the data grid for {as_given(patience)}"
             raise ProcessError(first, what, self._on.log(first)) from None
 
     def bare(self, operations: int, size: int, objects: int) -> dict[str, list[int]]:
@@ -192,7 +193,7 @@ def connected(
             answers = processes.answers(found.names, "connected", time.monotonic() + TO_ANSWER)
         except TimeoutError as error:
             late = str(error).split(", ")[0]
-            what = f"has not connected within {TO_ANSWER:g} s"
+            what = f"has not connected within {as_given(TO_ANSWER)}"
             raise ProcessError(late, what, processes.log(late)) from None
         found.seconds = time.monotonic() - began
         found.version = answers[found.names[0]]["version"]

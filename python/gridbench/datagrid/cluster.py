@@ -13,7 +13,7 @@ from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.keeper import Start
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.errors import InputError
-from gridbench.formats import counted
+from gridbench.formats import as_given, counted
 
 _TRIES = 3
 """Starts, when a port that was free is taken meanwhile."""
@@ -187,7 +187,7 @@ def _joined(
     except TimeoutError as error:
         first, *others = str(error).split(", ")
         more = f", nor have {counted(len(others), 'other')}" if others else ""
-        what = f"has not joined within {patience:g} s{more}"
+        what = f"has not joined within {as_given(patience)}{more}"
         raise ProcessError(first, what, processes.log(first)) from None
 
 

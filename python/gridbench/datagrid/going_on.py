@@ -9,7 +9,7 @@ from typing import Any
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.record import FORM, Case
 from gridbench.errors import InputError
-from gridbench.formats import size
+from gridbench.formats import as_given, size
 from gridbench.record_file import Header, RecordFile, load_records
 
 _OPTIONS = {
@@ -76,7 +76,7 @@ def _refuse_other_engines(path: Path, cases: Iterable[Case], engines: Iterable[E
 def _told(name: str, value: Any) -> str:
     """A value of the header in a user's words."""
     if name == "warm_up":
-        return "none" if value is None else f"{value['most']:g} s"
+        return "none" if value is None else as_given(value["most"])
     if name == "where":
         return _where(value or {})
     if value is None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given, whole
 
 NAMES = {
     "NNodes": "nnodes",
@@ -205,11 +206,11 @@ def _check_limits(name: str, value: Any) -> None:
     if not number or not math.isfinite(value) or not (real or float(value).is_integer()):
         raise InputError(
             f"{name} must be a {'finite' if real else 'whole'} number, not `{str(value)[:40]}`",
-            remedy=f"give a number from {low:g} to {high:,.0f}",
+            remedy=f"give a number from {as_given(low, '')} to {whole(high)}",
         )
     if not low <= value <= high:
         raise InputError(
-            f"{name} must be from {low:g} to {high:,.0f}, not {value:,}",
+            f"{name} must be from {as_given(low, '')} to {whole(high)}, not {value:,}",
             remedy=remedy_of(name),
         )
 

@@ -13,7 +13,7 @@ from gridbench.datagrid.record import Case, Loop, Updates
 from gridbench.datagrid.request import Offered, Request
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
-from gridbench.formats import counted
+from gridbench.formats import as_given, counted, rounded
 from gridbench.hosts.place import near
 from gridbench.machine.rule import disturbed
 from gridbench.record_file import latest
@@ -69,9 +69,9 @@ class Wanted:
         """In words, on one line."""
         parts = [self.engine, self.workload.told(members=self.members)]
         if self.rate is not None:
-            parts.append(f"open loop, {self.rate:,.6g} operations/s")
+            parts.append(f"open loop, {as_given(self.rate, 'operations/s')}")
         elif self.share is not None:
-            parts.append(f"open loop, {self.share:.4g} of the closed one's throughput")
+            parts.append(f"open loop, {as_given(self.share, '')} of the closed one's throughput")
         if self.updates == "atomic":
             parts.append("atomic updates")
         if self.kill:
@@ -151,7 +151,7 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     if case is None or not math.isfinite(done := throughput(case)):
         return None
     # Three digits, as people read them; and no less than a rate can be.
-    rate = max(1e-3, float(f"{wanted.share * done:.2e}"))
+    rate = max(1e-3, rounded(wanted.share * done))
     return replace(wanted, rate=rate, share=None)
 
 

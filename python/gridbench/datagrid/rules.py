@@ -16,7 +16,7 @@ from gridbench.datagrid.figures import Figures, operations, unsteady
 from gridbench.datagrid.naming import case_name
 from gridbench.datagrid.record import FORM, Case
 from gridbench.datagrid.windows import FEWEST
-from gridbench.formats import counted
+from gridbench.formats import as_given, counted
 from gridbench.record_file import Header
 from gridbench.rules import Rules, Seen, broken_by, enough, named, recorded, undisturbed
 
@@ -98,7 +98,7 @@ def _differs(case: Case) -> str:
             return f"{made:,} operations, and by the {name} {count:,}"
     end = max(case.tasks.ended, default=0.0)
     if not math.isclose(end, case.seconds, abs_tol=_EXACT):
-        return f"{case.seconds:g} s, and the last task ended after {end:g} s"
+        return f"{as_given(case.seconds)}, and the last task ended after {as_given(end)}"
     return ""
 
 

@@ -14,6 +14,7 @@ from typing import IO, TypeVar
 
 from gridbench.engines.installable import PLACE, Installable
 from gridbench.errors import InputError
+from gridbench.formats import about
 
 Tell = Callable[[str], object]
 One = TypeVar("One", bound=Installable)
@@ -45,7 +46,7 @@ def install(one: One, make: Callable[[One, int, Tell], None], tell: Tell) -> Non
         except (InputError, OSError):
             shutil.rmtree(one.folder, ignore_errors=True)
             raise
-        tell(f"installed in {time.monotonic() - started:.0f} s")
+        tell(f"installed in {about(time.monotonic() - started)}")
 
 
 def remove(one: Installable, tell: Tell) -> None:

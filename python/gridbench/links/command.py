@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from gridbench.errors import InputError
-from gridbench.formats import bit_rate, duration, percent
+from gridbench.formats import as_given, bit_rate, duration, percent
 from gridbench.links import iproute
 from gridbench.links.measure import Figures, Rates, measure
 from gridbench.links.network import MTU, Network
@@ -47,7 +47,8 @@ def show_links(request: Request) -> int:
         return 0
     if not math.isfinite(request.seconds) or not 0.01 <= request.seconds <= 3600:
         raise InputError(
-            f"--seconds: {request.seconds:g} is not from 0.01 to 3,600", remedy="leave it out"
+            f"--seconds: {as_given(request.seconds, '')} is not from 0.01 to 3,600",
+            remedy="leave it out",
         )
     rate = parse_rate("--link", request.link)
     waiting = request.printing.progress()

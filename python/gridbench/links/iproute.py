@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 
 Program = Literal["ip", "tc"]
 
@@ -84,7 +85,7 @@ def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"`{command[0]}` did not end within {_PATIENCE:g} s",
+            f"`{command[0]}` did not end within {as_given(_PATIENCE)}",
             remedy="see whether another program changes the network at the same time",
         ) from None
 

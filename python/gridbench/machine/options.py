@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from gridbench.formats import as_given
 from gridbench.machine.policy import WAIT, Policy
 
 
@@ -38,7 +39,7 @@ _wait = click.option(
     metavar="[S]",
     callback=_seconds,
     help="Wait until no other programs use the machine, for S seconds at most, or as long as it"
-    f" takes. [default: {WAIT:g} s, then stop with exit status 3]",
+    f" takes. [default: {as_given(WAIT)}, then stop with exit status 3]",
 )
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from gridbench.errors import BusyMachine
+from gridbench.formats import as_given
 from gridbench.machine.busiest import Begun, Look, look
 from gridbench.machine.policy import Policy
 from gridbench.machine.processes import mark
@@ -50,7 +51,7 @@ def settle(
 def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], bool]) -> Look:
     """What is seen in the end; the busiest are shown meanwhile."""
     until = time.monotonic() + seconds
-    limit = "" if math.isinf(seconds) else f" for up to {seconds:.0f} s"
+    limit = "" if math.isinf(seconds) else f" for up to {as_given(seconds)}"
     head = f"waiting{limit} until the machine is quiet; "
     with contextlib.ExitStack() as stack:
         if console.is_terminal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from gridbench.formats import as_given, processors
 from gridbench.machine.busiest import Look
 from gridbench.machine.load import Load
 from gridbench.machine.rule import tolerated
@@ -17,14 +18,14 @@ _LITTLE = 0.05  # processors; not told by itself
 def busy(look: Look) -> str:
     """How much others use, and who they are."""
     return (
-        f"other programs use {_of_all(look.load.others)}, and {tolerated():.2f} are tolerated:"
-        f" {_who(look)}"
+        f"other programs use {_of_all(look.load.others)}, and {processors(tolerated())} are"
+        f" tolerated: {_who(look)}"
     )
 
 
 def remedy(seconds: float = 0.0) -> str:
     """What to do about a busy machine, or about one that stayed so for so long."""
-    waited = f"it was waited for {seconds:.0f} s; " if seconds else ""
+    waited = f"it was waited for {as_given(seconds)}; " if seconds else ""
     return (
         f"{waited}end what uses the machine, or wait longer by --wait-for-quiet; --accept-load"
         " measures nevertheless, and what is disturbed then claims nothing"
@@ -38,10 +39,14 @@ def accepted(look: Look) -> str:
 
 def disturbed(load: Load) -> str:
     """Why a measurement does not count; the figures stand behind the colon."""
-    stolen = f", {load.stolen:.2f} of them taken by the hypervisor" if _tells(load.stolen) else ""
+    stolen = (
+        f", {processors(load.stolen)} of them taken by the hypervisor"
+        if _tells(load.stolen)
+        else ""
+    )
     return (
         f"{DISTURBED}: other programs used {_of_all(load.others)} meanwhile{stolen}, and"
-        f" {tolerated():.2f} are tolerated"
+        f" {processors(tolerated())} are tolerated"
     )
 
 
@@ -49,18 +54,18 @@ def not_known(load: Load) -> str:
     """Why a measurement is not judged."""
     return (
         "whether it was disturbed is not known: servers or batch systems have workers on this"
-        f" machine that cannot all be told from other programs; these used {load.at_least:.2f} to"
-        f" {_of_all(load.others)} meanwhile"
+        " machine that cannot all be told from other programs; these used"
+        f" {processors(load.at_least)} to {_of_all(load.others)} meanwhile"
     )
 
 
-def disturbed_count(disturbed: int, of: int, noun: str, processors: int | None = None) -> str:
+def disturbed_count(disturbed: int, of: int, noun: str, cores: int | None = None) -> str:
     """How many measurements the rule does not let count; empty if all do."""
     if not disturbed:
         return ""
     return (
         f"other programs disturbed {disturbed:,} of {of:,} {noun}, as they used more than"
-        f" {tolerated(processors):.2f} processors meanwhile"
+        f" {processors(tolerated(cores))} processors meanwhile"
     )
 
 
@@ -74,18 +79,18 @@ def no_claim(why: str) -> str:
     return f"{NOTHING}: {why}."
 
 
-def _of_all(processors: float) -> str:
-    return f"{processors:.2f} of {os.cpu_count() or 1} processors"
+def _of_all(used: float) -> str:
+    return f"{processors(used)} of {os.cpu_count() or 1} processors"
 
 
 def _who(look: Look) -> str:
-    parts = [f"{one.name} (process {one.pid}) {one.processors:.2f}" for one in look.users]
+    parts = [f"{one.name} (process {one.pid}) {processors(one.processors)}" for one in look.users]
     if _tells(look.load.stolen):
-        parts.append(f"the hypervisor, for other machines {look.load.stolen:.2f}")
+        parts.append(f"the hypervisor, for other machines {processors(look.load.stolen)}")
     if look.rest >= 0.02 or not parts:
-        parts.append(f"the kernel, and processes that ended or use little {look.rest:.2f}")
+        parts.append(f"the kernel, and processes that ended or use little {processors(look.rest)}")
     return ", ".join(parts)
 
 
-def _tells(processors: float) -> bool:
-    return processors >= _LITTLE
+def _tells(used: float) -> bool:
+    return used >= _LITTLE

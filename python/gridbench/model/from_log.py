@@ -17,7 +17,7 @@ import pyarrow as pa
 from gridbench.analysis.clocks import clock_margin, corrected, offsets, resolution
 from gridbench.analysis.columns import Floats, seconds
 from gridbench.analysis.lanes import lanes
-from gridbench.formats import counted
+from gridbench.formats import counted, rounded
 from gridbench.model.observation import Measured, Observation, Place, Situation, measure
 from gridbench.tasklog import read_task_log
 
@@ -80,8 +80,8 @@ def _asked(slept: Floats) -> Floats:
         return slept
     # As few digits as do not move it by more than a task may have overslept.
     for digits in range(_DIGITS, _ALL_DIGITS):
-        if abs(float(f"{middle:.{digits}g}") - middle) <= max(_OVERSLEPT, float(np.ptp(slept))):
-            return np.full(len(slept), float(f"{middle:.{digits}g}"))
+        if abs(rounded(middle, digits) - middle) <= max(_OVERSLEPT, float(np.ptp(slept))):
+            return np.full(len(slept), rounded(middle, digits))
     return np.full(len(slept), middle)
 
 

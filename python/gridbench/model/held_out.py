@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.formats import percent
+from gridbench.formats import percent, size
 from gridbench.model.fit import Fit, fit
 from gridbench.model.observation import Observation
 from gridbench.model.terms import Shape, run
@@ -102,7 +102,7 @@ def held_out(
     ways: tuple[tuple[str, str, Callable[[Observation], bool]], ...] = (
         ("random", f"a random {percent(SHARE, 0)}", lambda one: one.name in drawn),
         ("cores", f"all of {most_cores:,} cores", lambda one: one.situation.cores == most_cores),
-        ("size", f"all with {largest / 2**20:.4g} MB", lambda one: _largest(one) == largest),
+        ("size", f"all with {size(largest)}", lambda one: _largest(one) == largest),
     )
     found = []
     for name, what, out in ways:

@@ -20,6 +20,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridrpc import _native
 
 Sharing = Literal["in turn", "evenly"]
@@ -197,10 +198,12 @@ class Case:
                     remedy="leave out tasks and workers without known times",
                 )
             if values.min() < 0:
-                raise InputError(f"the {name} of a case must not be below 0: {values.min():g} s")
+                raise InputError(
+                    f"the {name} of a case must not be below 0: {as_given(values.min())}"
+                )
         for size in (self.bytes_in, self.bytes_out, self.bytes_shared):
             if not 0 <= size < math.inf:
-                raise InputError(f"not a data size in bytes: {size:g}")
+                raise InputError(f"not a data size in bytes: {as_given(size, '')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridbench.costs.spans import UNKNOWN, Span, span_of
-from gridbench.formats import duration, size
+from gridbench.formats import duration, size, whole
 from gridbench.model.observation import Situation
 
 
@@ -59,8 +59,8 @@ class Range:
 
     def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
         return [
-            (self.cores, situation.cores, "cores", _count),
-            (self.tasks, situation.tasks, "tasks", _count),
+            (self.cores, situation.cores, "cores", whole),
+            (self.tasks, situation.tasks, "tasks", whole),
             (self.sleep, float(situation.sleep.mean()), "time of a task", duration),
             (self.bytes_in, situation.bytes_in, "task data", size),
             (self.bytes_shared, situation.bytes_shared, "shared data", size),
@@ -88,7 +88,3 @@ def range_of(situations: Sequence[Situation]) -> Range:
         bytes_out=span(lambda one: one.bytes_out),
         starts=tuple(kinds),
     )
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbench.costs.spans import Span
-from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.formats import NOTHING, amount, bit_rate, counted, duration, percent, size, whole
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import WEIGHTY, Case, HeldOut
 from gridbench.model.model import Model
@@ -59,11 +59,11 @@ def place_told(place: Place) -> str:
     where = f"{place.engine} {place.version} on {place.host}, {place.processors} processors"
     if place.transport == "one host":
         return f"{where}, client and workers on one host"
-    rate = f" of {place.link_rate / 1e6:,.0f} Mbit/s" if place.link_rate else ""
+    rate = f" of {bit_rate(place.link_rate)}" if place.link_rate else ""
     return f"{where}, {counted(place.nodes, 'node')} behind links{rate}"
 
 
-def amount(value: float, unit: str) -> str:
+def term_value(value: float, unit: str) -> str:
     """A term's value: a time, or the time of a megabyte."""
     return f"{duration(value * _MB)}/MB" if unit == "s/byte" else duration(value)
 
@@ -76,13 +76,13 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
         table.add_column(head, justify="right")
     for one in estimates:
         unit = one.term.unit
-        interval = f"{amount(one.low, unit)} to {amount(one.high, unit)}"
-        rate = f"{1 / one.value / 1e6:,.0f} MB/s" if unit == "s/byte" else ""
+        interval = f"{term_value(one.low, unit)} to {term_value(one.high, unit)}"
+        rate = amount(1 / one.value, "bytes/s") if unit == "s/byte" else ""
         table.add_row(
             one.term.name,
             one.term.meaning,
-            amount(one.value, unit) if one.determined else NOTHING,
-            interval if one.determined else f"below {amount(one.high, unit)}",
+            term_value(one.value, unit) if one.determined else NOTHING,
+            interval if one.determined else f"below {term_value(one.high, unit)}",
             rate if one.determined else "",
         )
     return table
@@ -138,8 +138,8 @@ def _case(case: Case) -> str:
 def _ranges(model: Model) -> str:
     measured = model.measured
     parts = [
-        f"{_span(measured.cores, '{:,.0f}'.format)} cores",
-        f"{_span(measured.tasks, '{:,.0f}'.format)} tasks",
+        f"{_span(measured.cores, whole)} cores",
+        f"{_span(measured.tasks, whole)} tasks",
         f"of {_span(measured.sleep, duration)}",
     ]
     for span, what in (

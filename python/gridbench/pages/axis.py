@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gridbench.formats import round_amount, scale
+from gridbench.formats import as_given, round_amount, scale
 
 _WIDE = 20
 """Values that differ by more than this factor are shown on a logarithmic axis."""
@@ -31,7 +31,7 @@ def axis_of(
         "log": False,
         "range": [ticks[0], ticks[-1]],
         "ticks": ticks,
-        "texts": [f"{shown.factor * tick:,.6g} {shown.suffix}".strip() for tick in ticks],
+        "texts": [as_given(shown.factor * tick, shown.suffix) for tick in ticks],
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gridbench.formats import fixed, percent, round_amount
 from gridbench.model.profiles import Given
 from gridbench.published.figures import Figure, Predicted, Prediction, Reproduced, Verdict
 
@@ -34,15 +35,14 @@ def _figure(figure: Figure) -> tuple[str, ...]:
         figure.row,
         figure.quantity + unit,
         figure.theirs.text,
-        f"{figure.ours.value:.{digits}f}",
+        fixed(figure.ours.value, digits, grouped=False),
         _signed(figure.difference, digits),
         VERDICTS[figure.verdict],
     )
 
 
 def _signed(value: float, digits: int) -> str:
-    text = f"{value:+.{digits}f}"
-    return text if float(text) else text[1:]
+    return fixed(value, digits, signed=True, grouped=False)
 
 
 VERDICTS: dict[Verdict, str] = {
@@ -70,11 +70,11 @@ def _measured(one: Prediction) -> tuple[str, str]:
 def _theirs(one: Prediction) -> tuple[str, str]:
     if one.theirs is None:
         return "-", "-"
-    return f"{one.theirs:.3f}", _percent(one.their_error)
+    return fixed(one.theirs, 3, grouped=False), _percent(one.their_error)
 
 
 def _ours(one: Prediction) -> tuple[str, str]:
-    return f"{one.ours:.3f}", _percent(one.error)
+    return fixed(one.ours, 3, grouped=False), _percent(one.error)
 
 
 def _percent(share: float) -> str:
@@ -88,9 +88,7 @@ def parameter_cells(table: Predicted) -> Cells:
 
 
 def _amount(given: Given) -> str:
-    if given.unit == "s" and given.value < 0.01:
-        return f"{given.value * 1e3:.2g} ms"
-    return f"{given.value:.3g} {given.unit}"
+    return round_amount(given.value, given.unit)
 
 
 def notes(table: Reproduced | Predicted) -> list[str]:
@@ -103,10 +101,10 @@ def notes(table: Reproduced | Predicted) -> list[str]:
         ]
     if not table.comparable:
         return []
-    ours = f"mean absolute error: ours {100 * table.mean_error:.2f} %"
+    ours = f"mean absolute error: ours {percent(table.mean_error, 2)}"
     if table.compared:
-        ours += f", the report's {100 * table.their_mean_error:.2f} %"
-    others = [f"with {one.what}: {100 * one.mean_error:.2f} %" for one in table.variants]
+        ours += f", the report's {percent(table.their_mean_error, 2)}"
+    others = [f"with {one.what}: {percent(one.mean_error, 2)}" for one in table.variants]
     return [ours, *others]
 
 

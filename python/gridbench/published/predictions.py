@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from gridbench.analysis.transfer import MEGABYTE
+from gridbench.formats import as_given
 from gridbench.model.pipeline import Case, evaluate
 from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN_SLIDES, Profile, ninfg, symphony
 from gridbench.published.figures import Predicted, Prediction, Variant
@@ -41,7 +42,7 @@ def symphony_totals() -> Predicted:
         totals("5.5.6-2", profile, MEGABYTE),
         parameters=profile.given,
         variants=tuple(
-            _variant(f"{rate.name}: {rate.value:g} {rate.unit}", "5.5.6-2", symphony(rate))
+            _variant(f"{rate.name}: {as_given(rate.value, rate.unit)}", "5.5.6-2", symphony(rate))
             for rate in (WHOLE_RUN_SLIDES, SMALLEST_STEP)
         ),
     )

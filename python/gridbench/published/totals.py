@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gridbench.analysis.transfer import transfer_time
+from gridbench.formats import as_given
 from gridbench.published.figures import Figure, Reproduced
 from gridbench.published.printed import Computed, Printed, computed, figure_in_text, table, tasks_of
 
@@ -73,7 +74,7 @@ def _estimates(name: str, title: str, rate: float) -> Reproduced:
     return Reproduced(
         name,
         title,
-        f"Transfer = tasks x 1 MB / {rate:g} Mbit/s; estimated total = start-up + sleep of one "
-        "task + transfer.",
+        f"Transfer = tasks x 1 MB / {as_given(rate, 'Mbit/s')}; estimated total = start-up +"
+        " sleep of one task + transfer.",
         tuple(figures),
     )

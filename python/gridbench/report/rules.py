@@ -20,7 +20,7 @@ from gridbench.analysis.clocks import errors
 from gridbench.analysis.columns import Floats, seconds, succeeded, text
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
-from gridbench.formats import counted, duration, percent, plain
+from gridbench.formats import as_given, counted, duration, percent, plain
 from gridbench.rules import Rules, Seen, named
 from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
@@ -55,7 +55,7 @@ class Case:
         """The engine, and in words what it was to do: runs that have the same repeat each other."""
         setup = self.record["setup"]
         sizes = (("TaskDataSize", "in"), ("SharedDataSize", "shared"), ("WriteDataSize", "out"))
-        data = [f"{setup[name]:g} KB {way}" for name, way in sizes if setup.get(name)]
+        data = [f"{as_given(setup[name], 'KB')} {way}" for name, way in sizes if setup.get(name)]
         kind = kind_of(self.record)
         # The time of a user's function is what it took.
         timed = not kind.body or keeps_time(kind.body)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.formats import amount
+from gridbench.formats import amount, digits
 from gridbench.pages import render as pages
 from gridbench.pages.table import Table
 from gridbench.result_kind import Measure
@@ -53,8 +53,8 @@ def _cells(one: Compared) -> list[str]:
         f"{one.engine}: {one.what}",
         _value(one.before),
         _value(one.after),
-        f"{one.ratio:.3g}",
-        "{:.3g} – {:.3g}".format(*one.bounds),
+        digits(one.ratio),
+        " – ".join(map(digits, one.bounds)),
         _WORDS[one.verdict],
     ]
 

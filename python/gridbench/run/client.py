@@ -10,6 +10,7 @@ from typing import Any
 
 from gridbench.engines.base import Bytes, Engine
 from gridbench.engines.python_tasks import one_line
+from gridbench.formats import as_given
 from gridbench.run.checksums import digest_inspector, inspect_length
 from gridbench.run.exchange import Exchange, Returned
 from gridbench.run.plan import Plan
@@ -150,7 +151,7 @@ class LocalClient(Client):
         for exchange in self._exchanges:
             exchange.join(GLANCE)
         if stuck:
-            return f"the engine did not end its workers within {patience:.0f} s"
+            return f"the engine did not end its workers within {as_given(patience)}"
         return f"the engine failed to close: {one_line(failures[0])}" if failures else ""
 
     def _start(self, plan: Plan, shared: Bytes) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gridbench.engines.environments import launch_of
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.process.adopted import Started
 from gridbench.process.child import Child, Ended
 from gridbench.process.objects import Objects
@@ -51,7 +52,7 @@ class HostedClient(Client):
         while self._facts is None:
             self._receive(GLANCE)
             if time.monotonic() > deadline:
-                raise EngineFailure(f"loading it has taken more than {patience:g} s")
+                raise EngineFailure(f"loading it has taken more than {as_given(patience)}")
         return self._facts
 
     def begin(self, plan: Plan, *, check: bool) -> None:
@@ -93,7 +94,7 @@ class HostedClient(Client):
         except EngineFailure as error:
             return f"the engine failed to close: {error}"
         if self._closed is None:
-            return f"the engine did not end its workers within {patience:g} s"
+            return f"the engine did not end its workers within {as_given(patience)}"
         return self._closed.problem
 
     def _receive(self, wait: float) -> list[Row]:

@@ -10,6 +10,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINES, default_engine
+from gridbench.formats import as_given
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -21,7 +22,7 @@ from gridbench.workload.body_option import parse_body, task_option
 def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
     del context, parameter
     if not math.isfinite(value) or not 0 <= value <= 1e6:
-        raise click.BadParameter(f"{value:g} is not in the range from 0 to 1,000,000.")
+        raise click.BadParameter(f"{as_given(value, '')} is not in the range from 0 to 1,000,000.")
     return value
 
 
@@ -29,7 +30,7 @@ def _time_limit(context: click.Context, parameter: click.Parameter, value: float
     del context, parameter
     # Sockets take no time of more than 300 years.
     if not 0 < value < 1e10:
-        raise click.BadParameter(f"{value:g} is not a time.")
+        raise click.BadParameter(f"{as_given(value, '')} is not a time.")
     return value
 
 

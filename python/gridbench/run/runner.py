@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.machine.load import Moment
 from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Interrupt
@@ -294,7 +295,7 @@ class _Run:
             doing = f"it is still {doing}"
         if waited > limit:
             self._hangs = True
-            raise EngineFailure(f"it has not started in {limit:g} s: {doing}")
+            raise EngineFailure(f"it has not started in {as_given(limit)}: {doing}")
 
 
 def _new_record(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from gridbench.analysis.summary import Distribution, Summary
-from gridbench.formats import NOTHING, duration, percent, spread
+from gridbench.formats import NOTHING, duration, percent, plain, spread
 from gridbench.tables import new_table
 
 
@@ -56,7 +55,7 @@ def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:
         ("total time", duration(summary.total)),
         ("ideal time", duration(summary.ideal)),
         ("efficiency", percent(summary.efficiency) if summary.took_their_time else NOTHING),
-        ("tasks per second", "-" if math.isnan(x := summary.tasks_per_second) else f"{x:,.1f}"),
+        ("tasks per second", plain(summary.tasks_per_second)),
         ("first task computing after", duration(summary.first_calc_in)),
         ("last worker computing after", duration(summary.last_worker_calc_in)),
         ("most tasks computing at once", f"{summary.most_running:,}"),

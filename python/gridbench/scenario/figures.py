@@ -13,6 +13,7 @@ from gridbench.analysis.clocks import clock_margin, corrected, hosts_margin, off
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.analysis.stages import stage_times
 from gridbench.analysis.summary import Summary
+from gridbench.formats import amount
 from gridbench.run.load import load_run
 
 
@@ -85,7 +86,7 @@ def why_invalid(run: Measured, summary: Summary) -> str:
     effect = summary.total - summary.ideal
     if run.step > abs(effect):
         return (
-            f"clock: stamps are certain to {run.step:.3g} s, and what the run cost beside its tasks"
-            f" is {effect:.3g} s"
+            f"clock: stamps are certain to {amount(run.step, 's')}, and what the run cost beside"
+            f" its tasks is {amount(effect, 's')}"
         )
     return ""

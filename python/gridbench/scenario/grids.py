@@ -20,7 +20,7 @@ from itertools import product
 from typing import TypeVar
 
 from gridbench.errors import InputError
-from gridbench.formats import compact_size, counted
+from gridbench.formats import as_given, compact_size, counted
 from gridbench.scenario.amounts import GB, KB, MB, exact_size
 from gridbench.workload.numbers import shown
 
@@ -60,7 +60,7 @@ class Case:
         """The case in words."""
         parts = [
             counted(self.cores, "core"),
-            f"{counted(self.tasks, 'task')} of {self.sleep:g} s",
+            f"{counted(self.tasks, 'task')} of {as_given(self.sleep)}",
         ]
         for what, size in (
             ("in", self.bytes_in),

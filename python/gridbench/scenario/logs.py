@@ -15,6 +15,7 @@ from gridbench.analysis.clocks import one_clock
 from gridbench.analysis.columns import seconds
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
+from gridbench.formats import rounded
 from gridbench.record_file import Header
 from gridbench.report.source import Run, load_runs, section
 from gridbench.scenario.figures import figures_of, measured, why_invalid
@@ -71,7 +72,7 @@ def _result(run: Run, scenario: int) -> CaseResult:
         cores=run.nnodes,
         tasks=run.ntasks,
         # Times that were really slept differ in the last digits.
-        sleep=float(f"{sleep:.3g}"),
+        sleep=rounded(sleep),
         bytes_in=first["bytes_in"],
         bytes_shared=first["bytes_shared"],
         bytes_out=first["bytes_out"],

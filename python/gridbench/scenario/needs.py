@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from gridbench.errors import InputError
-from gridbench.formats import size
+from gridbench.formats import as_given, size, whole
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.machine import available_memory
@@ -185,10 +185,13 @@ def too_long(need: Need, limit: float | None, left: float | None) -> str:
     `limit` is of each case; `left` is what is left of all.
     """
     if limit is not None and need.seconds > limit:
-        return f"time: about {need.seconds:,.0f} s would be needed, and {limit:g} s are allowed"
+        return (
+            f"time: about {whole(need.seconds)} s would be needed, and {as_given(limit)} are"
+            " allowed"
+        )
     if left is not None and need.seconds > left:
         return (
-            f"time: about {need.seconds:,.0f} s would be needed, and"
-            f" {max(0.0, left):,.0f} s are left of the time for all"
+            f"time: about {whole(need.seconds)} s would be needed, and"
+            f" {whole(max(0.0, left))} s are left of the time for all"
         )
     return ""

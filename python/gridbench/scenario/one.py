@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 import psutil
 
-from gridbench.formats import size
+from gridbench.formats import as_given, size
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.rule import judged, tolerated
 from gridbench.process.child import Child, Ended
@@ -113,7 +113,7 @@ class _Watch:
         elif stopped:
             self._end(now)
         elif self._limit is not None and now > self._began.at + self._limit:
-            self.why = f"time: it was ended after the {self._limit:,.0f} s that it may take"
+            self.why = f"time: it was ended after the {as_given(self._limit)} that it may take"
             self._end(now)
         elif free < self._all * _LEAST_MEMORY:
             self.why = f"memory: it was ended when only {size(free)} were left"

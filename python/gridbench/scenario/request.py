@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.links.rates import parse_rate
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -80,7 +81,7 @@ def scale_of(value: float | None, *, quick: bool) -> float:
         return _QUICK_SCALE if quick else 1.0
     if not math.isfinite(value) or not 0 <= value <= 1000:
         raise InputError(
-            f"--time-scale must be from 0 to 1,000, not {value:g}",
+            f"--time-scale must be from 0 to 1,000, not {as_given(value, '')}",
             remedy="0.01 makes every task sleep a hundredth of its time",
         )
     return value
@@ -90,7 +91,7 @@ def limit_of(option: str, value: float | None) -> float | None:
     """Seconds that something may take; None: any time. InputError names `option`."""
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(
-            f"{option} must be a number of seconds above 0, not {value:g}",
+            f"{option} must be a number of seconds above 0, not {as_given(value, '')}",
             remedy="leave it out to allow any time",
         )
     return value

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gridbench.costs.spans import Span
 from gridbench.errors import InputError
-from gridbench.formats import between, rough
+from gridbench.formats import between, rough, whole
 from gridbench.model.file import load
 from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
 from gridbench.scenario.amounts import parse_list, parse_size
@@ -164,7 +164,7 @@ def _refuse_far(
         span, value = model.measured[one.name], case[one.name]
         beyond = value > span.high if one.harder == "more" else value < span.low
         if beyond and span.factor(value) > FAR:
-            far = f": more than {FAR:.0f} times as far" if span.high > 0 else ""
+            far = f": more than {whole(FAR)} times as far" if span.high > 0 else ""
             raise InputError(
                 f"{model.told}: {span.outside(one.what, value, one.shown)}{far}",
                 remedy="measure nearer to it, or give --far to have it predicted all the same",

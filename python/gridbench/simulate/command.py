@@ -12,6 +12,7 @@ from rich.console import Console
 
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
+from gridbench.formats import as_given, size
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
 from gridbench.printing import Printing
@@ -181,14 +182,16 @@ def _check(request: Request, works: Sequence[Work]) -> None:
     """Refuse what cannot be done, before anything is begun."""
     start_up = request.start_up
     if start_up is not None and not 0 <= start_up <= LONGEST_TIME:
-        raise InputError(f"--start-up must be from 0 to {LONGEST_TIME:,.0f} s, not {start_up:g}")
+        raise InputError(
+            f"--start-up must be from 0 to {as_given(LONGEST_TIME)}, not {as_given(start_up, '')}"
+        )
     available = available_memory()
     for work in works:
         needed = work.tasks * _BYTES_PER_TASK + work.cores * _BYTES_PER_CORE
         if needed > available:
             raise InputError(
-                f"{work.tasks:,} tasks on {work.cores:,} cores need about {needed / 2**30:.1f} GB"
-                f" of memory, and {available / 2**30:.1f} GB are available",
+                f"{work.tasks:,} tasks on {work.cores:,} cores need about {size(needed)}"
+                f" of memory, and {size(available)} are available",
                 remedy="take fewer tasks: some thousands of cores show the same limits",
             )
 

@@ -15,7 +15,7 @@ from gridbench.model.model import Model
 from gridbench.model.model_kind import TasksModel
 from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
-from gridbench.model.terminal import amount
+from gridbench.model.terminal import term_value
 from gridbench.model.terms import parameters_of
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import GIGABIT, System
@@ -90,7 +90,8 @@ def _system(model: Model, situation: Situation) -> System:
                 one.term.meaning,
                 one.value,
                 one.term.unit,
-                f"fitted: {amount(one.low, one.term.unit)} to {amount(one.high, one.term.unit)}"
+                f"fitted: {term_value(one.low, one.term.unit)} to"
+                f" {term_value(one.high, one.term.unit)}"
                 + ("" if one.determined else ", not determined"),
             )
             for one in fit.estimates

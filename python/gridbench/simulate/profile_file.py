@@ -69,7 +69,7 @@ def read_profile(path: Path) -> System:
             raise RecordError(f"{shown(name)} is not known")
         for name, value in (*_numbers(read), *_numbers(start_up, "start_up.")):
             if value < 0 or (value == 0 and name.rpartition(".")[2] in _DIVISORS):
-                raise RecordError(f"{name} is {value:g}")
+                raise RecordError(f"{name} is {as_given(value, '')}")
     except RecordError as error:
         raise InputError(f"is not a profile: {error}", file=path, remedy=_REMEDY) from None
     except InputError as error:  # what parts of the system refuse

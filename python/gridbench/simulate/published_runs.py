@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gridbench.analysis.transfer import MEGABYTE, block_span
+from gridbench.formats import as_given
 from gridbench.model.pipeline import Watch
 from gridbench.published.printed import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.compared import Against, Comparison, Tell
@@ -35,9 +36,9 @@ def against_published(tell: Tell, watch: Watch | None = None) -> list[Against]:
     return [
         Against(
             "Scenario 4 on Symphony: from the first to the last calc-in of a block (5.5.4-2)",
-            f"As many tasks as cores, of {_TASK:g} s. All instances start after {_START} s, as the "
-            "published spans are without the waits between them. What the manager does for a task "
-            "is of one of these rows, 0 KB of 100 cores.",
+            f"As many tasks as cores, of {as_given(_TASK)}. All instances start after {_START} s,"
+            " as the published spans are without the waits between them. What the manager does for"
+            " a task is of one of these rows, 0 KB of 100 cores.",
             list(_spans("5.5.4-2", symphony, follow)),
         ),
         Against(

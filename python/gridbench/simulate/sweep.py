@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.formats import as_given, bit_rate, compact_size
+from gridbench.formats import as_given, bit_rate, compact_size, whole
 from gridbench.links.rates import parse_rate
 from gridbench.scenario.amounts import parse_list, parse_size, parse_stddev
 from gridbench.seconds import parse_seconds
@@ -31,7 +31,7 @@ def parse_time(option: str, text: str) -> float:
     """Seconds, from `5`, `5s` or `200ms`. InputError names `option`."""
     value = parse_seconds(option, text)
     if not 0 <= value <= LONGEST_TIME:
-        raise InputError(f"{option}: {shown(text)} is not from 0 to {LONGEST_TIME:,.0f} s")
+        raise InputError(f"{option}: {shown(text)} is not from 0 to {as_given(LONGEST_TIME)}")
     return value
 
 
@@ -53,10 +53,6 @@ def _parsed(option: str, parse: Callable[[], float]) -> float:
         raise InputError(f"{option}: the value {error}") from None
 
 
-def _plain(value: float) -> str:
-    return f"{value:,.0f}"
-
-
 @dataclass(frozen=True, slots=True)
 class Axis:
     """Something that can be varied."""
@@ -69,9 +65,9 @@ class Axis:
 AXES = {
     axis.name: axis
     for axis in (
-        Axis("cores", parse_count, _plain),
-        Axis("tasks", parse_count, _plain),
-        Axis("tasks-per-core", parse_count, _plain),
+        Axis("cores", parse_count, whole),
+        Axis("tasks", parse_count, whole),
+        Axis("tasks-per-core", parse_count, whole),
         Axis("sleep", parse_time, as_given),
         Axis("stddev", parse_time, as_given),
         Axis("input", parse_size, compact_size),
@@ -82,7 +78,7 @@ AXES = {
     )
 }
 
-_SHARES = Axis(STDDEV_SHARE, _parse_share, lambda share: f"{share * 100:g} %")
+_SHARES = Axis(STDDEV_SHARE, _parse_share, lambda share: as_given(share * 100, "%"))
 """Deviations of times, where they are given as shares of the mean."""
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.formats import bit_rate, compact_size, duration, percent, signed_percent
+from gridbench.formats import as_given, bit_rate, compact_size, duration, percent, signed_percent
 from gridbench.simulate.account import Account
 from gridbench.simulate.compared import Against
 from gridbench.simulate.sweep import Swept
@@ -23,9 +23,9 @@ _SHOWN_PART = 0.0005
 
 def heading(work: Work) -> str:
     """What was asked for, in a line."""
-    spread = f" +- {work.stddev:g}" if work.stddev else ""
+    spread = f" +- {as_given(work.stddev)}" if work.stddev else ""
     parts = [
-        f"{work.tasks:,} tasks of {work.sleep:g}{spread} s on {work.cores:,} cores",
+        f"{work.tasks:,} tasks of {as_given(work.sleep)}{spread} on {work.cores:,} cores",
         f"input {compact_size(work.bytes_in)}",
         f"shared {compact_size(work.bytes_shared)}",
         f"output {compact_size(work.bytes_out)}",

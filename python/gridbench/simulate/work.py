@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.model.observation import Situation
 from gridbench.workload.setup_file import LARGEST_KB
 from gridbench.workload.task_times import LONGEST_TIME, draw_task_times
@@ -43,7 +44,8 @@ class Work:
         for name, seconds in (("--sleep", self.sleep), ("--stddev", self.stddev)):
             if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_TIME):
                 raise InputError(
-                    f"{name} must be from 0 to {LONGEST_TIME:,.0f} seconds, not {seconds:g}"
+                    f"{name} must be from 0 to {as_given(LONGEST_TIME, 'seconds')}, not"
+                    f" {as_given(seconds, '')}"
                 )
         for name, size in (
             ("--input", self.bytes_in),
@@ -51,7 +53,9 @@ class Work:
             ("--output", self.bytes_out),
         ):
             if not 0 <= size <= _LARGEST:
-                raise InputError(f"{name} must be from 0 bytes to a terabyte, not {size:g}")
+                raise InputError(
+                    f"{name} must be from 0 bytes to a terabyte, not {as_given(size, '')}"
+                )
 
     def raised(self) -> float:
         """Seconds by which truncating the distribution of the times at 0 moves their mean up."""

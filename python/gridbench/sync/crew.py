@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from gridbench.formats import as_given
 from gridbench.sync.counters import Watcher
 from gridbench.sync.messages import Done, Facts, Order, Outcome, Prepared
 from gridbench.sync.record import KEPT, Start
@@ -79,7 +80,7 @@ class Crew:
             self._held[worker][0].kill()
         wait_for_held(tasks, time.monotonic_ns() + round(_TO_DIE * 1e9))
         use = self._watcher.finish()
-        told = f"it was ended after {timeout:g} s"
+        told = f"it was ended after {as_given(timeout)}"
         outcomes = [self._outcome(w, told if w in over_time else "") for w in self._held]
         self._held.clear()
         return Done(late, tuple(outcomes), use)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gridbench.formats import as_given
 from gridbench.records import RecordError, from_record
 from gridbench.sync.record import Latency, Phase
 from gridbench.workload.numbers import shown
@@ -88,7 +89,9 @@ def _checked(phases: tuple[Phase, ...]) -> Iterator[Phase]:
             times |= {f"latency.{percent}": time for percent, time in asdict(latency).items()}
         for what, value in times.items():
             if not 0 <= value < _MOST:
-                raise RecordError(f"{place}.{what} is {shown(str(value))}, not from 0 to {_MOST:g}")
+                raise RecordError(
+                    f"{place}.{what} is {shown(str(value))}, not from 0 to {as_given(_MOST, '')}"
+                )
         yield phase
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 
+from gridbench.formats import as_given, whole
+
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 _LONGEST = 64  # characters of a number; more is not a number anybody meant
@@ -42,5 +44,5 @@ def parse_real(text: str, low: float, high: float) -> float:
         raise ValueError(f"must be a number, and `{shown(text)}` is not")
     value = float(text)
     if not math.isfinite(value) or not low <= value <= high:
-        raise ValueError(f"must be from {low:g} to {high:,.0f}, not `{shown(text)}`")
+        raise ValueError(f"must be from {as_given(low, '')} to {whole(high)}, not `{shown(text)}`")
     return value

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.workload.numbers import parse_real
 from gridbench.workload.setup_file import MOST_TASKS
 
@@ -147,11 +148,14 @@ def _refuse_bad_parameters(tasks: int, mean: float, stddev: float, seed: int) ->
         raise InputError(f"--tasks must be from 1 to {MOST_TASKS:,}, not {tasks}")
     for name, value in (("--mean", mean), ("--stddev", stddev)):
         if not math.isfinite(value) or not 0 <= value <= LONGEST_TIME:
-            raise InputError(f"{name} must be from 0 to {LONGEST_TIME:,.0f} seconds, not {value:g}")
+            raise InputError(
+                f"{name} must be from 0 to {as_given(LONGEST_TIME, 'seconds')}, not"
+                f" {as_given(value, '')}"
+            )
     if mean + 6 * stddev > LONGEST_TIME:
         raise InputError(
-            f"times of mean {mean:g} and standard deviation {stddev:g} can exceed the"
-            f" {LONGEST_TIME:,.0f} seconds that a task may take",
+            f"times of mean {as_given(mean)} and standard deviation {as_given(stddev)} can exceed"
+            f" the {as_given(LONGEST_TIME, 'seconds')} that a task may take",
             remedy="take a smaller --mean or --stddev",
         )
     if seed < 0:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.series import Points
+from gridbench.formats import as_given, round_amount
 from gridbench.statistics.series import Series
 from gridbench.workload.calls import spin
 from gridrpc import Grid
@@ -91,7 +92,8 @@ def _rows(samples: Points) -> list[Row]:
     rows = []
     titles: dict[Tasks, str] = {
         "10 us": "tasks of 10 µs",
-        "log-normal": f"log-normal tasks, mean {_MEAN * 1e6:g} us, sigma {_SIGMA:g}",
+        "log-normal": f"log-normal tasks, mean {round_amount(_MEAN, 's')},"
+        f" sigma {as_given(_SIGMA, '')}",
     }
     for tasks, title in titles.items():
         fixed = {size: samples.of(_name(tasks), str(size)) for size in _SIZES}

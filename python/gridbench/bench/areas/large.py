@@ -14,6 +14,7 @@ import gridrpc
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.measuring import run_apart
 from gridbench.bench.series import Points
+from gridbench.formats import round_amount
 from gridbench.process.memory import footprint, tree
 from gridbench.workload.calls import read
 
@@ -54,8 +55,8 @@ def area_of(numbers: dict[str, int], *, most_runs: int | None) -> Area:
     """With so many workers, tasks and bytes each."""
     case = Case(name=_CASE, function=watch, arguments=numbers, most_runs=most_runs, timeout=900)
     title = (
-        f"{numbers['tasks']} tasks x {numbers['size'] / 1e6:g} MB input each, lazily produced, "
-        f"{numbers['workers']} Python workers"
+        f"{numbers['tasks']} tasks x {round_amount(numbers['size'], 'bytes')} input each, lazily"
+        f" produced, {numbers['workers']} Python workers"
     )
     return Area("large", title, (case,), _rows)
 

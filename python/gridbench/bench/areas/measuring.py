@@ -13,6 +13,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.bench.session import Limits, Repeats, Runner
 from gridbench.engines.environments import launch_of, our_launch
+from gridbench.formats import as_given
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.statistics.series import Status
@@ -59,8 +60,8 @@ def measure(
             if case.missing:
                 points.add(_not_run(case, number, "missing", case.missing))
                 continue
-            if limit <= 0:
-                why = f"was not begun: the {area.budget:g} s of its part were over"
+            if area.budget is not None and limit <= 0:
+                why = f"was not begun: the {as_given(area.budget)} of its part were over"
                 points.add(_not_run(case, number, "failed", why))
                 continue
             if watcher is not None:

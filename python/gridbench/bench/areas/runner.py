@@ -32,7 +32,7 @@ from gridbench.bench.points import Point, stands
 from gridbench.bench.series import Points
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
-from gridbench.formats import about
+from gridbench.formats import about, processors
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import disturbed_count, sentence
@@ -208,7 +208,7 @@ class _Watcher:
         # Runs of parts with a budget take long.
         is_long = self._area.budget is not None and not self._steps.console.is_terminal
         if point.why or is_long:
-            told = point.why or f"done in {point.seconds:.0f} s"
+            told = point.why or f"done in {about(point.seconds)}"
             self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
@@ -287,8 +287,8 @@ def _head(record: dict[str, Any], points: Points) -> str:
     ]
     if others := [point.load.get("others_cpu", 0.0) for point in points.run]:
         lines.append(
-            f"Other work on the machine took {statistics.median(others):.2f} processors during a "
-            f"run (median; from {min(others):.2f} to {max(others):.2f})."
+            f"Other work on the machine took {processors(statistics.median(others))} processors"
+            f" during a run (median; from {processors(min(others))} to {processors(max(others))})."
         )
     if count := _disturbed(record, points):
         lines.append(

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbench.bench.areas.figures import Row, Target
-from gridbench.formats import unit_shown
+from gridbench.formats import as_given, fixed, plain, unit_shown
 from gridbench.pages.markdown import escaped, table_lines
 from gridbench.pages.table import Table as PageTable
 from gridbench.statistics.series import Series
@@ -114,14 +114,14 @@ def _with_spread(measured: Series, row: Row) -> str:
     median = _amount(measured.median, row)
     if len(values) == 1:
         return f"{median} (1 run)"
-    return f"{median} ({min(values):,.{row.digits}f}-{max(values):,.{row.digits}f})"
+    return f"{median} ({fixed(min(values), row.digits)}-{fixed(max(values), row.digits)})"
 
 
 def _amount(value: float, row: Row) -> str:
     if math.isnan(value):
         return "not measured"
     space = "" if row.unit.startswith(("/", "x")) else " "
-    return f"{value:,.{row.digits}f}{space}{unit_shown(row.unit)}"
+    return f"{fixed(value, row.digits)}{space}{unit_shown(row.unit)}"
 
 
 def _ratio(row: Row) -> str:
@@ -130,16 +130,16 @@ def _ratio(row: Row) -> str:
     for name, median in medians.items():
         if not math.isnan(median):
             ratios = row.ratios.get(name, [])
-            spread = f" ({min(ratios):.3g}-{max(ratios):.3g})" if len(ratios) > 1 else ""
+            spread = f" ({plain(min(ratios))}-{plain(max(ratios))})" if len(ratios) > 1 else ""
             sure = "" if name != "peer" or row.claimed else ", not claimed"
-            lines.append(f"{median:.3g}× {name}{spread}{sure}")
+            lines.append(f"{plain(median)}× {name}{spread}{sure}")
     return _BREAK.join(lines) or "-"
 
 
 def _target(target: Target, row: Row) -> str:
     sign = ">=" if target.at_least else "<="
     if target.of_peer:
-        return f"{sign} {target.bound:g}× peer"
+        return f"{sign} {as_given(target.bound, '')}× peer"
     if target.of_limit:
-        return f"{sign} {target.bound:.3g}× limit"
-    return f"{sign} {target.bound:g} {row.unit}"
+        return f"{sign} {plain(target.bound)}× limit"
+    return f"{sign} {as_given(target.bound, unit_shown(row.unit))}"

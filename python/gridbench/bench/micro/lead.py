@@ -9,6 +9,7 @@ from typing import Literal
 
 from gridbench.bench.micro.figures import Figure, Lead
 from gridbench.bench.micro.workloads import EMPTY, NATIVE, POOL, PYTHON, C
+from gridbench.formats import whole
 from gridbench.statistics.series import Series, paired_ratios
 
 PEER = "best peer"
@@ -93,7 +94,7 @@ def lead_of(figures: Sequence[Figure], values: Values) -> Iterator[Lead]:
             figure, least = goal.least
             had = min(values[figure][goal.engine].values)
             if had < least:
-                value, why = None, f"only {had:,.0f} {by_id[figure].unit} fitted into the time"
+                value, why = None, f"only {whole(had)} {by_id[figure].unit} fitted into the time"
         reached = None
         if value is not None:
             reached = value <= goal.bound if goal.sense == "<=" else value >= goal.bound

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from gridbench.bench.client import Client, NotStarted
+from gridbench.formats import as_given
 from gridbench.process.launch import Launch
 
 _PATIENCE = 60.0  # seconds for an engine to be imported
@@ -29,7 +30,7 @@ def asked(place: str, launch: Launch) -> dict[str, str]:
             env=launch.variables, capture_output=True, text=True, check=False, timeout=_PATIENCE,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise ProbeFailed(f"could not be imported within {_PATIENCE:g} s") from None
+        raise ProbeFailed(f"could not be imported within {as_given(_PATIENCE)}") from None
     lines = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
     if ended.returncode != 0:
         raise ProbeFailed(lines[-1][:300] if lines else f"ended with {ended.returncode}")

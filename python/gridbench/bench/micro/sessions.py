@@ -23,6 +23,7 @@ from gridbench.bench.micro.workloads import (
 from gridbench.bench.plan import Item, Session
 from gridbench.engines.functions import Chunk
 from gridbench.engines.servers import Servers
+from gridbench.formats import as_given
 from gridbench.statistics.claims import ENOUGH
 
 _MEASURES = "gridbench.bench.micro.measures"
@@ -158,8 +159,8 @@ class _Engine:
         for crew, start in zip(self._sizes.crews, self._starts, strict=False):
             if session.startswith(f"{crew} workers") and start > self._sizes.longest:
                 return (
-                    f"bringing up {crew} workers takes it longer than the {self._sizes.longest:g} s"
-                    f" that a {self._sizes.name} run has for it"
+                    f"bringing up {crew} workers takes it longer than the"
+                    f" {as_given(self._sizes.longest)} that a {self._sizes.name} run has for it"
                 )
         return ""
 

@@ -15,6 +15,7 @@ from gridbench.analysis.columns import seconds, succeeded, text
 from gridbench.datagrid.crossover.plan import Wanted
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.errors import InputError
+from gridbench.formats import duration
 from gridbench.machine.load import Load
 from gridbench.machine.rule import judged
 from gridbench.machine.words import DISTURBED
@@ -125,7 +126,7 @@ class ComputeSide:
         return wanted.left_out(
             "failed",
             f"only {found.workers} of {wanted.readers} workers had a task, though each task was"
-            f" held for {held / _LONGER:.1f} s",
+            f" held for {duration(held / _LONGER)}",
             _load(outcome),
         )
 

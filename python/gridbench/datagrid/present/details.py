@@ -11,7 +11,7 @@ from gridbench.datagrid.naming import COUNTED, case_name
 from gridbench.datagrid.present.cells import OUTCOMES
 from gridbench.datagrid.present.pictures import tails
 from gridbench.datagrid.record import Case
-from gridbench.formats import amount, counted, percent, scale, size
+from gridbench.formats import amount, counted, percent, processors, rounded, scale, size
 from gridbench.pages.evenly import evenly
 
 _MOST_CASES = 40
@@ -89,8 +89,8 @@ def _about(case: Case, found: Figures) -> str:
         told.append(f"Warm-up {amount(warm.seconds, 's')}, {steady} at its end.")
     if case.seconds > 0 and case.client_cpu > 0:
         told.append(
-            f"Client processes used {case.client_cpu / case.seconds:.2f} processors, and collected"
-            f" garbage for {percent(case.client_gc / case.seconds)} of the time."
+            f"Client processes used {processors(case.client_cpu / case.seconds)} processors, and"
+            f" collected garbage for {percent(case.client_gc / case.seconds)} of the time."
         )
     if case.conflicts:
         told.append(f"Atomic updates were tried again {case.conflicts:,} times.")
@@ -141,6 +141,6 @@ def _windows(case: Case, factor: float) -> dict[str, Any]:
     return {
         "length": length,
         "x": [round(n * length * factor, 5) for n in range(len(sums))],
-        "operations": [float(f"{value:.5g}") for value in sums],
-        "errors": [float(f"{value:.5g}") for value in errors] if any(errors) else [],
+        "operations": [rounded(value, 5) for value in sums],
+        "errors": [rounded(value, 5) for value in errors] if any(errors) else [],
     }

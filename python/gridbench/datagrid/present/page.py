@@ -29,7 +29,7 @@ from gridbench.datagrid.present.rows import (
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
 from gridbench.datagrid.record import FORM, Case
 from gridbench.datagrid.sweeps import Axis, Sweep, scenarios_of, sweeps_of
-from gridbench.formats import amount
+from gridbench.formats import amount, as_given
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.curves import Curve
@@ -244,7 +244,7 @@ def _scaled(cases: Sequence[Case]) -> Table:
     found: dict[tuple[str, str, str], str] = {}
     for case in cases:
         for name, own in case.scaled.items():
-            value = f"{case.parameters.get(name, 0):g}"
+            value = as_given(case.parameters.get(name, 0), "")
             scenario = f"scenario {case.scenario}" if case.scenario else label_shown(case.label)
             found.setdefault((scenario, name, value), own)
     rows = [[*key, own] for key, own in sorted(found.items())]

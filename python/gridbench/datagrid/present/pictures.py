@@ -15,7 +15,7 @@ from gridbench.datagrid.naming import label_shown, what_of
 from gridbench.datagrid.present.scenario_tables import SLIDES, line_name, place_shown
 from gridbench.datagrid.record import Latencies
 from gridbench.datagrid.sweeps import Axis, Sweep
-from gridbench.formats import amount
+from gridbench.formats import amount, plain, rounded, whole
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.published.data_grid import FIT_OPERATIONS, UNLOADED_OPERATIONS, data_grid_slides
@@ -168,7 +168,7 @@ def _places(sweeps: Sequence[Sweep]) -> list[Place]:
 
 
 def _place(axis: Axis, place: float) -> Place:
-    return Place(place, place_shown(axis, place) if axis == "ObjectSize" else f"{place:,.0f}")
+    return Place(place, place_shown(axis, place) if axis == "ObjectSize" else whole(place))
 
 
 def memory(sweeps: Sequence[Sweep]) -> list[Curve]:
@@ -229,10 +229,10 @@ def tails(lines: Iterable[Tail]) -> dict[str, Any] | None:
                 "engine": engine,
                 "index": index,
                 "dash": dash or "solid",
-                "x": [float(f"{place:.6g}") for place, _ in points],
-                "y": [float(f"{value:.4g}") for _, value in points],
+                "x": [rounded(place, 6) for place, _ in points],
+                "y": [rounded(value, 4) for _, value in points],
                 "hover": [
-                    [name, f"{amount(value, 's')}: one of {place:,.0f} is slower"]
+                    [name, f"{amount(value, 's')}: one of {whole(place)} is slower"]
                     for place, value in points
                 ],
             }
@@ -256,8 +256,7 @@ def race_tails(race: Sequence[Repeats]) -> dict[str, Any] | None:
 
 def _share(place: float) -> str:
     """`99.9 %` at one of 1,000."""
-    text = f"{100 * (1 - 1 / place):.10f}".rstrip("0").rstrip(".")
-    return f"{text} %"
+    return f"{plain(100 * (1 - 1 / place), 12)} %"
 
 
 def recoveries(groups: Sequence[Repeats]) -> dict[str, Any] | None:

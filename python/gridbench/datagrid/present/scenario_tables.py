@@ -10,7 +10,7 @@ from gridbench.datagrid.fit import Fit
 from gridbench.datagrid.naming import label_shown, size_shown, variant
 from gridbench.datagrid.present.cells import mark_of, measured_cell
 from gridbench.datagrid.sweeps import Axis, Sweep
-from gridbench.formats import NOTHING, counted, digits, times
+from gridbench.formats import NOTHING, as_given, counted, digits, times, whole
 from gridbench.pages.table import Cell, Table
 from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
 from gridbench.statistics.interval import Interval
@@ -43,7 +43,7 @@ def times_table(sweeps: Sequence[Sweep]) -> Table:
         rows.append(
             [
                 Cell(line_name(sweep)),
-                f"{label_shown(sweep.first.case.label)} × {sweep.operations:,.0f}".strip(),
+                f"{label_shown(sweep.first.case.label)} × {whole(sweep.operations)}".strip(),
                 *(_time(sweep, known.get(place)) for place in places),
             ]
         )
@@ -78,7 +78,7 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
         rows.append(
             [
                 f"{line_name(sweep)}{mark_of(sweep.first)}",
-                f"{label_shown(sweep.first.case.label)} × {sweep.operations:,.0f}".strip(),
+                f"{label_shown(sweep.first.case.label)} × {whole(sweep.operations)}".strip(),
                 _slope(task, 1.0),
                 measured_cell(task.constant, "s"),
                 _slope(operation, 1e3),
@@ -94,8 +94,8 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
                 f"update × {FIT_OPERATIONS}",
                 f"{slides.update_per_mb.text} s/MB",
                 f"{slides.update_constant.text} s",
-                f"{slides.update_per_mb.value * each:g} ms/MB",
-                f"{slides.update_constant.value * each:g} ms",
+                as_given(slides.update_per_mb.value * each, "ms/MB"),
+                as_given(slides.update_constant.value * each, "ms"),
             ]
         )
     head = [

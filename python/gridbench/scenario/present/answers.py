@@ -13,7 +13,7 @@ from gridbench.analysis.choices import JUMP, jump, largest_good, sweet_spot
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
-from gridbench.formats import compact_size, counted, duration, percent
+from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
 from gridbench.statistics.interval import Interval
@@ -90,7 +90,7 @@ def _first(cells: Sequence[Cell]) -> list[str]:
                 rate = most * largest.one.bytes_shared * MEGABIT / added.value
                 found.append(
                     f"{told} added {duration(added.value)} to it, as if each core's share had come"
-                    f" at {rate:,.0f} Mbit/s in all."
+                    f" at {bit_rate(rate * 1e6)} in all."
                 )
             else:
                 found.append(f"{told} added nothing that can be seen.")
@@ -129,11 +129,11 @@ def _second(cells: Sequence[Cell]) -> list[str]:
         if sleep == 0:
             fastest = min(own.values(), key=lambda cell: cell.total().value)
             rate = fastest.one.tasks / fastest.total().value
-            found.append(f"Tasks that take no time came at {rate:,.0f} per second at most.")
+            found.append(f"Tasks that take no time came at {whole(rate)} per second at most.")
             continue
         good = largest_good({size: c.efficiency().value for size, c in own.items()}, _GOOD)
         best = own[min(own)].efficiency()
-        said = f"Tasks of {sleep:g} s"
+        said = f"Tasks of {as_given(sleep)}"
         if good is None:
             found.append(
                 f"{said} are too short for an efficiency of {percent(_GOOD, 0)} at any size: with"
@@ -163,10 +163,10 @@ def _rule_of_thumb(cells: Sequence[Cell]) -> list[str]:
     if not working:
         return []
     return [
-        f"Tasks without sleep moved {rate:,.0f} Mbit/s, in and out together. By the rule of thumb,"
-        " data does no harm while cores x data / rate is less than the time of a task; with this"
-        f" rate it told right of {agreed} of {len(working)} cases whether the efficiency is 70 % or"
-        " more."
+        f"Tasks without sleep moved {bit_rate(rate * 1e6)}, in and out together. By the rule of"
+        " thumb, data does no harm while cores x data / rate is less than the time of a task; with"
+        f" this rate it told right of {agreed} of {len(working)} cases whether the efficiency is"
+        " 70 % or more."
     ]
 
 
@@ -270,7 +270,7 @@ def _sixth(cells: Sequence[Cell]) -> list[str]:
             compared = 1 in own and best.tasks > 1
             one = f"; one task took {duration(own[1].total().value)}" if compared else ""
             found.append(
-                f"{work:g} s of work on {cores:,} cores with {label}:"
+                f"{as_given(work)} of work on {cores:,} cores with {label}:"
                 f" {counted(best.tasks, 'task')} {'was' if best.tasks == 1 else 'were'} best{also},"
                 f" {duration(best.total.value)}"
                 f" (efficiency {percent(own[best.tasks].efficiency().value)}){one}{edge}."
@@ -286,12 +286,12 @@ def _jumps(
     size = jump({size: value(cell) for size, cell in cells.items()})
     if size is None:
         return [
-            f"Up to {compact_size(max(cells))} of {what}, {cost} nowhere rose to more than {JUMP:g}"
-            " times that without data."
+            f"Up to {compact_size(max(cells))} of {what}, {cost} nowhere rose to more than"
+            f" {as_given(JUMP, '')} times that without data."
         ]
     return [
-        f"From {compact_size(size)} of {what} on, {cost} was more than {JUMP:g} times that without"
-        " data."
+        f"From {compact_size(size)} of {what} on, {cost} was more than {as_given(JUMP, '')} times"
+        " that without data."
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from gridbench.formats import bit_rate, counted, duration, percent
+from gridbench.formats import as_given, bit_rate, counted, duration, percent, processors
 from gridbench.machine.rule import tolerated
 from gridbench.machine.words import DISTURBED, disturbed_count, sentence
 from gridbench.record_file import Header
@@ -43,8 +43,8 @@ def notices(
     scale = header.options.get("time_scale", 1.0)
     if scale != 1.0:
         found.append(
-            f"Task times are multiplied by {scale:g}; starting, data and calls are not. So"
-            " overheads are real, and efficiencies lower than with the full times."
+            f"Task times are multiplied by {as_given(scale, '')}; starting, data and calls are"
+            " not. So overheads are real, and efficiencies lower than with the full times."
         )
     kind = tasks_of(header)
     if measured_here(header) and kind.body != SLEEP:
@@ -191,9 +191,9 @@ def method(header: Header) -> list[str]:
         "Each case ran in a process of its own, in random order"
         f" (seed {header.seed}), engines mixed. {start}",
         "A run does not count (invalid) if other programs used more than"
-        f" {tolerated(header.machine.get('cores')):.2f} processors meanwhile, if a task lacks"
-        " stamps, or if the client's stamps are less exact than the time that it cost beside its"
-        " tasks.",
+        f" {processors(tolerated(header.machine.get('cores')))} processors meanwhile, if a task"
+        " lacks stamps, or if the client's stamps are less exact than the time that it cost beside"
+        " its tasks.",
         *_COUNTING,
     ]
     if options.get("stddev") or options.get("stddev_share"):
@@ -208,5 +208,5 @@ def method(header: Header) -> list[str]:
 
 def _deviation(options: dict[str, Any]) -> str:
     if options.get("stddev"):
-        return f"{options['stddev']:g} s (not scaled)"
+        return f"{as_given(options['stddev'])} (not scaled)"
     return f"{percent(options['stddev_share'], 0)} of the mean"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridbench.formats import NOTHING
+from gridbench.formats import NOTHING, plain
 from gridbench.pages import render as pages
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
@@ -132,4 +132,4 @@ def _ratio(mine: Overheads, others: Overheads) -> str:
     ratios = ratios_of(mine, others)
     if not ratios:
         return NOTHING
-    return f"{statistics.median(ratios):.3g} ({len(ratios)} cases)"
+    return f"{plain(statistics.median(ratios))} ({len(ratios)} cases)"

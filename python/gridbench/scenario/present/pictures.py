@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gridbench.formats import as_given
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.rates import Rates
@@ -36,7 +37,7 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     usual = min(cell.one.sleep_s for cell in cells)
 
     def name(cell: Cell) -> str:
-        longer = f", {cell.one.sleep_s:g} s" if cell.one.sleep_s > usual else ""
+        longer = f", {as_given(cell.one.sleep_s)}" if cell.one.sleep_s > usual else ""
         return cores_label(cell) + longer
 
     known = Rates(cells, lambda cell: cell.one.bytes_shared)
@@ -88,7 +89,7 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
 
 def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     sizes = sizes_of(cells, lambda cell: cell.one.bytes_in)
-    by_sleep: Name = lambda cell: f"tasks of {cell.one.sleep_s:g} s"  # noqa: E731
+    by_sleep: Name = lambda cell: f"tasks of {as_given(cell.one.sleep_s)}"  # noqa: E731
     at_size: Name = lambda cell: size_name(cell.one.bytes_in)  # noqa: E731
     return [
         Picture(
@@ -225,7 +226,7 @@ def _by_block(
             " second task is the base where the first worker started long before the others; what"
             " was submitted is told by the smallest step of submit times."
         )
-    told = f"{most:g} tasks on each core. " if most > 1 else ""
+    told = f"{as_given(most, '')} tasks on each core. " if most > 1 else ""
     return [
         Picture(
             f"{what}-overhead-{mark}",
@@ -269,7 +270,7 @@ def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
         found.append(
             Picture(
                 f"split-{mark}-{work:g}",
-                f"Total time of {work:g} s of work over the number of tasks{suffix}",
+                f"Total time of {as_given(work)} of work over the number of tasks{suffix}",
                 "The smallest is the best split. Fewer tasks leave cores without work; more of "
                 "them cost more to hand over.",
                 "tasks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gridbench.formats import bit_rate
+from gridbench.formats import bit_rate, percent
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.series import (
     MEGABIT,
@@ -84,7 +84,7 @@ class Rates:
     def note(self) -> str:
         """What a reader has to know of them, when all of them have been asked for."""
         told = (
-            f"No rate is told where data added less than {_TELLING * 100:.0f} % to the time without"
+            f"No rate is told where data added less than {percent(_TELLING, 0)} to the time without"
             " it, or less than the scatter of both, as that may be chance. "
         )
         linked = any(cell.one.link_rate for cell in self.cells)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gridbench.analysis.additive import NINFG, SYMPHONY
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
-from gridbench.formats import compact_size
+from gridbench.formats import compact_size, rounded
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.curves import Line
 from gridbench.statistics.interval import Interval
@@ -58,7 +58,7 @@ def groups(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]
 
 def work_of(cell: Cell) -> float:
     """Scenario 6: seconds of all tasks together, scaled."""
-    return float(f"{cell.one.sleep_s * cell.one.tasks:.6g}")
+    return rounded(cell.one.sleep_s * cell.one.tasks, 6)
 
 
 def size_label(cell: Cell) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridbench.formats import NOTHING, amount, percent, scale, size
+from gridbench.formats import NOTHING, amount, fixed, percent, processors, rounded, scale, size
 from gridbench.machine.rule import disturbed
 from gridbench.pages.evenly import evenly
 from gridbench.sync.cases import Case
@@ -148,7 +148,7 @@ def _detail(one: Round, every: int) -> dict[str, Any]:
 def _about(one: Round) -> str:
     """What a reader has to know of it."""
     found = figures_of(one)
-    running = f"{found.running:.1f}" if math.isfinite(found.running) else NOTHING
+    running = fixed(found.running, 1)
     parts = [
         f"Agreed instant {one.at}; tasks were prepared in {amount(one.prepared_in, 's')}.",
         f"On average {running} of {found.tasks} tasks ran at a time.",
@@ -249,18 +249,18 @@ def _load(use: HostUse) -> float:
 
 
 def _digits(value: float) -> float:
-    return float(f"{value:.4g}")
+    return rounded(value, 4)
 
 
 def _host(use: HostUse) -> list[str]:
     one = use.whole
     if one is None:
         return [use.host, *([NOTHING] * (len(HOSTS_HEAD) - 1))]
-    watched = [f"{name} {value:.2f}" for name, value in one.watched.items()]
+    watched = [f"{name} {processors(value)}" for name, value in one.watched.items()]
     return [
         use.host,
-        f"{one.processors:.2f} of {use.cores}",
-        f"{one.waiting:.2f}",
+        f"{processors(one.processors)} of {use.cores}",
+        fixed(one.waiting, 2),
         f"{percent(one.disk_busy, 0)} ({one.disk})" if one.disk else NOTHING,
         amount(one.disk_read, "bytes/s"),
         amount(one.disk_written, "bytes/s"),

@@ -16,6 +16,7 @@ from gridbench.bench.client import LimitReached
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.links.network import uninterrupted
 from gridbench.process.leftovers import Leftovers
 
@@ -65,7 +66,7 @@ def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: flo
         try:
             output, _ = started.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            raise LimitReached(f"did not end in {limit:g} s{_how_far(started)}") from None
+            raise LimitReached(f"did not end in {as_given(limit)}{_how_far(started)}") from None
         finally:
             with uninterrupted():
                 _tell_to_end(started)

@@ -11,6 +11,7 @@ from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Row, Target
 from gridbench.bench.series import Points
 from gridbench.engines.registry import installed_engines
+from gridbench.formats import as_given
 
 _NUMBERS = {
     Extent.TRIAL: (2, 2, 0.2),
@@ -33,7 +34,7 @@ def area(extent: Extent) -> Area:
         (_OURS, _OURS + AGAIN, *peers),
         slots, tasks=tasks, seconds=seconds, limit=_LIMIT, prefix=_PREFIX,
     )  # fmt: skip
-    what = f"{tasks:,} tasks of {seconds:g} s"
+    what = f"{tasks:,} tasks of {as_given(seconds)}"
 
     def rows(samples: Points) -> list[Row]:
         ours = samples.of(_PREFIX + _OURS, "all")

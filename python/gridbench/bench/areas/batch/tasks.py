@@ -13,6 +13,7 @@ from gridbench.bench.areas.batch.engines import AGAIN, cases_of, few_of, peers_o
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Row, Target
 from gridbench.bench.series import Points
+from gridbench.formats import as_given
 from gridbench.statistics.series import Series
 
 _ON_SLURM = {Extent.TRIAL: (2, 8, 0.05), Extent.USUAL: (100, 1000, 0.1)}
@@ -78,7 +79,7 @@ def _area(
         return tasks if size == workers else size * each
 
     def what(size: int) -> str:
-        return f"{count(size):,} tasks of {seconds:g} s on {size:,} workers"
+        return f"{count(size):,} tasks of {as_given(seconds)} on {size:,} workers"
 
     cases = cases_of(
         (native, native + AGAIN, python, jobs),
@@ -126,5 +127,5 @@ def _area(
         ]
         return made
 
-    title = f"{tasks:,} tasks of {seconds:g} s on {workers:,} workers of {system}"
+    title = f"{tasks:,} tasks of {as_given(seconds)} on {workers:,} workers of {system}"
     return Area(f"cluster/{part}", title, cases, rows, part=part, budget=BUDGET[extent])

@@ -26,6 +26,7 @@ from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.record import Case as Record
 from gridbench.datagrid.record import Counted
 from gridbench.datagrid.workload import Workload
+from gridbench.formats import percent
 
 _OPERATIONS = {Extent.TRIAL: 2_000, Extent.USUAL: 100_000, Extent.FULL: 200_000}
 _ENGINE = "hazelcast"
@@ -76,7 +77,7 @@ def area(extent: Extent) -> Area:
 
 def _rows(samples: Points, name: str) -> list[Row]:
     closed, intended = samples.of(name, _CLOSED), samples.of(name, _INTENDED)
-    at = f"open loop at {_SHARE:.0%} of its throughput"
+    at = f"open loop at {percent(_SHARE, 0)} of its throughput"
     return [
         Row(what=named("closed loop", samples, name, _CLOSED), unit="us", ours=closed, digits=0),
         Row(

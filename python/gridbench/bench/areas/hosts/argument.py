@@ -24,7 +24,7 @@ from gridbench.bench.areas.hosts.places import (
 )
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
-from gridbench.formats import bit_rate
+from gridbench.formats import bit_rate, round_amount
 from gridbench.links.network import Network
 
 MB = 1_000_000
@@ -84,7 +84,7 @@ def area(extent: Extent) -> Area:
 
 def _name(size: int, kind: Kind, rate: float) -> str:
     where = bit_rate(rate) if rate else "loopback"
-    return f"{size / MB:,g} MB over {kind.upper()}, {where}"
+    return f"{round_amount(size, 'bytes')} over {kind.upper()}, {where}"
 
 
 def _rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:

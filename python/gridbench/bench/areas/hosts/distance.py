@@ -28,7 +28,7 @@ from gridbench.bench.areas.hosts.places import (
 )
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
-from gridbench.formats import bit_rate
+from gridbench.formats import bit_rate, round_amount
 from gridbench.links import iproute
 from gridbench.links.network import Network
 
@@ -48,7 +48,7 @@ class _Link:
 
     @property
     def name(self) -> str:
-        delay = f", {1e3 * self.delay:g} ms each way" if self.delay else ""
+        delay = f", {round_amount(self.delay, 's')} each way" if self.delay else ""
         return f"{bit_rate(self.rate)}{delay}"
 
     def seconds(self, size: int) -> float:

@@ -22,6 +22,7 @@ from gridbench.bench.areas.hosts.places import lacks_sshd
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
+from gridbench.formats import as_given, round_amount
 from gridbench.links.network import uninterrupted
 from gridbench.links.sshd import Rig
 from gridbench.process.leftovers import Leftovers
@@ -86,7 +87,7 @@ def output_of(command: list[str], variables: dict[str, str], limit: float) -> st
         try:
             output, _ = started.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            raise RuntimeError(f"did not end in {limit:g} s") from None
+            raise RuntimeError(f"did not end in {as_given(limit)}") from None
         finally:
             # Who has not ended by itself is given no time, nor are those that it started.
             with uninterrupted():
@@ -156,9 +157,9 @@ def area(extent: Extent) -> Area:
     nodes, job = _JOBS[extent]
     whats: list[tuple[str, str, Unit, float]] = [
         ("null", "null call", "us", 1e6),
-        ("argument", f"{job['size'] / 1e6:g} MB argument", "s", 1),
-        ("to all", f"{job['size'] / 1e6:g} MB to all {nodes} hosts", "s", 1),
-        ("tasks", f"{job['tasks']:,} tasks of {job['seconds']:g} s", "s", 1),
+        ("argument", f"{round_amount(job['size'], 'bytes')} argument", "s", 1),
+        ("to all", f"{round_amount(job['size'], 'bytes')} to all {nodes} hosts", "s", 1),
+        ("tasks", f"{job['tasks']:,} tasks of {as_given(job['seconds'])}", "s", 1),
     ]
 
     def rows(samples: Points) -> list[Row]:

@@ -18,6 +18,7 @@ from gridbench.bench.areas.hosts.peers import LIMITS, RATE, cases_of
 from gridbench.bench.areas.hosts.places import Wire, lacks_links, programs, shuffled
 from gridbench.bench.series import Points
 from gridbench.engines.gridrpc_engines import PythonEngine
+from gridbench.formats import round_amount
 from gridbench.links.network import Network
 
 _SIZES = {Extent.TRIAL: 2_000_000, Extent.USUAL: 100_000_000, Extent.FULL: 100_000_000}
@@ -88,7 +89,7 @@ def area(extent: Extent) -> Area:
     job = {"workers": 1, "size": size, "calls": 0, "tasks": 0, "seconds": 0, "only_shared": True}
     ray = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
     title = (
-        f"{size / 1e6:g} MB shared data to {hosts} hosts with one Python worker each, "
+        f"{round_amount(size, 'bytes')} shared data to {hosts} hosts with one Python worker each, "
         "all links 1 Gbit/s, the client's too"
     )
     return Area(

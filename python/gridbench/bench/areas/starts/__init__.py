@@ -16,6 +16,7 @@ from gridbench.bench.areas.starts.starting import LIMIT, in_a_script, in_gridben
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine
+from gridbench.formats import as_given
 
 _WORKERS = {Extent.TRIAL: 2, Extent.USUAL: 16, Extent.FULL: 16}
 _SECONDS = 0.1
@@ -68,7 +69,7 @@ def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
 
     title = (
         f"Engines in gridbench: from nothing until {workers} workers have done a task of"
-        f" {_SECONDS:g} s each; peer: a plain script of ten lines"
+        f" {as_given(_SECONDS)} each; peer: a plain script of ten lines"
     )
     return Area("starts", title, cases, rows)
 

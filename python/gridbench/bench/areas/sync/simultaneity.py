@@ -6,6 +6,7 @@ from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
+from gridbench.formats import as_given
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 56, Extent.FULL: 56}
 _SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 1.0, Extent.FULL: 1.0}
@@ -28,7 +29,7 @@ def area(extent: Extent) -> Area:
     workers, seconds, repeats = _WORKERS[extent], _SECONDS[extent], _REPEATS[extent]
     arguments = {"workers": workers, "seconds": seconds, "repeats": repeats}
     case = Case(name=_CASE, function=simultaneous, arguments=arguments)
-    title = f"{workers} tasks of {seconds:g} s on this machine; medians of {repeats} rounds"
+    title = f"{workers} tasks of {as_given(seconds)} on this machine; medians of {repeats} rounds"
     return Area("sync/simultaneity", title, (case,), _rows, part="simultaneity")
 
 

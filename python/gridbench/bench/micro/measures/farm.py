@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gridbench.bench.client import Client, Found, WrongResult, check_all
 from gridbench.bench.micro.measures.calls import batch_size, submitted
+from gridbench.formats import as_given
 from gridbench.workload.calls import null, stand
 
 _TENTHS = 10
@@ -79,7 +80,7 @@ def _in_one_go(client: Client, count: int, seconds: float) -> tuple[float, list[
         if number in places:
             engine.when_done(future, partial(mark, places[number]))
         if number % _GLANCE == 0 and time.perf_counter() - begin > seconds:
-            raise WrongResult(f"only {number} calls could be submitted in {seconds:g} s")
+            raise WrongResult(f"only {number} calls could be submitted in {as_given(seconds)}")
     results = engine.gather(futures)
     passed = time.perf_counter() - begin
     check_all(results, None, "calls")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.cases import Curve as Times
-from gridbench.formats import counted, size
+from gridbench.formats import counted, plain, size
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.scenario.amounts import MB
 from gridbench.statistics.interval import Interval
@@ -39,7 +39,7 @@ def over_readers(answer: Answer) -> list[Curve]:
 
     def of(one: int) -> Sequence[Line]:
         keys = [(n, one) for n in answer.readers]
-        return _lines(answer, places, keys, lambda x: (x, one), lambda x: f"{x:.3g}")
+        return _lines(answer, places, keys, lambda x: (x, one), plain)
 
     return [
         _curve(f"size-{one}", f"Time over readers, {size(one)}", "readers", places, of(one))

@@ -9,7 +9,7 @@ from gridbench.costs.held_out import EACH
 from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.crossing import Crossing
 from gridbench.datagrid.crossover.models import LARGEST, ComputeModel, Fitted, GridModel
-from gridbench.formats import NOTHING, amount, counted, percent, size
+from gridbench.formats import NOTHING, amount, counted, percent, rounded, size
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
 
@@ -121,7 +121,7 @@ def place(found: Crossing, show: Callable[[float], str]) -> str:
 def sized(value: float) -> str:
     """Bytes with three digits."""
     step = 1024.0 ** math.floor(math.log(value, 1024)) if value >= 1 else 1.0
-    return size(float(f"{value / step:.3g}") * step)
+    return size(rounded(value / step) * step)
 
 
 def many(value: float) -> str:
