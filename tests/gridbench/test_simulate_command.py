@@ -181,7 +181,9 @@ def test_what_makes_no_sense_is_refused(
 def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # 1,500 bytes for each task, of which there are ten for each core, and as many for each core.
     monkeypatch.setattr(command, "available_memory", lambda: 1_649_999_999)
-    told = "1,000,000 tasks on 100,000 cores need about 1.5 GB of memory, and 1.5 GB are available"
+    told = (
+        "1,000,000 tasks on 100,000 cores need about 1.537 GB of memory, and 1.537 GB are available"
+    )
     with pytest.raises(InputError, match=told):
         run_simulation(Request(profile="gridrpc", cores=100_000))
 

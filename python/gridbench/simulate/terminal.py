@@ -23,9 +23,9 @@ _SHOWN_PART = 0.0005
 
 def heading(work: Work) -> str:
     """What was asked for, in a line."""
-    spread = f" +- {as_given(work.stddev)}" if work.stddev else ""
+    spread = f" +- {as_given(work.stddev, '')}" if work.stddev else ""
     parts = [
-        f"{work.tasks:,} tasks of {as_given(work.sleep)}{spread} on {work.cores:,} cores",
+        f"{work.tasks:,} tasks of {as_given(work.sleep, '')}{spread} s on {work.cores:,} cores",
         f"input {compact_size(work.bytes_in)}",
         f"shared {compact_size(work.bytes_shared)}",
         f"output {compact_size(work.bytes_out)}",
