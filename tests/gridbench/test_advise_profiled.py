@@ -108,6 +108,11 @@ def test_only_what_is_behind_links_can_have_faster_ones() -> None:
     assert _total(one_host) == 10.0
 
 
+def test_tasks_may_take_longer_than_those_that_are_simulated_by_themselves() -> None:
+    month = 30 * 86_400.0
+    assert _total(_profiled(), replace(ONE, sleep=np.array([month]))) == month
+
+
 def test_a_prediction_has_no_interval() -> None:
     one = _profiled(replace(BARE, submit_cost=2.0), measured_cores=4)
     found = one.predict(ONE)

@@ -89,7 +89,7 @@ def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
     told: list[tuple[int, int]] = []
     clients = Clients(1, [], _on=processes_on(Host(*still)))
     clients.processes.append(SimpleNamespace(name=CLIENT.name, first=0, count=1))  # type: ignore[arg-type]
-    with pytest.raises(ProcessError, match="no answer of the data grid for 0 s") as error:
+    with pytest.raises(ProcessError, match=r"no answer of the data grid for 0\.05 s") as error:
         clients.run(0.05, lambda *done: told.append(done))
     assert told == [(0, 7)] * 3
     assert error.value.log == (f"the log of {CLIENT.name}",)

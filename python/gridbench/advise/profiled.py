@@ -13,7 +13,7 @@ from gridbench.model.observation import Situation
 from gridbench.model.pipeline import Case, Effort, Link, Manager, Parameters, figures
 from gridbench.simulate.simulation import case_of, cautions_for, total_of
 from gridbench.simulate.systems import System
-from gridbench.simulate.work import work_of
+from gridbench.simulate.work import Work
 
 _START, _SHARED, _IN, _OUT, _HANDLING = "start.all", "shared.all", "in.all", "out.all", "submit"
 _LINKS = "way"
@@ -83,8 +83,10 @@ class Profiled:
 
 
 def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> Case:
-    work = replace(
-        work_of(situation),
+    work = Work(
+        cores=situation.cores,
+        tasks=situation.tasks,
+        sleep=0.0,  # The times are given, and may be longer than those that `simulate` takes.
         bytes_in=situation.bytes_in * factors[_IN],
         bytes_shared=situation.bytes_shared * factors[_SHARED],
         bytes_out=situation.bytes_out * factors[_OUT],

@@ -19,7 +19,7 @@ from gridbench.model.source import read_source
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import System
-from gridbench.simulate.work import work_of
+from gridbench.simulate.work import Work
 
 MATTERS = 0.2
 """Share of the total from which on overhead is compared by itself."""
@@ -126,7 +126,7 @@ def against_runs(
             continue
         tell(name, situation.tasks)
         found = simulate(
-            work_of(situation),
+            _work(situation),
             placed,
             start_up=0.0 if situation.warm else None,
             times=situation.sleep,
@@ -148,6 +148,18 @@ def against_runs(
         f"ideal, where that is more than {percent(MATTERS, 0)} of the total.",
         rows,
         left_out,
+    )
+
+
+def _work(situation: Situation) -> Work:
+    return Work(
+        cores=situation.cores,
+        tasks=situation.tasks,
+        sleep=float(situation.sleep.mean()),
+        stddev=float(situation.sleep.std()),
+        bytes_in=situation.bytes_in,
+        bytes_shared=situation.bytes_shared,
+        bytes_out=situation.bytes_out,
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.model.observation import Situation
 from gridbench.workload.setup_file import LARGEST_KB
 from gridbench.workload.task_times import LONGEST_TIME, draw_task_times
 
@@ -69,16 +68,3 @@ class Work:
     def times(self) -> Floats:
         """Seconds of each task, normally distributed and truncated at 0, shape (tasks,)."""
         return draw_task_times(self.tasks, self.sleep, self.stddev, self.seed)
-
-
-def work_of(situation: Situation) -> Work:
-    """That of a run, whose task times are given besides."""
-    return Work(
-        cores=situation.cores,
-        tasks=situation.tasks,
-        sleep=float(situation.sleep.mean()),
-        stddev=float(situation.sleep.std()),
-        bytes_in=situation.bytes_in,
-        bytes_shared=situation.bytes_shared,
-        bytes_out=situation.bytes_out,
-    )
