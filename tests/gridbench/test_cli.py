@@ -69,7 +69,11 @@ def test_the_version_is_told(gridbench: Run) -> None:
             "hint: make one with `gridbench list-times`, or correct InputFile in the set-up file\n",
         ),
         (
-            ("report", "a", "b", "c"),
+            ("report", "a"),
+            "gridbench: a: does not exist\nhint: give folders of results, or task logs\n",
+        ),
+        (
+            ("report", ".", ".", "."),
             "gridbench: several sources or a log need the name of the page to write\n"
             "hint: add --out FILE\n",
         ),

@@ -70,6 +70,15 @@ def test_runs_of_a_scenario_have_the_links_of_their_cases(tmp_path: Path) -> Non
     assert len(read_source([tmp_path, folder]).observations) == 2
 
 
+def test_results_that_were_copied_without_their_runs_are_counted_as_such(tmp_path: Path) -> None:
+    first, *_ = all_done(1)
+    _scenario(tmp_path / "kept", [replace(first, folder=Path("runs/one"))])
+    found = read_source([tmp_path / "kept"])
+    assert found.left_out == {
+        "only its figures were kept, and a model is fitted to stamps of tasks": 1
+    }
+
+
 def test_runs_that_cannot_serve_are_counted_by_why(tmp_path: Path) -> None:
     made_run(tmp_path / "a", status="interrupted")
     made_run(tmp_path / "b", valid=False)

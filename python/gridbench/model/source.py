@@ -81,6 +81,8 @@ def read_source(given: Sequence[Path], *, others: str = "") -> Source:
 def _of_case(case: CaseResult, folder: Path) -> Observation | str:
     if case.status != "done":
         return f"{case.status}: {case.reason_kind}"
+    if not (folder / RECORD).exists():
+        return "only its figures were kept, and a model is fitted to stamps of tasks"
     one = observe(folder)
     if isinstance(one, str):
         return one

@@ -35,6 +35,11 @@ def make_report(
     `as_scenario` is the number of the scenario that runs and logs are taken for. InputError for
     what cannot stand in one report.
     """
+    for source in sources:
+        if not source.exists():
+            raise InputError(
+                "does not exist", file=source, remedy="give folders of results, or task logs"
+            )
     tolerated = None if fail_above is None else parse_share("--fail-above", fail_above)
     if tolerated is not None and (len(sources) != 2 or as_scenario is not None):
         raise InputError(
