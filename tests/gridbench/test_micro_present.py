@@ -591,6 +591,7 @@ def test_the_report_command_takes_results_of_micro(gridbench: Run, tmp_path: Pat
     done = gridbench("report", "micro/results.json", "--out", "other.html")
     assert done.returncode == 0
     assert (tmp_path / "other.html").exists()
+    (tmp_path / "old.log").touch()
     done = gridbench("report", "micro", "old.log", "--out", "third.html")
     assert done.returncode == 2
     assert "cannot be in one report with others" in done.stderr
