@@ -23,6 +23,8 @@ if shutil.which("mpirun") is None:
 #: Places of this machine, as many as tests need.
 HERE = {"options": ["--host localhost:3"], "workers": 1}
 
+AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+
 
 class Mpirun(BatchSite):
     """This machine, as `mpirun` uses it."""
@@ -97,6 +99,26 @@ def test_what_cannot_be_started_is_told(
     with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
         grid.wait_until_ready(LONG)
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_client_that_is_a_rank_has_agents_started(site: Mpirun, tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(site.server(nodes=2, **HERE))
+    (tmp_path / "client.py").write_text(
+        "import gridrpc\n"
+        "with gridrpc.Grid(config='grid.toml') as grid:\n"
+        f"    grid.wait_until_ready({LONG})\n"
+        "    print(grid.submit(abs, -3).result())\n"
+    )
+    ran = subprocess.run(
+        ["mpirun", "-n", "1", sys.executable, "client.py"],
+        cwd=tmp_path,
+        text=True,
+        check=False,
+        capture_output=True,
+        timeout=2 * LONG,
+        env=environment() | dict.fromkeys(AS_ROOT, "1"),
+    )
+    assert (ran.stdout, ran.returncode) == ("3\n", 0), ran.stderr
 
 
 def test_that_mpirun_is_missing_is_told(

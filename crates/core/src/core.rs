@@ -50,6 +50,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) elastic: Elastic,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
+    /// When hosts that have failed are asked for again, or were.
+    pub(crate) hosts_again: Time,
     /// What calls can be bound to, by number.
     pub(crate) servers: Vec<Server>,
     /// Workers on them that have answered.
@@ -116,6 +118,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             elastic: Elastic::default(),
             hosts,
             servers: vec![Server::here()],
+            hosts_again: Time(0),
             host_slots: 0,
             closed: false,
             places,

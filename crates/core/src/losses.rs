@@ -16,6 +16,9 @@ use crate::workers::{Phase, Worker, has_begun};
 /// longest.
 const PAUSE: u64 = 100_000_000;
 const LONGEST_PAUSE: u64 = 30_000_000_000;
+/// Hosts that fail within this time of each other are asked for again together, ns: a batch system is then
+/// asked for one job, not for one each.
+const TOGETHER: u64 = 500_000_000;
 /// Starts in a row that may fail before a worker is given up that worked once, unless the system is
 /// short of something. With the pauses between them they take 13 s.
 const LATER_STARTS: u32 = 8;
@@ -167,9 +170,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             _ => LATER_STARTS.max(self.settings.max_failed_starts),
         };
         if failures < most {
-            // To ask for a host again takes more than to fork once more.
-            let again = if worker.host.is_some() { 10 * pause(failures) } else { pause(failures) };
-            self.set_timer(now + again.min(LONGEST_PAUSE), Timer::Restart(id));
+            let at = match worker.host {
+                // To ask for a host again takes more than to fork once more.
+                Some(_) => self.with_others(now, now + (10 * pause(failures)).min(LONGEST_PAUSE)),
+                None => now + pause(failures),
+            };
+            self.set_timer(at, Timer::Restart(id));
             return;
         }
         if self.rests(now, id) {
@@ -188,6 +194,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
         } else {
             self.lose_servers(now, id, &loss, out);
         }
+    }
+
+    /// When a host is asked for again: with the one before it, if that is little earlier.
+    fn with_others(&mut self, now: Time, at: Time) -> Time {
+        if self.hosts_again <= now
+            || !(self.hosts_again..=self.hosts_again + TOGETHER).contains(&at)
+        {
+            self.hosts_again = at;
+        }
+        self.hosts_again
     }
 }
 

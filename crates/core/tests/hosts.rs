@@ -954,6 +954,35 @@ fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_told() {
 }
 
 #[test]
+fn hosts_that_fail_soon_after_each_other_are_asked_for_again_together() {
+    const MS: u64 = 1_000_000;
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![1; 4], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    out.clear();
+    // Each is tried again a second after it has failed, or with one that failed half a second before it.
+    for (host, at) in [(0, 0), (2, 20), (1, 500), (3, 501)] {
+        core.worker_lost(Time(at * MS), WorkerId(host), None, loss(host), &mut out);
+    }
+    let mut asked = |at: u64| {
+        let mut out = Vec::new();
+        core.tick(Time(at * MS), &mut out);
+        let started = out.iter().filter_map(|action| match action {
+            Action::Start(id) => Some(id.0),
+            _ => None,
+        });
+        started.collect::<Vec<u32>>()
+    };
+    assert_eq!(asked(999), []);
+    let mut first = asked(1000);
+    first.sort_unstable();
+    assert_eq!(first, [0, 1, 2]);
+    assert_eq!(asked(1500), []);
+    assert_eq!(asked(1501), [3]);
+}
+
+#[test]
 fn a_host_that_has_served_is_tried_for_long() {
     let mut core: Core<u32> =
         Core::new(Settings { workers: 0, hosts: vec![1], ..Settings::default() });

@@ -23,6 +23,10 @@ const LEAVING: Duration = Duration::from_secs(5);
 /// How much of what `mpirun` has said is told, bytes from the end.
 const TOLD: usize = 2000;
 
+/// What a client that is a rank has in its environment, or one that has called MPI by itself: with it, `mpirun`
+/// ends at once. What users have set, such as `OMPI_MCA_rmaps_base_oversubscribe`, stays.
+const OF_RANKS: [&str; 4] = ["PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_UNIVERSE_SIZE"];
+
 /// `mpirun`, as the agents of one server need it.
 #[derive(Debug)]
 struct Mpi {
@@ -76,6 +80,12 @@ impl Mpi {
             command.args(shlex::split(option).unwrap_or_else(|| vec![option.clone()]));
         }
         command.args(["sh", "-c", &agent]);
+        let is_of_ranks = |name: &str| OF_RANKS.iter().any(|start| name.starts_with(start));
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ranks))
+        {
+            command.env_remove(name);
+        }
         // Whoever is root here is so by intention.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command
