@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns
-from gridbench.analysis.columns import Floats, Integers, seconds, succeeded, text
+from gridbench.analysis.columns import Floats, Integers, numbered, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
 _STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
@@ -87,7 +87,7 @@ def offsets(table: pa.Table) -> list[Offset]:
     widen the interval.
     """
     done = table.filter(pa.array(succeeded(table)))
-    names, host = _hosts(done)
+    names, host = numbered(done, "host")
     submit, calc_in = seconds(done, "submit"), seconds(done, "calc_in")
     calc_out, retrieve = seconds(done, "calc_out"), seconds(done, "retrieve")
     known = np.isfinite(calc_in - submit) & np.isfinite(retrieve - calc_out)
@@ -103,11 +103,11 @@ def offsets(table: pa.Table) -> list[Offset]:
         np.where(told, np.minimum(high, error), high),
     )
     aligned = None if np.isfinite(error).all() else _aligned(stamps)
-    found = []
+    tasks, found = stamps.tasks(), []
     for number in np.argsort(np.array(names, dtype=object)).tolist():
-        if not stamps.tasks[number]:
+        if not tasks[number]:
             continue
-        host_ = _Host(number, names[number], int(stamps.tasks[number]))
+        host_ = _Host(number, names[number], int(tasks[number]))
         guessed = None if np.isfinite(error[number]) and told[number] else aligned
         found.append(_offset(host_, float(low[number]), float(high[number]), guessed))
     return found
@@ -124,9 +124,8 @@ class _Stamps:
     retrieve: Floats
     hosts: int
 
-    @property
     def tasks(self) -> Integers:
-        """Of each host."""
+        """How many each host has."""
         return np.bincount(self.host, minlength=self.hosts).astype(np.int64)
 
     def bounds(self) -> tuple[Floats, Floats]:
@@ -206,7 +205,7 @@ def _scatter(stamps: _Stamps, above: Floats, levels: Floats) -> Floats:
         single = np.sort(np.abs(levels - np.median(levels)))
         return np.full(stamps.hosts, _at(single, 0.95) if len(single) >= _FEW else np.inf)
     # All of n returns are above x with the n-th power of the probability that one is.
-    share = 1 - 0.05 ** (1 / np.maximum(stamps.tasks, 1))
+    share = 1 - 0.05 ** (1 / np.maximum(stamps.tasks(), 1))
     return np.array([_at(others, one) for one in share.tolist()])
 
 
@@ -259,7 +258,7 @@ def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
     moving = {offset.host: offset for offset in known if offset.best or offset.drift}
     if not moving:
         return table
-    names, host = _hosts(table)
+    names, host = numbered(table, "host")
     own = [moving.get(name) for name in names]
     best = np.array([one.best if one else 0.0 for one in own])[host]
     drift = np.array([one.drift if one else 0.0 for one in own])[host]
@@ -269,12 +268,6 @@ def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
         moved = pa.array(times - best - drift * (times - middle))
         table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), moved)
     return table
-
-
-def _hosts(table: pa.Table) -> tuple[list[str], Integers]:
-    """The hosts, and the number of each row's among them."""
-    codes = text(table, "host").combine_chunks().dictionary_encode()
-    return codes.dictionary.to_pylist(), np.array(codes.indices, dtype=np.int64)
 
 
 def errors(table: pa.Table) -> Floats:

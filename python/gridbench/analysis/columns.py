@@ -28,3 +28,9 @@ def succeeded(table: pa.Table) -> Booleans:
 def text(table: pa.Table, name: str) -> pa.ChunkedArray:
     """A column of strings without nulls."""
     return table[name].cast(pa.string()).fill_null("")
+
+
+def numbered(table: pa.Table, name: str) -> tuple[list[str], Integers]:
+    """The different values of a column of strings, and the number of each row's among them."""
+    codes = text(table, name).combine_chunks().dictionary_encode()
+    return codes.dictionary.to_pylist(), np.array(codes.indices, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gridbench.analysis.clocks import errors
-from gridbench.analysis.columns import seconds, text
+from gridbench.analysis.columns import numbered, seconds
 
 MANY = 3
 """So many hosts and more are told by the first and the last."""
@@ -54,25 +54,34 @@ def place(record: dict[str, Any]) -> str:
 def host_rows(record: dict[str, Any], table: pa.Table) -> list[HostRow]:
     """The hosts of a run in the order of its record, and then others that its tasks tell of."""
     known = {str(one["name"]): one for one in grid_hosts(record)}
-    host = np.array(text(table, "host").to_pylist(), dtype=object)
-    worker = np.array(text(table, "worker").to_pylist(), dtype=object)
+    hosts, host = numbered(table, "host")
+    _, worker = numbered(table, "worker")
     error, ran = errors(table), np.isfinite(seconds(table, "calc_in"))
-    seen = sorted(set(host[ran]) - set(known) - {""})
+    count = len(hosts)
+    tasks = np.bincount(host[ran], minlength=count)
+    pairs = np.unique(np.stack([host[ran], worker[ran]]), axis=1)
+    used = np.bincount(pairs[0], minlength=count)
+    largest = np.full(count, -np.inf)
+    told_by = ran & np.isfinite(error)
+    np.maximum.at(largest, host[told_by], error[told_by])
+    number = {name: place for place, name in enumerate(hosts)}
+    seen = sorted(
+        name for name, place in number.items() if tasks[place] and name and name not in known
+    )
     rows = []
     for name in [*known, *seen]:
-        own = ran & (host == name)
-        its = error[own & np.isfinite(error)]
         told = known.get(name, {})
-        workers = told.get("workers")
+        workers, place = told.get("workers"), number.get(name)
+        has_error = place is not None and np.isfinite(largest[place])
         rows.append(
             HostRow(
                 name=name,
                 server=str(told.get("server") or ""),
                 workers=workers if isinstance(workers, int) else None,
-                used=len(set(worker[own])),
-                tasks=int(own.sum()),
+                used=0 if place is None else int(used[place]),
+                tasks=0 if place is None else int(tasks[place]),
                 transport=str(told.get("transport") or ""),
-                clock_error=float(its.max()) if len(its) else float("nan"),
+                clock_error=float(largest[place]) if has_error else float("nan"),
             )
         )
     return rows
