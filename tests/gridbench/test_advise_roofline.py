@@ -138,6 +138,8 @@ def test_memory_limits_before_the_processors_do(model: Model) -> None:
     assert sum(parts.values()) == pytest.approx(slow.expected.total, rel=0.02)
     assert parts["computing"] == pytest.approx(80.0 / slow.split.cores)
     assert slow.helps[0].what == "memory twice as fast"
+    twice = given(model, work(traffic=80.0 * GB, bandwidth=3.8 * GB)).expected.total
+    assert slow.helps[0].total == pytest.approx(twice)
     more = [one.total for one in slow.helps if "processors instead of" in one.what]
     assert all(total > 0.98 * slow.expected.total for total in more)
     told = " ".join(sentences(slow))
@@ -286,6 +288,9 @@ def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.rate, found.processors) == (2.5 * processors, processors)
     assert before <= found.made <= time.time()
     assert load_bandwidth(bandwidth_path()) == found
+    again = measured_here()
+    assert again.made >= found.made
+    assert load_bandwidth(bandwidth_path()) == again
     bandwidth_path().unlink()
     measured_here(kept=False)
     assert load_bandwidth(bandwidth_path()) is None

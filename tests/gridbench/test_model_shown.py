@@ -110,6 +110,15 @@ def test_a_model_is_shown_with_its_terms_and_errors() -> None:
     ]  # fmt: skip
 
 
+def test_numbers_of_errors_stand_below_each_other_and_names_begin_together() -> None:
+    printed = io.StringIO()
+    print_model(Console(file=printed, width=500), _model())
+    lines = [line for line in printed.getvalue().splitlines() if "fitted" in line or " 5 " in line]
+    head, row = (line for line in lines if line.strip().startswith(("held out", "a random 30 %  ")))
+    assert head.index("held out") == row.index("a random")
+    assert head.index("fitted") + len("fitted") == row.index("20") + len("20")
+
+
 def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
     (saved,) = to_record([_model()])["models"]
     medians = [one["errors"]["overhead_median"] for one in saved["held_out"]]

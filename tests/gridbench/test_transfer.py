@@ -91,15 +91,14 @@ def test_a_step_that_is_hardly_longer_than_usual_is_no_wait() -> None:
 
 
 def test_a_first_worker_that_is_there_a_wait_before_is_not_the_base() -> None:
-    def counted(second: float) -> int:
-        found = arrivals(
-            second * np.arange(5).clip(0, 1) + floats(0, 0, 0.01, 0.02, 0.03), 5, wait=0.5
-        )
+    def counted(second: float, begin: float = 0.0) -> int:
+        stamps = second * np.arange(5).clip(0, 1) + floats(0, 0, 0.01, 0.02, 0.03)
+        found = arrivals(begin + stamps, 5, wait=0.5)
         assert found is not None
         return found.tasks
 
     assert counted(0.48) == counted(0.475) == 3
-    assert counted(0.47) == 4
+    assert counted(0.47) == counted(0.47, begin=10.0) == 4
     # Of two tasks there is no other base than the first.
     assert arrivals(floats(0.0, 0.5), 2, wait=0.5) is None
 
