@@ -280,6 +280,11 @@ def test_the_bandwidth_is_measured_with_all_threads_at_once() -> None:
     assert 1e7 < rate < 1e14
 
 
+def test_arrays_take_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 12_000_000)
+    assert memory._size() == 1_000_000
+
+
 def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "measure", lambda processors: 2.5 * processors)
     processors = len(os.sched_getaffinity(0))
@@ -288,6 +293,7 @@ def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.rate, found.processors) == (2.5 * processors, processors)
     assert before <= found.made <= time.time()
     assert load_bandwidth(bandwidth_path()) == found
+    assert json.loads(bandwidth_path().read_bytes())["format"] == 1
     again = measured_here()
     assert again.made >= found.made
     assert load_bandwidth(bandwidth_path()) == again

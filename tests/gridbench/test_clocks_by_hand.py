@@ -200,6 +200,26 @@ def test_a_drift_that_does_not_show_may_move_a_clock_by_what_returns_scatter() -
     assert clocks._unseen(stamps, back, above) == pytest.approx(found)
 
 
+def test_a_clock_is_off_by_no_more_than_its_bounds_allow() -> None:
+    # It is ahead by 2 s, and by 1.5 to 2.2 s; how much all clocks are is known to 1 s.
+    lines = Lines(np.array([-2.0]), np.zeros(1), np.zeros(1))
+    aligned = clocks._Aligned(lines, 0.0, 1.0, np.array([0.1]))
+    found = clocks._offset(clocks._Host(0, "a", 3), 1.5, 2.2, aligned)
+    assert _figures(found) == pytest.approx((1.5, 2.2, 2.0, 0.5, 0.1))
+
+
+def test_hosts_among_which_one_drifts_scatter_by_what_does_not_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged, _ = timelines.skewed_run(offset=5.0, drift=2e-3, tasks=3000, seed=1)
+    before = offsets(logged)
+    assert any(one.drift for one in before)
+    monkeypatch.setattr(clocks, "_unseen", lambda stamps, *_: np.full(stamps.hosts, 9.0))
+    for one, was in zip(offsets(logged), before, strict=True):
+        bound = max(was.high - was.best, 0)
+        assert one.between > was.between or was.between == pytest.approx(bound)
+
+
 def test_where_all_come_back_before_they_end_the_least_return_is_not_below_nothing() -> None:
     # The usual return is 2 s below nothing: the clocks are ahead. How far beyond nothing the least
     # return may be is what five hosts leave unsure of the mean offset.

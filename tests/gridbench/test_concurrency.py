@@ -85,6 +85,8 @@ def test_each_slice_keeps_its_first_lowest_highest_and_last_step():
     assert thinned(crowded, 8).time.tolist() == [0, 4, 7, 10, 40]
     late = Concurrency(np.array([0.0, *range(30, 41)]), running)
     assert thinned(late, 8).time.tolist() == [0, 30, 33, 36, 40]
+    # Whenever the run began.
+    assert thinned(Concurrency(late.time + 20, running), 8).time.tolist() == [20, 50, 53, 56, 60]
 
 
 def test_the_mean_counts_what_ran_until_the_end_asked_for():

@@ -102,6 +102,8 @@ def told_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -
 def test_a_manager_that_comes_near_to_throttling_is_told() -> None:
     (near,) = told_of(400, 1200, 30.0, 1.0, 0.0)
     assert near.startswith("The manager holds up to 1.1")
+    held, share = float(near.split()[5]), int(near.split(", ")[1].split(" %")[0])
+    assert share == pytest.approx(100 * held / 1.5, abs=1)
     assert near.endswith(" of the 1.5 GB with which it begins to throttle.")
     assert told_of(400, 600, 30.0, 1.0, 0.0) == ()
     # Half of the memory and more: it throttles.
@@ -111,7 +113,8 @@ def test_a_manager_that_comes_near_to_throttling_is_told() -> None:
 
 
 def test_tasks_that_take_no_time_ask_for_all_of_the_link() -> None:
-    assert told_of(10, 20, 0.0, 0.001, 0.0)[0].startswith("Tasks ask for all of")
+    (told,) = told_of(10, 20, 0.0, 0.001, 0.0)
+    assert told.startswith("Tasks ask for all of what the client's link gives: where it was 78 %")
 
 
 def test_only_a_manager_that_throttles_is_told() -> None:
