@@ -353,7 +353,7 @@ bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks 
 		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-sync-storage
-bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in five minutes
+bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in eight minutes
 	@scripts/bench-sync-storage
 
 .PHONY: bench-crossover

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.columns import Floats, Integers, seconds, text
+from gridbench.analysis.columns import Floats, Integers, numbered, seconds
 from gridbench.analysis.concurrency import thinned
 from gridbench.analysis.overhead import Distribution
 from gridbench.report.study import BETWEEN_CLOCKS, Study, label
@@ -116,11 +116,8 @@ def _tasks(study: Study, most: int) -> dict[str, Any]:
         elif pa.types.is_integer(field.type):
             columns[field.name] = _column(table[field.name].to_pylist())
         else:
-            codes = text(table, field.name).combine_chunks().dictionary_encode()
-            columns[field.name] = {
-                "words": codes.dictionary.to_pylist(),
-                "codes": _column(codes.indices.to_pylist()),
-            }
+            words, codes = numbered(table, field.name)
+            columns[field.name] = {"words": words, "codes": _column(codes.tolist())}
     return {
         "count": len(rows),
         "all": study.tasks,

@@ -54,34 +54,29 @@ def place(record: dict[str, Any]) -> str:
 def host_rows(record: dict[str, Any], table: pa.Table) -> list[HostRow]:
     """The hosts of a run in the order of its record, and then others that its tasks tell of."""
     known = {str(one["name"]): one for one in grid_hosts(record)}
-    hosts, host = numbered(table, "host")
+    found, host = numbered(table, "host")
     _, worker = numbered(table, "worker")
     error, ran = errors(table), np.isfinite(seconds(table, "calc_in"))
-    count = len(hosts)
-    tasks = np.bincount(host[ran], minlength=count)
+    number = {name: at for at, name in enumerate(dict.fromkeys([*found, *known]))}
+    tasks = np.bincount(host[ran], minlength=len(number))
     pairs = np.unique(np.stack([host[ran], worker[ran]]), axis=1)
-    used = np.bincount(pairs[0], minlength=count)
-    largest = np.full(count, -np.inf)
-    told_by = ran & np.isfinite(error)
-    np.maximum.at(largest, host[told_by], error[told_by])
-    number = {name: place for place, name in enumerate(hosts)}
-    seen = sorted(
-        name for name, place in number.items() if tasks[place] and name and name not in known
-    )
+    used = np.bincount(pairs[0], minlength=len(number))
+    largest = np.full(len(number), -np.inf)
+    np.maximum.at(largest, host[ran], np.nan_to_num(error[ran], nan=-np.inf))
+    seen = sorted(name for name in number if name and name not in known and tasks[number[name]])
     rows = []
     for name in [*known, *seen]:
-        told = known.get(name, {})
-        workers, place = told.get("workers"), number.get(name)
-        has_error = place is not None and np.isfinite(largest[place])
+        at, told = number[name], known.get(name, {})
+        workers = told.get("workers")
         rows.append(
             HostRow(
                 name=name,
                 server=str(told.get("server") or ""),
                 workers=workers if isinstance(workers, int) else None,
-                used=0 if place is None else int(used[place]),
-                tasks=0 if place is None else int(tasks[place]),
+                used=int(used[at]),
+                tasks=int(tasks[at]),
                 transport=str(told.get("transport") or ""),
-                clock_error=float(largest[place]) if has_error else float("nan"),
+                clock_error=float(largest[at]) if np.isfinite(largest[at]) else float("nan"),
             )
         )
     return rows
