@@ -81,10 +81,10 @@ impl Mpi {
         }
         command.args(["sh", "-c", &agent]);
         let is_of_ranks = |name: &str| OF_RANKS.iter().any(|start| name.starts_with(start));
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ranks))
-        {
-            command.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(is_of_ranks) {
+                command.env_remove(name);
+            }
         }
         // Whoever is root here is so by intention.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
