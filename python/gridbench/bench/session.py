@@ -15,8 +15,9 @@ from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
 from gridbench.formats import as_given
 from gridbench.links.owners import remove_leftovers
-from gridbench.machine.load import Load, reading
+from gridbench.machine.load import Load
 from gridbench.machine.rule import judged
+from gridbench.machine.unwaited import Unwaited
 from gridbench.process.child import Child, Ended
 from gridbench.process.inside import GRACE
 from gridbench.process.launch import Launch
@@ -104,11 +105,17 @@ class Runner:
         again: list[int] = []
         attempts = [0] * len(items)
         disturbed = False
-        before = reading(os.getpid())
+        family = Unwaited(os.getpid())
+        before = family.reading()
         parts: dict[str, float] = {}
         position = 0
+
+        def check() -> None:
+            self._check()
+            family.look_if_due()
+
         try:
-            for message in process.messages(self._check):
+            for message in process.messages(check):
                 if "ready" in message:
                     position = message["ready"]
                     item = items[position][1]
@@ -120,12 +127,12 @@ class Runner:
                     )
                     attempts[position] += due
                     process.answer("measure" if due else "pass")
-                    before = reading(os.getpid())
+                    before = family.reading()
                     parts = {}
                 elif "part" in message:
                     parts |= message["part"]
                 elif "item" in message:
-                    load = reading(os.getpid()).load_since(before)
+                    load = family.reading().load_since(before)
                     if attempts[position] > 1:
                         self._repeats.spend(message["seconds"])
                     disturbed = judged(load) != "undisturbed"
@@ -140,7 +147,7 @@ class Runner:
             if position < len(items) and items[position][0] not in done:
                 index, item = items[position]
                 done.add(index)
-                load = reading(os.getpid()).load_since(before)
+                load = family.reading().load_since(before)
                 self._save(
                     replace(
                         _failure(item, number, str(failure)),

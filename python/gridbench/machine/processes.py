@@ -103,18 +103,18 @@ def whose(table: Mapping[int, Process], root: int) -> Whose:
     """Ours are `root` and its descendants; services that we measure; what carries our mark, with
     its descendants; and what has been started since to look after those, such as a batch system's
     shepherd of a job."""
-    family = _descendants(table, {root, *_services(table)})
+    family = descendants(table, {root, *_services(table)})
     since = table[root].began if root in table else 0
-    kernel = _descendants(table, {p for p, one in table.items() if one.name == _KERNEL})
+    kernel = descendants(table, {p for p, one in table.items() if one.name == _KERNEL})
     young = {
         pid for pid, one in table.items()
         if one.began >= since and pid not in family and pid not in kernel
     }  # fmt: skip
     carrying = os.environ.get(_MARK, "")
     marked = {pid for pid in young if carrying and _carries(pid, carrying)}
-    served = _descendants(table, marked) | _keepers(table, marked, young)
+    served = descendants(table, marked) | _keepers(table, marked, young)
     agents = {pid for pid in young - served if _is_agent(pid, table[pid].name)}
-    unclear = (_descendants(table, agents) | _keepers(table, agents, young)) - served - family
+    unclear = (descendants(table, agents) | _keepers(table, agents, young)) - served - family
     ours = family | served
     return Whose(
         ours=frozenset(ours),
@@ -122,6 +122,20 @@ def whose(table: Mapping[int, Process], root: int) -> Whose:
         others=frozenset(table.keys() - ours - unclear - kernel),
         apart=bool(served - family or unclear),
     )
+
+
+def descendants(table: Mapping[int, Process], roots: Iterable[int]) -> set[int]:
+    """The roots, as far as they are there, and all below them."""
+    inside = dict.fromkeys(roots, True)
+    inside.setdefault(0, False)
+    for one in table:
+        path, pid = [], one
+        while pid not in inside:
+            path.append(pid)
+            inside[pid] = False  # should ids be used again amid all this
+            pid = table[pid].parent if pid in table else 0
+        inside.update(dict.fromkeys(path, inside[pid]))
+    return {pid for pid in table if inside[pid]}
 
 
 def seconds_of(table: Mapping[int, Process], family: Iterable[int]) -> float:
@@ -137,20 +151,6 @@ def _services(table: Mapping[int, Process]) -> set[int]:
         int(pid) for pid, _, began in named
         if pid.isdigit() and int(pid) in table and str(table[int(pid)].began) == began
     }  # fmt: skip
-
-
-def _descendants(table: Mapping[int, Process], roots: Iterable[int]) -> set[int]:
-    """The roots, as far as they are there, and all below them."""
-    inside = dict.fromkeys(roots, True)
-    inside.setdefault(0, False)
-    for one in table:
-        path, pid = [], one
-        while pid not in inside:
-            path.append(pid)
-            inside[pid] = False  # should ids be used again amid all this
-            pid = table[pid].parent if pid in table else 0
-        inside.update(dict.fromkeys(path, inside[pid]))
-    return {pid for pid in table if inside[pid]}
 
 
 def _keepers(table: Mapping[int, Process], kept: Iterable[int], young: set[int]) -> set[int]:

@@ -17,9 +17,12 @@ from pathlib import Path
 def children_of(process: int) -> set[int]:
     """Ids of the processes that `process` has started, or adopted; none if it has ended."""
     found: set[int] = set()
-    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+    threads: list[Path] = []
+    with contextlib.suppress(OSError):  # the process has ended
+        threads.extend(Path(f"/proc/{process}/task").iterdir())
+    for thread in threads:
         with contextlib.suppress(OSError):  # that thread has ended
-            found.update(int(child) for child in thread.read_text().split())
+            found.update(int(child) for child in (thread / "children").read_text().split())
     return found
 
 

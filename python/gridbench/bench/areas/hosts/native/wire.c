@@ -160,12 +160,15 @@ static void serve(const char *address) {
     watched[1].fd = listen_at(address, &tcp);
     watched[2].fd = listen_at(address, &tls);
     SSL_CTX *context_tls = context(1);
-    signal(SIGCHLD, SIG_IGN);
     printf("%d\n%d\n", tcp, tls);
     fflush(stdout);
     for (;;) {
         if (poll(watched, 3, -1) < 0) die("poll");
-        if (watched[0].revents) exit(0);
+        if (watched[0].revents) {
+            // What they used is on our account then, and so on that of who waits for us.
+            while (wait(NULL) > 0) continue;
+            exit(0);
+        }
         for (int i = 1; i < 3; i++) {
             if (!watched[i].revents) continue;
             int accepted = accept(watched[i].fd, NULL, NULL);
