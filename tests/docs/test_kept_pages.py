@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from blocks import ROOT
 
-from gridbench.bench.areas import data, sync
+from gridbench.bench.areas import data, hosts, sync
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area
 from gridbench.bench.areas.table import markdown_of
@@ -31,12 +31,14 @@ def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-BENCH: dict[str, Callable[[Extent], Iterable[Area]]] = {"sync": sync.areas, "data": data.areas}
+BENCH: dict[str, Callable[[Extent], Iterable[Area]]] = {
+    "hosts": hosts.areas, "sync": sync.areas, "data": data.areas,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BENCH)
 def test_tables_of_bench_are_those_of_the_kept_points(name: str) -> None:
-    """docs/benchmarks/sync.md and docs/benchmarks/data.md."""
+    """docs/benchmarks/hosts.md, docs/benchmarks/sync.md and docs/benchmarks/data.md."""
     record = read(f"{name}.json")
     points = Points(from_record(Point, one) for one in record["points"])
     shown = page(f"benchmarks/{name}.md")

@@ -101,7 +101,7 @@ def _rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
                         ours=samples.of(name, "ours"),
                         limit=bare,
                         target=Target(_TARGETS[kind], of_limit=True),
-                        digits=4,
+                        digits=5,
                     )
                 )
                 rows.append(
