@@ -67,6 +67,6 @@ def printing_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    from rich.console import Console
+    from gridbench.terminal import new_console
 
-    return Console(stderr=stderr, quiet=quiet, highlight=False)
+    return new_console(stderr=stderr, quiet=quiet)

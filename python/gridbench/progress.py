@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Column
 
 from gridbench.formats import about, clock, digits
+from gridbench.terminal import say
 
 _BETWEEN_REDRAWS = 0.1  # seconds
 _BETWEEN_LINES = 10.0  # seconds, where lines pile up instead of being redrawn
@@ -49,7 +50,7 @@ class _Bar:
     def say(self, line: str) -> None:
         """A line that stays."""
         self._told = time.monotonic()
-        self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+        say(self.console, line)
 
     def _draw(self, title: str, state: str, completed: float, total: float | None) -> None:
         self._drawn = time.monotonic()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.rules import named
+from gridbench.terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,22 +60,16 @@ def say_failed_before(console: Console, failed: Sequence[str], noun: str) -> Non
     """Which measurements an earlier call has left that failed and are not tried again, if any."""
     if failed:
         are, them = ("is", "it") if len(failed) == 1 else ("are", "them")
-        console.print(
+        say(
+            console,
             f"{counted(len(failed), noun)} failed before and {are} not tried again:"
             f" {named(list(dict.fromkeys(failed)))}; --retry-failed tries {them}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
         )
 
 
 def say_stopped(console: Console, folder: Path) -> None:
     """That the user, or a batch system, has ended it."""
-    console.print(
-        f"stopped: what was measured is kept; --out {folder} goes on with the rest",
-        soft_wrap=True,
-        markup=False,
-    )
+    say(console, f"stopped: what was measured is kept; --out {folder} goes on with the rest")
 
 
 def report_in(folder: Path, write: Callable[[Path, Path], object]) -> int:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.results_folder import unusable, unwritable
+from gridbench.terminal import say
 
 LOCK = ".gridbench-lock"
 """In a folder that is in use. It holds the process and its host, for the message alone."""
@@ -105,11 +106,11 @@ def _taken(
                     file=used,
                     remedy="wait until that has ended, or choose another --out",
                 ) from None
-            console.print(
+            say(
+                console,
                 f"{used}: its file system has no locks ({error.strerror}): see to it that no other"
                 " gridbench uses it meanwhile",
-                soft_wrap=True, markup=False, highlight=False,
-            )  # fmt: skip
+            )
             return descriptor
         if _is(lock, descriptor):
             return descriptor

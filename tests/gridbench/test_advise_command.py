@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from gridbench.advise import command
@@ -19,6 +20,7 @@ from gridbench.advise.advice import advise
 from gridbench.advise.command import Request, find_model, give_advice
 from gridbench.advise.effort import Effort
 from gridbench.advise.kept import Kept
+from gridbench.advise.options import advise as advise_options
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.work import Work
 from gridbench.errors import BusyMachine, InputError
@@ -243,3 +245,24 @@ def test_folders_are_made_for_the_results(model: Model, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert give_advice(replace(_request(tmp_path, model), folder=folder)) == 0
     assert (folder / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "looks"),
+    [("", True), ("--from x", False), ("--profile ninfg", False), ("--server ssh://a", False)],
+)
+def test_others_are_looked_at_from_the_beginning_where_something_is_measured_here(
+    options: str, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+    begun = object()
+
+    def give(request: Request) -> int:
+        asked.append(request)
+        return 0
+
+    monkeypatch.setattr("gridbench.machine.busiest.begin", lambda: begun)
+    monkeypatch.setattr(command, "give_advice", give)
+    given = ["--work", "60", "--cores", "2", *options.replace(" x", f" {__file__}").split()]
+    assert CliRunner().invoke(advise_options, given).exit_code == 0
+    assert asked[0].begun is (begun if looks else None)

@@ -199,7 +199,10 @@ def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> No
         " them."
     )
     assert not any("at full speed" in text for text in warnings(crowded))
-    assert "Threads of each task" in render(advice)
+    page = render(advice)
+    assert "Threads of each task" in page
+    assert "Tasks at once" in page
+    assert "Tasks at once" not in render(given(model, work()))
 
 
 def test_the_kind_of_work_is_told() -> None:
@@ -216,9 +219,14 @@ def test_the_kind_of_work_is_told() -> None:
 
 
 def test_workers_elsewhere_have_a_processor_for_each_thread() -> None:
-    of = replace(WORK, roofline=Roofline(threads=4))
-    advice = advise(Profiled(system("symphony")), of)
-    assert "Each worker is taken to have 4 processors, one for each thread." in warnings(advice)
+    for threads in (2, 4):
+        of = replace(WORK, roofline=Roofline(threads=threads))
+        told = f"Each worker is taken to have {threads} processors, one for each thread."
+        assert told in warnings(advise(Profiled(system("symphony")), of))
+    alone = replace(WORK, roofline=Roofline(threads=1))
+    assert not any(
+        "each thread" in one for one in warnings(advise(Profiled(system("symphony")), alone))
+    )
 
 
 # The command line.
@@ -283,6 +291,24 @@ def test_the_bandwidth_is_measured_with_all_threads_at_once() -> None:
 def test_arrays_take_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 12_000_000)
     assert memory._size() == 1_000_000
+
+
+def test_arrays_are_four_times_the_largest_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("index0", "48K\n"), ("index3", "16384K\n"), ("index4", "?"), ("x", "9K")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "size").write_text(size)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(memory, "Path", lambda *_: tmp_path)
+    assert memory._size() == 64 << 20
+    # STREAM's least, and no more than a measurement needs.
+    (tmp_path / "index3/size").write_text("2048K\n")
+    assert memory._size() == 32 << 20
+    (tmp_path / "index3/size").write_text("4194304K\n")
+    assert memory._size() == 1 << 30
+    monkeypatch.setattr(memory, "Path", lambda *_: tmp_path / "nothing")
+    assert memory._size() == 32 << 20
 
 
 def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from gridbench.cli import cli
+from gridbench.terminal import new_console, new_table, say
 from running import DEADLINE, REPOSITORY, MakeSetup, Run
 
 #: What colours, bars and other changes of what stands on a terminal are made of.
@@ -169,3 +170,18 @@ def test_bash_completes_commands_and_options(gridbench: Run, line: str, offered:
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert offered <= set(done.stdout.split()), done.stderr
+
+
+def test_names_from_outside_are_shown_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "runs/[bold]a[/bold]:smile: [::1]"
+    say(new_console(), f"{name} \x1b[31m{'far beyond the width of a terminal ' * 10}")
+    new_console(stderr=True).print(name)
+    table = new_table(name)
+    table.add_column(name)
+    table.add_row(name)
+    new_console().print(table)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0].startswith(f"{name} ?[31mfar beyond")
+    assert printed.out.splitlines()[0].endswith("of a terminal ")
+    assert printed.out.count(name) == 4
+    assert printed.err == f"{name}\n"

@@ -23,6 +23,7 @@ from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
+from gridbench.terminal import say
 
 _STARTS = 2
 """Places besides the guesses in which searches for the model begin: the user waits."""
@@ -77,7 +78,7 @@ def calibrate(
             if policy.accept or not ran.disturbed:
                 search.known.append(one)
     for problem in problems:
-        console.print(f"a run was left out: {problem}", soft_wrap=True, markup=False)
+        say(console, f"a run was left out: {problem}")
     if not quiet and not disturbed:
         raise InputError(
             f"the engine `{engine}` could not be calibrated: {problems[0]}",
@@ -86,7 +87,7 @@ def calibrate(
     found = [*(kept.observations if kept else ()), *quiet]
     if disturbed:
         count = disturbed_count(len(disturbed), len(quiet) + len(disturbed), "calibrating runs")
-        console.print(sentence(count), soft_wrap=True, markup=False)
+        say(console, sentence(count))
         # Where the others are too few to fit a model to, most might as well be disturbed.
         model = None
         if len(disturbed) <= len(quiet):

@@ -45,6 +45,7 @@ from gridbench.process.template import Template
 from gridbench.run.participants import find_participant
 from gridbench.scenario.one import RUNS_CASES
 from gridbench.simulate.profile_file import system_of
+from gridbench.terminal import say
 from gridbench.workload.body import keeps_time
 
 _PAGE = "report.html"
@@ -152,10 +153,10 @@ def _advise(request: Request, folder: Path) -> int:
         is_kept = request.source is None and servers is None
         if is_kept and trial.contradicts(advice.expected.low, advice.expected.high):
             forget(place)
-            console.print(
+            say(
+                console,
                 "The runs disagree with the model: it is kept no longer, and the next advice"
                 " measures anew.",
-                soft_wrap=True,
             )
     request.printing.document(lambda: to_record(advice, trial, maps))
     request.printing.say(f"results: {folder}")

@@ -71,7 +71,7 @@ def _cell(costs: Costs, split: Split, seconds: float, size: int, *, warm: bool) 
     parts = parts_of(costs, work, split)
     what, part = max(parts, key=lambda one: one[1])
     situation = work.divided(split.tasks, split.cores)
-    total = float(costs.totals([situation])[0])
+    (total,) = costs.totals([situation]).tolist()
     return Cell(
         seconds=seconds,
         bytes_in=size,

@@ -15,6 +15,7 @@ from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.model.observation import Observation
 from gridbench.report.hosts import place
+from gridbench.terminal import say
 
 _PATIENCE = 180.0
 """Seconds that servers may take to bring their workers."""
@@ -27,10 +28,10 @@ _LEAST = 2
 def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Console) -> Servers:
     """The servers that options name, when their workers have come once. InputError if they cannot
     be used, have fewer workers than the work is to have cores, or cannot be told to have fewer."""
-    console.print("asking the servers for their workers", soft_wrap=True)
+    say(console, "asking the servers for their workers")
     given = ask(file, tuple(names), patience=_PATIENCE)
     for host in given.hosts:
-        console.print(host.told(), soft_wrap=True)
+        say(console, host.told())
     if cores > given.workers:
         raise InputError(
             f"--cores asks for {cores:,}, and the servers have {counted(given.workers, 'worker')}",

@@ -10,7 +10,7 @@ from gridbench.advise.prose import between, sentences, total_told, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.formats import counted, percent, rough
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 
 def print_advice(console: Console, advice: Advice) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
 from gridbench.errors import InputError
@@ -16,7 +15,7 @@ from gridbench.formats import counted
 from gridbench.printing import print_json
 from gridbench.results.kinds import RUNS, module_of, rules_for, rules_of
 from gridbench.rules import Finding, Rules
-from gridbench.tables import new_table, printable
+from gridbench.terminal import new_console, new_table, printable
 
 _STYLES = {"kept": "green", "broken": "bold red", "not known": "yellow"}
 
@@ -40,7 +39,7 @@ def check(sources: Sequence[Path], *, as_json: bool) -> int:
     if as_json:
         print_json(_document(judged, together))
     else:
-        console = Console(highlight=False)
+        console = new_console()
         for kind in judged:
             for place, own in kind.findings.items():
                 _print(console, str(place), own)
@@ -104,7 +103,7 @@ def _document(judged: Sequence[_Judged], together: Sequence[Finding]) -> dict[st
 
 
 def _print(console: Console, name: str, findings: Sequence[Finding]) -> None:
-    table = new_table(escape(name))
+    table = new_table(name)
     for head in ("rule", "", "what was seen"):
         table.add_column(head, overflow="fold")
     for one in findings:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gridbench.costs.model import TOTAL, CostModel, Estimate
 from gridbench.formats import NOTHING, counted, digits, duration, percent
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _MB = 2**20
 

@@ -35,6 +35,7 @@ from gridbench.results_folder import (
 )
 from gridbench.run.machine import new_header
 from gridbench.sole_use import sole_use
+from gridbench.terminal import say
 
 
 def run_data(request: Request) -> int:
@@ -52,7 +53,7 @@ def run_data(request: Request) -> int:
 
 def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     for one, why in plan.skipped:
-        console.print(f"{one.told()}: left out, as {why}", soft_wrap=True, markup=False)
+        say(console, f"{one.told()}: left out, as {why}")
     _build(request, console)
     settle(request.policy, console)
     file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
@@ -114,7 +115,7 @@ def _build(request: Request, console: Console) -> None:
     """Build the engines that are not there, or not of these sources."""
 
     def tell(name: str, line: str) -> None:
-        console.print(f"{name}: {line}", soft_wrap=True, markup=False, highlight=False)
+        say(console, f"{name}: {line}")
 
     for engine in request.engines:
         engine.ensure(partial(tell, engine.name))

@@ -11,7 +11,7 @@ from gridbench.datagrid.memory import machine_need, need_of
 from gridbench.datagrid.plan import Wanted, plan_of
 from gridbench.datagrid.request import Request
 from gridbench.formats import counted, size
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 
 def list_cases(request: Request) -> None:
@@ -39,17 +39,15 @@ def list_cases(request: Request) -> None:
             for note in row["notes"]:
                 table.add_row(f"  {note}")
     console = request.printing.tables()
-    console.print(table, markup=False)
+    console.print(table)
     skipped = [{"case": one.told(), "why": why} for one, why in plan.skipped]
     for left_out in skipped:
-        console.print("{case}: left out, as {why}".format(**left_out), markup=False)
+        console.print("{case}: left out, as {why}".format(**left_out))
     clusters = sum(members > 0 for (_, members), _ in groupby(plan.wanted, attrgetter("cluster")))
     cautions = request.cautions()
     for one in cautions:
-        console.print(one, markup=False)
-    console.print(
-        f"{counted(len(rows), 'case')}, {counted(clusters, 'start')} of a cluster", markup=False
-    )
+        console.print(one)
+    console.print(f"{counted(len(rows), 'case')}, {counted(clusters, 'start')} of a cluster")
     request.printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
 
 

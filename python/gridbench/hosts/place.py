@@ -17,6 +17,7 @@ from gridbench.errors import InputError
 from gridbench.hosts.emulated import emulated
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
+from gridbench.terminal import say
 
 _FOR_AN_OBJECT = 30.0
 """Seconds until the remote object has to be there, on a host that is."""
@@ -111,7 +112,7 @@ def open_place(
     with contextlib.ExitStack() as stack:
         settings, cores = _settings(where, most, stack)
         if settings.get("servers") or settings.get("config"):
-            console.print("waiting for the hosts", soft_wrap=True)
+            say(console, "waiting for the hosts")
         try:
             grid = stack.enter_context(gridrpc.Grid(**settings))
             grid.wait_until_ready(where.patience)
@@ -139,11 +140,10 @@ def _tell(place: Place, console: Console) -> None:
     for member in place.members:
         if not member.near:
             facts = member.remote.facts()
-            console.print(
+            say(
+                console,
                 f"{member.host.name}: {member.host.cores} workers at most; it calls itself"
                 f" {facts.host}",
-                soft_wrap=True,
-                markup=False,
             )
 
 

@@ -16,7 +16,7 @@ from gridbench.links.network import MTU, Network
 from gridbench.links.owners import remove_leftovers
 from gridbench.links.rates import parse_rate
 from gridbench.printing import Printing
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
 _SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is the limit

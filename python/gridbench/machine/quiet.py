@@ -17,6 +17,7 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.processes import mark
 from gridbench.machine.rule import judged
 from gridbench.machine.words import accepted, busy, remedy
+from gridbench.terminal import say
 
 _LOOK = 1.0  # seconds
 _GLANCE = 0.25  # the same where the answer changes nothing
@@ -44,7 +45,7 @@ def settle(
         return found
     if not policy.accept:
         raise BusyMachine(busy(found), remedy=remedy(policy.wait))
-    _say(console, accepted(found))
+    say(console, accepted(found))
     return found
 
 
@@ -57,7 +58,7 @@ def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], b
         if console.is_terminal:
             status = stack.enter_context(console.status(escape(head + busy(found))))
         else:
-            _say(console, head + busy(found))
+            say(console, head + busy(found))
         while judged(found.load) != "undisturbed" and not stopped():
             left = until - time.monotonic()
             if left <= 0:
@@ -66,7 +67,3 @@ def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], b
             if console.is_terminal:
                 status.update(escape(head + busy(found)))
     return found
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -16,7 +16,7 @@ from gridbench.model.held_out import WEIGHTY, Case, HeldOut
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.repeated import Repeated
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _MB = 2**20
 _WORST = 3

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import rich.table
-from rich.console import Console
 from rich.text import Text
 
 from gridbench.pages.table import Cell, Table
-from gridbench.tables import new_table, printable
+from gridbench.terminal import new_table, printable
 
 
 def fitted(
@@ -33,11 +32,6 @@ def fitted(
         texts = [_text(cell, note=notes) for cell in (first, *cells)]
         table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
     return table
-
-
-def say(console: Console, line: str) -> None:
-    """A sentence, which may hold names from outside."""
-    console.print(printable(line), soft_wrap=True, markup=False, highlight=False)
 
 
 def _text(cell: Cell, *, note: bool) -> Text:

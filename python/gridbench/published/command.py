@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from gridbench.pages.files import write_page
 from gridbench.printing import print_json
@@ -16,6 +15,7 @@ from gridbench.published.cells import summary
 from gridbench.published.figures import Predicted, Reproduced
 from gridbench.published.markdown import markdown
 from gridbench.published.terminal import print_table
+from gridbench.terminal import new_console
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,11 +39,11 @@ def show_published(request: Request) -> int:
     if request.as_json:
         print_json({"tables": [table.to_dict() for table in tables]})
     elif not request.out:
-        console = Console()
+        console = new_console()
         for table in tables:
             print_table(console, table)
         if told := summary(tables):
-            console.print(told, highlight=False)
+            console.print(told)
     return 1 if any(map(_differs, tables)) else 0
 
 

@@ -15,7 +15,7 @@ from gridbench.published.cells import (
     prediction_cells,
 )
 from gridbench.published.figures import Predicted, Reproduced
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _STYLES = {
     VERDICTS["agrees"]: "green",

@@ -14,7 +14,7 @@ from gridbench.pages import render as pages
 from gridbench.pages.table import Table
 from gridbench.result_kind import Measure
 from gridbench.results.compare import Compared, told
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _HEAD = ("figure", "first", "second", "ratio", "95 % bounds", "")
 _WORDS = {"better": "better", "worse": "worse", "no difference": "–", "too few": "too few"}

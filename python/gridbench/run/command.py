@@ -35,6 +35,7 @@ from gridbench.run.rounds import Rounds, counting, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.sole_use import sole_use
 from gridbench.statistics.medians import index_of_median
+from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
@@ -88,11 +89,11 @@ def run_benchmark(request: Request) -> int:
         return _run(request, workload, participants, console)
     for one in participants:
         one.require_servers()
-    console.print("asking the servers for their workers", soft_wrap=True)
+    say(console, "asking the servers for their workers")
     given = ask(request.grid, request.servers, patience=request.options.start_timeout)
     with limited(given, request.cores) as servers:
         for host in servers.hosts:
-            console.print(host.told(), soft_wrap=True)
+            say(console, host.told())
         for one in participants:
             one.use_servers(servers)
         return _run(request, _on(workload, servers.workers), participants, console)
@@ -111,7 +112,7 @@ def _run(
     facts: dict[str, Facts] = {}
     for one in participants:
         if one.environment() is not None:  # which takes seconds
-            console.print(f"{one.name}: loading", soft_wrap=True)
+            say(console, f"{one.name}: loading")
         facts[one.name] = one.facts(most_at_once(setup), warm=options.warm)
     check_body(workload.body, facts)
     if not any(one.servers for one in participants):  # whose memory is for their doctor to look at
@@ -189,7 +190,7 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
         print_summaries(printing.tables(), columns)
     told = _verdict(totals)
     if told:
-        printing.tables().print(told, soft_wrap=True)
+        say(printing.tables(), told)
     printing.document(lambda: _document(folder, verdicts, told))
     measured = [place for place, summary in summaries.items() if summary.ok or summary.failed]
     if measured:

@@ -13,6 +13,7 @@ from gridbench.formats import about, spread
 from gridbench.process.interrupt import Interrupt
 from gridbench.run.runner import Verdict
 from gridbench.statistics.enough import MOST, undecided
+from gridbench.terminal import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,16 @@ def run_rounds(
             and rounds.accept_load
             and all(one.disturbed for one in verdicts[before:])
         ):
-            console.print("no further round: other programs use the machine", soft_wrap=True)
+            say(console, "no further round: other programs use the machine")
             break
         if rounds.number is None and now - begun + now - round_begun > rounds.limit:
-            console.print(
+            say(
+                console,
                 f"no further round: it would end after the {about(rounds.limit)} of --limit;"
                 f" {_so_far(todo, verdicts)}",
-                soft_wrap=True,
             )
             break
-        console.print(f"round {number + 1}: {_so_far(todo, verdicts)}", soft_wrap=True)
+        say(console, f"round {number + 1}: {_so_far(todo, verdicts)}")
     return verdicts
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gridbench.analysis.summary import Distribution, Summary
 from gridbench.formats import NOTHING, duration, percent, plain, spread
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 
 @dataclass(frozen=True, slots=True)

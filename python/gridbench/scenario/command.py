@@ -28,6 +28,7 @@ from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import Session
 from gridbench.sole_use import sole_use
 from gridbench.statistics.enough import FEWEST
+from gridbench.terminal import say
 
 
 def run_scenarios(request: Request) -> int:
@@ -116,10 +117,10 @@ def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:
     InputError if they cannot be used, or have too few workers for each and every case.
     """
     console = request.printing.progress()
-    console.print("asking the servers for their workers", soft_wrap=True)
+    say(console, "asking the servers for their workers")
     given = ask(request.grid, request.names, patience=request.start_timeout)
     for host in given.hosts:
-        console.print(host.told(), soft_wrap=True)
+        say(console, host.told())
     fewest = min(case.cores for cases in grids for case in cases)
     if given.workers < fewest:
         raise InputError(

@@ -9,7 +9,7 @@ from rich.console import Console
 from gridbench.formats import about, size
 from gridbench.scenario.needs import Need
 from gridbench.scenario.plan import Item, Judge, Limits
-from gridbench.tables import new_table
+from gridbench.terminal import new_table, say
 
 
 def print_listing(
@@ -37,10 +37,10 @@ def print_listing(
     run = [need for _, need, why in needs if not why]
     seconds, moved = sum(need.seconds for need in run), sum(need.bytes_moved for need in run)
     skipped = f", {len(items) - len(run)} of them skipped" if len(run) < len(items) else ""
-    console.print(
+    say(
+        console,
         f"scenario {scenario}: {len(items)} cases{skipped}; about {about(seconds)},"
         f" {size(moved)} to move",
-        soft_wrap=True,
     )
 
 

@@ -20,7 +20,7 @@ from gridbench.model.file import load
 from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
 from gridbench.scenario.amounts import parse_list, parse_size
 from gridbench.simulate.sweep import parse_count, parse_time
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 from gridbench.workload.numbers import shown
 
 OPTION = "--case"

@@ -15,7 +15,7 @@ from gridbench.simulate.sweep import Swept
 from gridbench.simulate.systems import SYSTEMS, System
 from gridbench.simulate.throttling import Level
 from gridbench.simulate.work import Work
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _SHOWN_PART = 0.0005
 """Parts below this share of the total are left out."""

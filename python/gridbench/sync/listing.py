@@ -13,7 +13,7 @@ from gridbench.printing import Printing
 from gridbench.sync.plan import planned_of, wanted_of
 from gridbench.sync.request import Request
 from gridbench.sync.tasks import BUILT_INS, PROGRAM
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 
 def list_rounds(request: Request) -> None:
@@ -56,7 +56,7 @@ def list_rounds(request: Request) -> None:
             row["start"],
             row["command"],
         )
-    request.printing.tables().print(table, markup=False)
+    request.printing.tables().print(table)
     request.printing.document(lambda: rows)
 
 
@@ -70,7 +70,7 @@ def list_tasks(printing: Printing) -> None:
         table.add_row(
             one.name, "\n".join([f"{one.help}{phases}", *map("  {}".format, one.examples)])
         )
-    printing.tables().print(table, markup=False)
+    printing.tables().print(table)
     printing.document(
         lambda: {
             one.name: {"help": one.help, "phases": one.phases, "examples": one.examples}

@@ -46,6 +46,7 @@ from gridbench.run.machine import machine_facts, versions
 from gridbench.sole_use import sole_use_of_file
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
+from gridbench.terminal import say
 
 AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "grain": lambda extent: [grain.area(extent is Extent.FULL)],
@@ -150,13 +151,13 @@ def _run(request: Request, chosen: Sequence[Area]) -> int:
             missing |= any(row.problems for row in rows)
             if interrupt.came:
                 kept = f"; --out {request.out} goes on with the rest" if request.out else ""
-                console.print(f"stopped: what was measured stands above{kept}", soft_wrap=True)
+                say(console, f"stopped: what was measured stands above{kept}")
                 break
     request.printing.document(whole)
     if interrupt.came:
         return interrupt.exit_status
     if count := _disturbed(record, points):
-        console.print(sentence(count), soft_wrap=True, highlight=False)
+        say(console, sentence(count))
     if missing:
         return 1
     return request.policy.exit_status(claims=_claims(measured, points))
@@ -240,15 +241,9 @@ def _earlier(request: Request, record: dict[str, Any], console: Console) -> Poin
     if not count:
         return points
     if _likeness(before) != _likeness(record):
-        console.print(
-            f"{out}: is of another machine, version or extent: all is measured anew",
-            soft_wrap=True, markup=False, highlight=False,
-        )  # fmt: skip
+        say(console, f"{out}: is of another machine, version or extent: all is measured anew")
         return Points()
-    console.print(
-        f"{out}: {count} runs of a call that was cut off are kept; --fresh forgets them",
-        soft_wrap=True, markup=False, highlight=False,
-    )  # fmt: skip
+    say(console, f"{out}: {count} runs of a call that was cut off are kept; --fresh forgets them")
     return points
 
 

@@ -16,7 +16,7 @@ from gridbench.formats import as_given, fixed, plain, unit_shown
 from gridbench.pages.markdown import escaped, table_lines
 from gridbench.pages.table import Table as PageTable
 from gridbench.statistics.series import Series
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _WIDE = 120
 """Characters that a table of all columns takes."""
@@ -43,7 +43,7 @@ def print_area(console: Console, title: str, rows: Sequence[Row]) -> None:
     else:
         console.print(_table(title, columns, lines))
     for problem in problems_of(rows):
-        console.print(f"not measured: {problem}", markup=False, highlight=False)
+        console.print(f"not measured: {problem}")
 
 
 def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:

@@ -47,6 +47,7 @@ from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import new_header
 from gridbench.run.participants import find_participant
 from gridbench.sole_use import sole_use
+from gridbench.terminal import say
 
 _Status = Literal["missing", "failed", "cannot"]
 _Refused = tuple[_Status, str]
@@ -132,7 +133,7 @@ def _elsewhere(
                 f"`{C}` is measured on this machine only", remedy=f"add --engine {PYTHON}"
             )
         )
-    console.print("asking the servers for their workers", soft_wrap=True)
+    say(console, "asking the servers for their workers")
     given = ask(request.grid, request.servers, patience=request.sizes.start_limit)
     if given.workers < request.sizes.workers:
         raise InputError(
@@ -142,7 +143,7 @@ def _elsewhere(
         )
     with limited(given, request.sizes.workers) as servers:
         for host in servers.hosts:
-            console.print(host.told(), soft_wrap=True)
+            say(console, host.told())
         yield Elsewhere(tuple(able), servers)
 
 
@@ -166,10 +167,10 @@ def _measured(
             say_failed_before(console, failed_before(plan.sessions, points), "measurement")
             seconds = sum(seconds_left(session, points.standing) for session in plan.sessions)
             if seconds:
-                console.print(
+                say(
+                    console,
                     f"this takes about {about(seconds)}; Ctrl-C ends it, and the same"
                     " command goes on with what is missing",
-                    soft_wrap=True,
                 )
                 if not request.fresh:
                     settle(request.policy, console, stopped=lambda: interrupt.came)
@@ -312,7 +313,7 @@ def tell(results: Results, folder: Path, console: Console) -> None:
             file=path,
             remedy="make room, and run the same again: all that was measured is kept",
         ) from None
-    console.print(f"results: {folder}", soft_wrap=True, highlight=False)
+    say(console, f"results: {folder}")
 
 
 def seconds_now() -> str:

@@ -24,6 +24,7 @@ from gridbench.datagrid.session import Session, open_session
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.run.machine import available_memory
+from gridbench.terminal import say
 
 _BACKUPS = 1
 
@@ -74,7 +75,7 @@ def plans_of(asked: Request, console: Console) -> dict[str, Planned]:
     them is built. InputError for one that cannot be used."""
     engines = {name: find_engine(name) for name in asked.data_grids}
     for engine in engines.values():
-        engine.ensure(lambda line: console.print(line, soft_wrap=True, markup=False))
+        engine.ensure(lambda line: say(console, line))
     return {name: _plan_of(asked, engine) for name, engine in engines.items()}
 
 

@@ -10,7 +10,8 @@ from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present.notes import headline, notices
 from gridbench.datagrid.present.rows import cases_table, marks_told
 from gridbench.datagrid.record import Case
-from gridbench.pages.terminal import fitted, say
+from gridbench.pages.terminal import fitted
+from gridbench.terminal import say
 
 _RANGES = 170
 """Columns from which on a terminal has room for the ranges."""

@@ -11,7 +11,7 @@ from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
 from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here
 from gridbench.scenario.results import read_results
-from gridbench.tables import new_table
+from gridbench.terminal import new_table, say
 
 
 def print_answers(console: Console, folders: Sequence[Path]) -> None:
@@ -19,16 +19,11 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
     for folder in folders:
         header, results = read_results(folder)
         scenario = int(header.options.get("scenario", 1))
-        console.print(
-            f"Scenario {scenario}. {QUESTIONS[scenario]}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
-        )
+        say(console, f"Scenario {scenario}. {QUESTIONS[scenario]}")
         for engine, sentences in answers(scenario, cells_of(results), again=measured_here(header)):
-            console.print(f"  {engine}", soft_wrap=True, markup=False, highlight=False)
+            say(console, f"  {engine}")
             for sentence in sentences:
-                console.print(f"  - {sentence}", soft_wrap=True, markup=False, highlight=False)
+                say(console, f"  - {sentence}")
         table = new_table()
         for number, name in enumerate(COUNTS_HEAD):
             table.add_column(name, justify="right" if number else "left")

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from gridbench.pages.terminal import fitted, say
+from gridbench.pages.terminal import fitted
 from gridbench.sync.cases import cases_of
 from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import NOT_COUNTED, cases_table
 from gridbench.sync.record import Round
+from gridbench.terminal import say
 
 NO_COUNT = f"{NOT_COUNTED} No round of this case counts: its figures are of all rounds."
 _RANGES = 160

@@ -22,7 +22,7 @@ from gridbench.bench.micro.present.wording import (
     to_reach,
 )
 from gridbench.formats import amount, either_side
-from gridbench.tables import new_table
+from gridbench.terminal import new_table
 
 _NAMES = 20
 _CELL = 18
@@ -49,7 +49,7 @@ def print_tables(console: Console, results: Results) -> None:
         if family.figures:
             _print_family(console, family)
     for sentence in filter(None, [incomplete(results), *headline(results)]):
-        _say(console, sentence)
+        console.print(sentence)
     _list(console, "A peer is ahead", behind(results))
     _list(console, "No difference can be claimed", undecided(results))
     if known := targets(results):
@@ -72,7 +72,7 @@ def _print_family(console: Console, family: Family) -> None:
                 table.add_section()
         console.print(table)
         for line in notes.lines():
-            _say(console, line)
+            console.print(line)
         console.print()
 
 
@@ -112,8 +112,4 @@ def _list(console: Console, title: str, lines: Sequence[str]) -> None:
         console.print()
         console.print(Text(title, style="bold"))
         for line in lines:
-            _say(console, f"- {line}")
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False)
+            console.print(f"- {line}")

@@ -13,8 +13,7 @@ from gridbench.datagrid.crossover.present.notes import examples, headline, notic
 from gridbench.datagrid.crossover.present.rows import crossings_table, times_table
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.pages.table import Cell, Table
-from gridbench.pages.terminal import say
-from gridbench.tables import new_table, printable
+from gridbench.terminal import new_table, printable, say
 
 CROSSINGS = "At these sizes the data grid is faster"
 

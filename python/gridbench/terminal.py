@@ -1,0 +1,37 @@
+"""What all commands print alike in a terminal: sentences, and tables without frames, which would be
+in the way of whoever reads them through a pipe."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def new_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Where text is shown as it stands: `[x]` is no markup, `:x:` no picture, and figures have no
+    colours."""
+    return Console(stderr=stderr, quiet=quiet, highlight=False, markup=False, emoji=False)
+
+
+def say(console: Console, line: str) -> None:
+    """A sentence, which may hold names from outside. It is not broken into lines, so that who
+    searches through a pipe finds it."""
+    console.print(printable(line), soft_wrap=True)
+
+
+def new_table(title: str = "", *, header: bool = True) -> Table:
+    """An empty table."""
+    return Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=header,
+    )
+
+
+def printable(text: str) -> str:
+    """Text from outside, such as names of tasks and hosts, that steers no terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
