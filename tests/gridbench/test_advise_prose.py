@@ -18,7 +18,7 @@ from gridbench.advise import options
 from gridbench.advise.advice import COMPARED, Advice, Point
 from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
-from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms
+from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms, _tried
 from gridbench.advise.prose import between, sentences, undetermined, warnings
 from gridbench.advise.record import to_record, trial_record
 from gridbench.advise.recorded import Recorded
@@ -230,6 +230,12 @@ def test_a_split_is_a_row_with_its_ratio_to_the_best() -> None:
         "2", "2", "4.000 s", "5.000 s", "4.800 s", "7.000 s", "+25.0 %", "1.67",
     ]  # fmt: skip
     assert left_out(TRIAL) == ["1,000 tasks on 1 core: time"]
+    lines = list(_tried(TRIAL)["splits"].lines())
+    assert [(style, name.text) for style, name, _ in lines] == [
+        ("", "2"),
+        ("advised", "8"),
+        ("", "8"),
+    ]
 
 
 def test_splits_on_the_advised_cores_are_drawn_apart_from_others() -> None:
@@ -293,6 +299,16 @@ def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
     begin = lines.index(["tasks", "total", "90 % interval"])
     assert lines[begin + 1 :] == [["8", "25 s", "22 s to 30 s"], ["1,000", "75 s", "70 s to 80 s"]]
     assert "On 2 cores, or as many as tasks" in " ".join(lines[begin - 1])
+
+
+def test_names_are_on_the_left_and_figures_on_the_right() -> None:
+    printed = io.StringIO()
+    print_advice(Console(file=printed, width=300), GIVEN)
+    lines = printed.getvalue().splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith(" part "))
+    rows = [line.rstrip() for line in lines[begin + 2 : begin + 2 + len(GIVEN.parts)]]
+    assert [row.split("  ")[0] for row in rows] == [f" {what}" for what, _ in GIVEN.parts]
+    assert len({len(row) for row in rows}) == 1
 
 
 def test_a_trial_is_shown_with_what_was_left_out() -> None:

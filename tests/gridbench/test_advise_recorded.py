@@ -78,6 +78,8 @@ def test_the_log_in_the_documentation_is_one(tmp_path: Path) -> None:
     (tmp_path / "tasks.log").write_text(f"# NTasks{text}")
     found = read_log(tmp_path / "tasks.log")
     assert found.recorded.times(found.seconds, 4, 0) == pytest.approx((1.25, 4.5, 0.75, 2.0))
+    # Of work that takes twice as long, each piece does.
+    assert found.recorded.times(2 * found.seconds, 2, 0) == pytest.approx((11.5, 5.5))
     assert (found.bytes_in, found.bytes_out) == (400 * 1024, 20 * 1024)
 
 

@@ -199,10 +199,11 @@ def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> No
         " them."
     )
     assert not any("at full speed" in text for text in warnings(crowded))
-    page = render(advice)
-    assert "Threads of each task" in page
-    assert "Tasks at once" in page
-    assert "Tasks at once" not in render(given(model, work()))
+    for threads in (1, 2, 12):
+        page = render(given(model, work(threads)))
+        assert [what in page for what in ("Threads of each task", "Tasks at once")] == [
+            threads > 1
+        ] * 2
 
 
 def test_the_kind_of_work_is_told() -> None:

@@ -236,7 +236,11 @@ def test_pieces_may_deviate_by_a_time() -> None:
     found = parse_uneven("20ms", None, 100, "10s")
     assert found is not None
     assert (found.share, found.pieces) == (pytest.approx(0.2), 100)
+    brief = parse_uneven("20ms", None, 10, "500ms")
+    assert brief is not None
+    assert brief.share == pytest.approx(0.4)
     assert parse_uneven("0s", None, 100, "10s") is None
+    assert parse_uneven("20ms", None, 100, "0s") is None
     for pieces, work in ((None, "10s"), (100, None)):
         with pytest.raises(InputError, match="`20ms` is not a share of the mean"):
             parse_uneven("20ms", None, pieces, work)
