@@ -102,6 +102,10 @@ def test_a_drift_has_to_move_the_clock_by_three_times_what_returns_scatter(
     # By 0.1 s in 10 s. Six of eleven tasks return later than the line says.
     host = [(float(n), 1 + 0.01 * n + (late if 1 <= n <= 6 else 0)) for n in range(11)]
     assert (_lines(host).slope[0] != 0) == told
+    # It does not matter when the run began, nor how long it took.
+    for begin, scale in ((1000.0, 1.0), (0.0, 0.01)):
+        moved = [(begin + scale * time, 1 + scale * (returned - 1)) for time, returned in host]
+        assert (_lines(moved).slope[0] != 0) == told
 
 
 @pytest.mark.parametrize(("late", "told"), [(0.04, True), (0.06, False)])
