@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridbench.terminal import new_console
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -34,11 +36,11 @@ class Printing:
 
     def progress(self) -> Console:
         """Where a command says what goes on: standard error, unless that is not wanted."""
-        return _console(stderr=True, quiet=self.quiet)
+        return new_console(stderr=True, quiet=self.quiet)
 
     def tables(self) -> Console:
         """Where a command shows results to people: standard output, unless that is for JSON."""
-        return _console(quiet=self.as_json)
+        return new_console(quiet=self.as_json)
 
     def document(self, record: Callable[[], object]) -> None:
         """Print what `record` returns as JSON, if that is wanted."""
@@ -64,9 +66,3 @@ def printing_options(command: Callable[..., None]) -> Callable[..., None]:
         command(printing=Printing(as_json=as_json, quiet=quiet), **others)
 
     return json_option(quiet_option(with_printing))
-
-
-def _console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    from gridbench.terminal import new_console
-
-    return new_console(stderr=stderr, quiet=quiet)

@@ -1,27 +1,38 @@
 """What all commands print alike in a terminal: sentences, and tables without frames, which would be
-in the way of whoever reads them through a pipe."""
+in the way of whoever reads them through a pipe.
+
+What draws is imported when it is wanted: sentences are also said where engines' environments hold
+little else than the standard library.
+"""
 
 from __future__ import annotations
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 def new_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Where text is shown as it stands: `[x]` is no markup, `:x:` no picture, and figures have no
     colours."""
+    from rich.console import Console
+
     return Console(stderr=stderr, quiet=quiet, highlight=False, markup=False, emoji=False)
 
 
 def say(console: Console, line: str) -> None:
     """A sentence, which may hold names from outside. It is not broken into lines, so that who
     searches through a pipe finds it."""
-    console.print(printable(line), soft_wrap=True)
+    console.print(printable(line), soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def new_table(title: str = "", *, header: bool = True) -> Table:
     """An empty table."""
+    from rich import box
+    from rich.table import Table
+
     return Table(
         title=title or None,
         title_justify="left",

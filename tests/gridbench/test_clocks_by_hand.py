@@ -232,7 +232,9 @@ def test_where_all_come_back_before_they_end_the_least_return_is_not_below_nothi
 
 def test_a_host_whose_tasks_have_no_stamps_is_left_out_and_others_are_not() -> None:
     blind = {"submit": 0.0, "host": "a"}
-    found = offsets(timelines.table_of([_task("b", 1.0), blind, _task("c", 1.0)]))
+    there = {"submit": 0.0, "calc_in": 1.0, "host": "b"}
+    back = {"calc_out": 1.0, "retrieve": 1.5, "host": "c"}
+    found = offsets(timelines.table_of([_task("b", 1.0), blind, there, back, _task("c", 1.0)]))
     assert [(one.host, one.tasks) for one in found] == [("b", 1), ("c", 1)]
 
 

@@ -22,6 +22,19 @@ def test_by_hand():
     assert steps.running.tolist() == [1, 2, 2, 0, 0]
     assert steps.most == 2
     assert steps.mean(5.0) == pytest.approx((1 + 2 + 2) / 5)
+    # Until the second begins; until half of the first; before anything runs.
+    assert [steps.mean(end) for end in (2.0, 1.5, 0.5)] == pytest.approx([1 / 2, 0.5 / 1.5, 0])
+    assert all(np.isnan(steps.mean(end)) for end in (0.0, -0.5))
+
+
+@pytest.mark.parametrize("wrong", [(1.5, NAN), (NAN, NAN), (4.0, 3.5)])
+def test_tasks_without_both_stamps_in_their_order_do_not_count(wrong: tuple[float, float]):
+    stamps = [(1.0, 3.0), wrong]
+    steps = running_over_time(
+        timelines.table_of([{"calc_in": begin, "calc_out": end} for begin, end in stamps])
+    )
+    assert steps.time.tolist() == [1, 3]
+    assert steps.running.tolist() == [1, 0]
 
 
 def test_nothing():

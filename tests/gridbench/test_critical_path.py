@@ -51,6 +51,16 @@ def test_a_worker_that_is_never_free_is_all_of_the_path() -> None:
     ]
 
 
+def test_tasks_without_all_stamps_are_not_in_the_path() -> None:
+    whole = task(0.1, 1.0, 2.0, 2.5)
+    nan = float("nan")
+    expected = shown(path_of([whole]))
+    assert expected
+    for lost in (task(0.2, 2.25, nan, 4.5), task(0.2, nan, nan, 4.5), task(nan, 2.25, 4.0, 4.5)):
+        assert shown(path_of([whole, lost])) == expected
+        assert path_of([lost]) == []
+
+
 def test_a_client_that_comes_late_is_the_path() -> None:
     rows = [task(0.0, 0.5, 1.0, 1.5), task(3.0, 3.25, 4.0, 4.5)]
     assert shown(path_of(rows, cold=False)) == [

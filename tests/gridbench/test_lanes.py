@@ -71,6 +71,9 @@ def test_same_worker_name_on_two_hosts_and_no_names_at_all():
     row = {"calc_in": 0.0, "calc_out": 1.0}
     two = timelines.table_of([row | {"host": "x"}, row | {"host": "y"}])
     assert assign_lanes(two).names == ("x/w1", "y/w1")
+    # Of one of them the host is not known.
+    unknown = timelines.table_of([row | {"host": ""}, row | {"host": "y"}])
+    assert assign_lanes(unknown).names == ("/w1", "y/w1")
     none = timelines.table_of([row | {"host": "", "worker": ""}])
     assert assign_lanes(none).names == ("unknown",)
 

@@ -145,6 +145,12 @@ def test_a_run_that_took_no_time_has_no_efficiency() -> None:
     assert math.isnan(summary.tasks_per_second)
 
 
+def test_a_run_of_less_than_a_second_has_an_efficiency() -> None:
+    stamps = {"submit": 0.0, "calc_in": 0.125, "calc_out": 0.375, "retrieve": 0.5}
+    summary = summarise(timeline(row(1, worker="a", sleep=0.25, slept=0.25, **stamps)), 1, 1)
+    assert (summary.efficiency, summary.tasks_per_second) == (0.5, 2.0)
+
+
 def test_more_rows_than_tasks_are_none_that_are_missing() -> None:
     summary = summarise(timeline(ran(1, "a", 0.0, 0.2), ran(2, "a", 0.0, 2.0)), 1, 1)
     assert summary.missing == 0
