@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import Floats, seconds
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import (
+    _usual_step,
     arrivals,
     block_span,
     bytes_per_second,
@@ -88,6 +89,12 @@ def test_a_step_that_is_hardly_longer_than_usual_is_no_wait() -> None:
     assert block_span(floats(0.0, 0.15, 0.3, 0.5), 4, wait=0.5) == pytest.approx(0.5)
     # Twice as long it is one.
     assert block_span(floats(0.0, 0.1, 0.2, 0.3, 0.5), 5, wait=0.5) == pytest.approx(0.4)
+
+
+def test_the_usual_step_is_that_of_steps_of_less_than_half_a_wait() -> None:
+    # 0.245 s might be half a wait, by how exactly waves begin.
+    assert _usual_step(floats(0.2, 0.245, 0.18, 0.245, 0.245, 0.5), 0.5) == pytest.approx(0.19)
+    assert _usual_step(floats(0.245, 0.5), 0.5) == 0
 
 
 def test_a_first_worker_that_is_there_a_wait_before_is_not_the_base() -> None:
