@@ -10,8 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import timelines
 from gridbench.model.held_out import Case, HeldOut
-from gridbench.model.observation import Measured, Observation, Situation, alike, together
+from gridbench.model.observation import (
+    Measured,
+    Observation,
+    Situation,
+    alike,
+    measure,
+    together,
+)
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import repeated
 from gridbench.model.saved import errors_of
@@ -244,3 +252,12 @@ def test_starts_of_both_kinds_are_known_if_runs_had_them() -> None:
     assert range_of([warm]).starts == ("warm",)
     assert range_of([warm, INSIDE]).starts == ("cold", "warm")
     assert range_of([warm]).outside(INSIDE) == ("no run had a cold start",)
+
+
+def test_tasks_take_longer_by_waking_up_and_by_making_output() -> None:
+    # It slept 0.05 s longer than it was to, and wrote its output for 0.1 s.
+    stamps = {"submit": 0.0, "calc_in": 0.125, "calc_out": 0.475, "retrieve": 0.5}
+    table = timelines.table_of([stamps | {"sleep": 0.2, "slept": 0.25}])
+    found = measure(table, Situation(cores=1, sleep=np.full(1, 0.2)))
+    assert found.extra == pytest.approx(0.15)
+    assert (found.total, found.first_calc_in, found.last_worker_calc_in) == (0.5, 0.125, 0.125)
