@@ -315,9 +315,10 @@ bench-micro: compilers install engines ## compare all engines, in an hour, and w
 	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
 
 .PHONY: bench-simulate
-bench-simulate: compilers install simgrid ## hold the simulator against SimGrid, and simulate large grids: time, memory
+bench-simulate: compilers install simgrid ## hold the simulator against SimGrid and real runs, and simulate large grids
 	@mkdir -p docs/benchmarks
 	$(BIN)/python scripts/bench-simulate --out docs/benchmarks/simulate.json
+	$(BIN)/python scripts/bench-simulated-runs --out docs/benchmarks/simulated-runs.json
 
 .PHONY: bench-advice
 bench-advice: install ## run what is advised for ten works beside other splits, in some 20 minutes

@@ -89,6 +89,49 @@ def test_what_large_grids_take_is_what_was_kept() -> None:
     assert all(line in lines for line in made)
 
 
+def simulated_runs() -> Iterator[str]:
+    """What docs/simulate.md says of real runs: rows of a table, and three sentences."""
+    kept = read("simulated-runs.json")
+    built_in, fitted = kept["built in"], kept["fitted"]
+    every, others = len(built_in["rows"]), len(fitted["rows"])
+    most = kept["fitted to at most"]
+    for cells, errors in (
+        (f"gridrpc, as it is built in | {every}, of 1 to 400 workers", built_in["errors"]),
+        (
+            f"fitted by `gridbench model` to the {every - others} runs with up to {most} workers"
+            f" | {others} others, with 400 workers",
+            fitted["errors"],
+        ),
+    ):
+        ends = (percent(errors[f"total, {which}"]) for which in ("median", "90th percentile"))
+        yield f"| {cells} | {' | '.join(ends)} |"
+    off = {
+        (way, one["what"].rpartition("/")[2]): one["error"]
+        for way, against in (("built in", built_in), ("fitted", fitted))
+        for one in against["rows"]
+    }
+    brief = ", each 100 x 0.01 s, "
+    few, many, unseen = (
+        next(error for (how, what), error in off.items() if how == way and what.startswith(case))
+        for way, case in (
+            ("built in", f"200 workers{brief}"),
+            ("built in", f"400 workers{brief}"),
+            ("fitted", f"400 workers{brief}"),
+        )
+    )
+    near = sum(one["overhead_error"] is None for one in built_in["rows"])
+    yield f"In {near} of them the time beyond the ideal is less than a fifth of the total"
+    yield f"{percent(-few, 0)} too short with 200 workers, and {percent(-many, 0)} with 400"
+    yield f"of the fitted model is {percent(unseen)} too long with 400"
+
+
+def test_how_far_simulated_runs_are_off_is_what_was_kept() -> None:
+    *rows, first, second, third = simulated_runs()
+    text = page("simulate.md")
+    assert not set(rows) - set(text.splitlines())
+    assert all(sentence in " ".join(text.split()) for sentence in (first, second, third))
+
+
 NULL, HOSTS = "sync/null", "sync/hosts"
 CITED = [
     ("56 null tasks, held at entry: first instruction to last exit",
