@@ -22,7 +22,7 @@ from gridbench.simulate.published_runs import against_published
 from gridbench.simulate.simulation import Simulation, case_of, cautions_of, simulate
 from gridbench.simulate.start_up import Waves
 from gridbench.simulate.systems import SYSTEMS, system
-from gridbench.simulate.throttling import Level, Throttling
+from gridbench.simulate.throttling import Level, Pressure, Throttling
 from gridbench.simulate.timeline import summary_of, table_of
 from gridbench.simulate.work import Work
 
@@ -369,6 +369,20 @@ def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     told = [text for text in cautions_of(done.case, done.system, pressure) if "link" in text]
     assert len(told) == (name not in UNDISTURBED)
     assert all(text.startswith(f"Tasks ask for {asked * 100:.0f} % of") for text in told)
+
+
+@pytest.mark.parametrize(
+    ("most", "told"), [(20.0, False), (34.5, False), (35.0, True), (45.0, True)]
+)
+def test_a_manager_is_near_to_throttling_from_70_percent_of_its_bound_on(
+    most: float, told: bool
+) -> None:
+    # It begins with half of its memory.
+    bounded = replace(system("symphony"), throttling=Throttling(memory=100.0, disk=1.0))
+    case = simulate(Work(cores=2, tasks=4, sleep=1.0), bounded).case
+    found = cautions_of(case, bounded, Pressure(most=most))
+    assert len(found) == told
+    assert all(f"{most * 2:.0f} % of the 50 B with which it begins" in text for text in found)
 
 
 def test_less_memory_does_not_tell_which_runs_were_short_of_it() -> None:

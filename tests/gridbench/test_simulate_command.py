@@ -220,6 +220,9 @@ def test_each_row_of_a_sweeps_table_is_as_long_as_its_head(tmp_path: Path) -> No
 
 def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> None:
     request = Request(profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path)
+    assert run_simulation(replace(request, out=tmp_path / "new" / "below")) == 0
+    assert (tmp_path / "new/below/sweep.json").exists()
+    shutil.rmtree(tmp_path / "new")
     assert run_simulation(request) == 0
     before = (tmp_path / "sweep.json").read_text()
     longer = replace(request, sleep=0.2)
@@ -285,6 +288,12 @@ def results(tmp_path: Path) -> Path:
         record |= {"status": status, "start": "warm" if name == "warm" else "cold"}
         (place / "run.json").write_text(json.dumps(record))
     return folder
+
+
+def test_it_is_told_which_run_is_simulated(results: Path) -> None:
+    told: list[tuple[str, int]] = []
+    against_runs(results, system("gridrpc"), "gridrpc-native", lambda *what: told.append(what))
+    assert told == [("cold", 20), ("warm", 20)]
 
 
 def test_real_runs_are_simulated_and_compared(

@@ -325,6 +325,27 @@ def test_a_profile_may_have_costs_of_nothing_but_no_rates(tmp_path: Path) -> Non
         read_profile(path)
 
 
+@pytest.mark.parametrize("place", ["", "parameters.", "parameters.to_workers.", "start_up."])
+def test_what_a_profile_does_not_have_is_told_with_its_place(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    head = f"[{place.rstrip('.')}]\n" if place else ""
+    if place == "parameters.":
+        path.write_text(f"{head}speed = 1\n{MINIMAL}")
+    else:
+        path.write_text(MINIMAL.replace(head, f"{head}speed = 1\n", 1))
+    with pytest.raises(InputError, match=f"is not a profile: {place}speed is not known"):
+        read_profile(path)
+
+
+def test_a_profile_that_is_shown_has_the_sources_of_its_figures() -> None:
+    lines = profile_text(NINFG).splitlines()
+    told = [line for line in lines if line.startswith("# ") and line.endswith(")")]
+    assert len(told) >= len(NINFG.given) > 3
+    for given in NINFG.given:
+        (line,) = [one for one in told if one.startswith(f"# {given.name}: ")]
+        assert line.endswith(f"({given.source})")
+
+
 def test_a_profile_is_a_name_or_a_file_whatever_that_is_called(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     path.write_text(MINIMAL)
