@@ -16,7 +16,7 @@ from gridbench.machine.unwaited import Unwaited, unwaited
 from gridbench.process.children import children_of
 
 _BURNING = """
-import os, signal, sys, time
+import contextlib, os, signal, sys, time
 processes, seconds = int(sys.argv[1]), float(sys.argv[2])
 # As Ray's raylet does it: nobody waits for the children.
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -35,6 +35,9 @@ while left:
     left -= len(os.read(done, left))
 print("burnt", flush=True)
 sys.stdin.read()
+os.close(hold)
+with contextlib.suppress(ChildProcessError):
+    os.wait()  # until all have ended, as their ends are ignored
 """
 
 
