@@ -52,6 +52,7 @@ def test_that_of_a_term_which_is_all_of_the_overhead_is_added_as_variances_are()
     alone = {**dict.fromkeys(TRUE, 0.0), "start.constant": 0.3}
     found = predicted(spread=0.3, values=alone, unsure={"start.constant": 0.4})
     assert found.overhead == pytest.approx(0.3)
-    # Derivatives are taken over a step of 3 % of a logarithm, which is not quite straight.
-    expected = math.exp(NINETY * math.hypot(0.3, 0.4 * math.expm1(0.03) / 0.03))
+    # Derivatives are taken from 1.35 times less to 1.35 times more, which is not quite straight.
+    straight = (1.35 - 1 / 1.35) / (2 * math.log(1.35))
+    expected = math.exp(NINETY * math.hypot(0.3, 0.4 * straight))
     assert factors(found) == pytest.approx((expected, expected))

@@ -15,7 +15,7 @@ from gridbench.formats import NOTHING
 from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import Case, HeldOut
-from gridbench.model.model import _STEP, Model, without
+from gridbench.model.model import _UP, Model, without
 from gridbench.model.model_kind import Runs, TasksModel
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.ranges import range_of
@@ -180,8 +180,8 @@ def test_slopes_are_shares_of_the_overhead() -> None:
     model = _true()
     slopes = dict(zip(TERMS, model.slopes(ONE).tolist(), strict=True))
     overhead = model.total(ONE) - 1.0
-    # A term is changed by a small step, over which a logarithm is not quite straight.
-    straight = math.expm1(_STEP) / _STEP
+    # A term is changed by steps over which a logarithm is not quite straight.
+    straight = (_UP - 1 / _UP) / (2 * math.log(_UP))
     for name in ("start.constant", "retrieve"):
         assert slopes[name] == pytest.approx(straight * TRUE[name] / overhead, rel=1e-6)
     # What does not count in a situation moves nothing.
@@ -189,6 +189,15 @@ def test_slopes_are_shares_of_the_overhead() -> None:
     warm = dict(zip(TERMS, model.slopes(replace(ONE, warm=True)).tolist(), strict=True))
     assert warm["start.constant"] == 0
     assert warm["retrieve"] > slopes["retrieve"]
+
+
+@pytest.mark.parametrize("tasks", [200, 300, 400, 700, 1000])
+def test_no_slope_is_that_of_a_single_task_that_changes_its_worker(tasks: int) -> None:
+    """A task takes as long as half of the overhead or more."""
+    many = Situation(cores=2, sleep=np.full(tasks, 60 / tasks), bytes_in=MB)
+    slopes = _true().slopes(many)
+    assert np.abs(slopes).max() <= 1.3
+    assert 0.5 <= slopes.sum() <= 1.5
 
 
 def test_runs_that_were_held_out_at_random_tell_the_error() -> None:

@@ -18,8 +18,8 @@ from gridbench.model.ranges import Range
 from gridbench.model.repeated import Repeated
 from gridbench.model.terms import case_of, parameters_of, run
 
-_STEP = 0.03
-"""Of a term's logarithm, for derivatives."""
+_UP = 1.35
+"""By what terms are multiplied, and divided, for derivatives."""
 _LEAST_OVERHEAD = 1e-9
 """Seconds."""
 
@@ -118,10 +118,14 @@ class Model:
         return max(LEAST_ERROR, *known) if known else max(LEAST_ERROR, self.fit.spread)
 
     def slopes(self, situation: Situation) -> Floats:
-        """Of the logarithm of the overhead over those of the terms, shape (terms,)."""
+        """Of the logarithm of the overhead over those of the terms, shape (terms,).
+
+        From steps to both sides that are not small: in a long run a task may change its worker
+        with any change of a cost, and a difference over a small step would be that of one task.
+        """
         fit, place = self.fit, self.fit.place
         names = [one.term.name for one in fit.estimates if one.term.touches(situation)]
-        changed = [{}, *({name: fit.values[name] * math.exp(_STEP)} for name in names)]
+        changed = [{}, *({n: fit.values[n] * by} for by in (_UP, 1 / _UP) for n in names)]
         case = case_of(place, situation)
         totals = figures(
             [
@@ -130,7 +134,8 @@ class Model:
             ]
         )[:, 0]
         overhead = max(float(totals[0]) - situation.ideal, _LEAST_OVERHEAD)
-        moved = dict(zip(names, (totals[1:] - totals[0]) / overhead / _STEP, strict=True))
+        above, below = totals[1:].reshape(2, len(names))
+        moved = dict(zip(names, (above - below) / overhead / (2 * math.log(_UP)), strict=True))
         return np.array([moved.get(one.term.name, 0.0) for one in fit.estimates])
 
     def _of_terms(self, situation: Situation) -> float:
