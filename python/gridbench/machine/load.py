@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.machine.processes import processes, seconds_of, whose
+from gridbench.machine.processes import Process, processes, seconds_of, whose
 from gridbench.machine.unused import unused
 
 _GRAIN = 0.03  # seconds; the clocks tick in hundredths, so that less says nothing
@@ -71,11 +72,13 @@ class Moment:
         )
 
 
-def reading(pid: int) -> Moment:
-    """The clocks now; `pid` is the process whose family is ours."""
+def reading(pid: int, table: Mapping[int, Process] | None = None) -> Moment:
+    """The clocks now; `pid` is the process whose family is ours. `table`: all processes, if they
+    have been looked up just now."""
     left = unused(Path("/proc/stat").read_text(encoding="ascii"))
     at = time.monotonic()
-    table = processes()
+    if table is None:
+        table = processes()
     known = whose(table, pid)
     return Moment(
         at=at,

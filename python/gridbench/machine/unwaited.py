@@ -36,19 +36,19 @@ class Unwaited:
         if time.monotonic() >= self._due:
             self.look()
 
-    def look(self) -> None:
-        """See who has ended since the last look."""
+    def look(self) -> Mapping[int, Process]:
+        """See who has ended since the last look; all processes that there are now."""
         began = time.monotonic()
         table = processes()
         self.seconds += unwaited(self._family, table)
         self._family = {pid: table[pid] for pid in descendants(table, {self._root})}
         ended = time.monotonic()
         self._due = ended + max(_EVERY, (ended - began) / _SHARE)
+        return table
 
     def reading(self) -> Moment:
         """The machine's clocks now; `own` has what is missing as well."""
-        self.look()
-        moment = reading(self._root)
+        moment = reading(self._root, self.look())
         return replace(moment, own=moment.own + self.seconds)
 
 
