@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from gridbench.run import harness
 from gridbench.run.harness import harness_seconds
 from gridbench.run.plan import Plan
 from running import MakeSetup, Run
@@ -53,15 +55,25 @@ def test_scenarios_tell_it_too(gridbench: Run, tmp_path: Path) -> None:
     assert "with an engine that does nothing, was" in (tmp_path / "out/report.html").read_text()
 
 
+PLAN = Plan(
+    workers=2,
+    warm=False,
+    sleeps=np.full(3, 1e6),
+    task_bytes=1 << 40,
+    shared_bytes=1 << 40,
+    output_bytes=1 << 40,
+    most_outstanding=2,
+    start_timeout=60,
+)
+
+
 def test_it_grows_with_the_tasks_only() -> None:
-    plan = Plan(
-        workers=2,
-        warm=False,
-        sleeps=np.full(3, 1e6),
-        task_bytes=1 << 40,
-        shared_bytes=1 << 40,
-        output_bytes=1 << 40,
-        most_outstanding=2,
-        start_timeout=60,
-    )
-    assert harness_seconds(plan) is not None
+    assert harness_seconds(PLAN) is not None
+
+
+def test_a_pause_in_one_pass_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = iter((84e-6, 8e-6, None))
+    monkeypatch.setattr(harness, "_pass", lambda _: next(took))
+    assert harness_seconds(PLAN) == 8e-6
+    monkeypatch.setattr(harness, "_pass", lambda _: None)
+    assert harness_seconds(PLAN) is None

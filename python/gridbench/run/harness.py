@@ -11,13 +11,21 @@ from gridbench.engines.null_engine import NullEngine
 from gridbench.run.client import GLANCE, LocalClient
 from gridbench.run.plan import Plan
 
+_PASSES = 3
 _TASKS = 500
 _CLOSING = 1.0  # seconds, which nothing that does nothing needs
 
 
 def harness_seconds(plan: Plan) -> float | None:
     """Seconds for each task of a pass without workers, data or sleep, from the first submit to
-    the last result; every engine's run has them in it. None: nothing came back in time."""
+    the last result; every engine's run has them in it. The shortest of some passes, as one takes a
+    millisecond or two and any pause of the machine would be most of it. None: nothing came back in
+    time."""
+    passes = (_pass(plan) for _ in range(_PASSES))
+    return min((one for one in passes if one is not None), default=None)
+
+
+def _pass(plan: Plan) -> float | None:
     tasks = min(_TASKS, len(plan.sleeps))
     client = LocalClient(NullEngine())
     nothing = replace(
