@@ -7,6 +7,7 @@ little else than the standard library.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,12 +29,19 @@ def say(console: Console, line: str) -> None:
     console.print(printable(line), soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
-def new_table(title: str = "", *, header: bool = True) -> Table:
-    """An empty table."""
+def new_table(
+    title: str = "",
+    *,
+    words: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+    header: bool = True,
+) -> Table:
+    """A table without rows. `words`: heads of its first columns, `numbers`: of those after them,
+    whose cells stand at the right. Where there is no room, cells are folded and lose nothing."""
     from rich import box
     from rich.table import Table
 
-    return Table(
+    table = Table(
         title=title or None,
         title_justify="left",
         title_style="bold",
@@ -41,6 +49,11 @@ def new_table(title: str = "", *, header: bool = True) -> Table:
         pad_edge=False,
         show_header=header,
     )
+    for head in words:
+        table.add_column(head, overflow="fold")
+    for head in numbers:
+        table.add_column(head, justify="right", overflow="fold")
+    return table
 
 
 def printable(text: str) -> str:

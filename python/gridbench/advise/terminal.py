@@ -19,15 +19,14 @@ def print_advice(console: Console, advice: Advice) -> None:
         console.print(Text(text, style="bold" if number == 0 else ""))
     for text in warnings(advice):
         console.print(Text(text, style="yellow"))
-    parts = new_table("Where the time goes")
-    for head in ("part", "time", "share"):
-        parts.add_column(head, justify="left" if head == "part" else "right")
+    parts = new_table("Where the time goes", words=("part",), numbers=("time", "share"))
     for what, part in advice.parts:
         parts.add_row(what, rough(part), percent(part / advice.expected.total, 0))
     console.print(parts)
-    points = new_table(f"On {counted(advice.split.cores, 'core')}, or as many as tasks")
-    for head in ("tasks", "total", "90 % interval"):
-        points.add_column(head, justify="right")
+    points = new_table(
+        f"On {counted(advice.split.cores, 'core')}, or as many as tasks",
+        numbers=("tasks", "total", "90 % interval"),
+    )
     for point in advice.points:
         one = point.prediction
         style = "bold" if point.tasks == advice.split.tasks else ""
@@ -38,9 +37,9 @@ def print_advice(console: Console, advice: Advice) -> None:
 def print_trial(console: Console, trial: Trial) -> None:
     """What splits took, and how good the advised one is among them."""
     if trial.tried:
-        table = new_table("Tried: medians, from the smallest to the largest; ratio to the best")
-        for head in HEAD:
-            table.add_column(head, justify="right")
+        table = new_table(
+            "Tried: medians, from the smallest to the largest; ratio to the best", numbers=HEAD
+        )
         for one in trial.tried:
             table.add_row(*row(trial, one), style="bold" if one.advised else "")
         console.print(table)

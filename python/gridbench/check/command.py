@@ -103,9 +103,7 @@ def _document(judged: Sequence[_Judged], together: Sequence[Finding]) -> dict[st
 
 
 def _print(console: Console, name: str, findings: Sequence[Finding]) -> None:
-    table = new_table(name)
-    for head in ("rule", "", "what was seen"):
-        table.add_column(head, overflow="fold")
+    table = new_table(name, words=("rule", "", "what was seen"))
     for one in findings:
         outcome = Text(one.outcome, style=_STYLES[one.outcome])
         table.add_row(one.rule, outcome, Text(printable(one.told)))

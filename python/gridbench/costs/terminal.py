@@ -55,11 +55,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def _terms(model: CostModel) -> Table:
-    table = new_table()
-    for head in ("term", "what it is"):
-        table.add_column(head, overflow="fold")
-    for head in ("value", "95 % interval"):
-        table.add_column(head, justify="right")
+    table = new_table(words=("term", "what it is"), numbers=("value", "95 % interval"))
     for one in model.estimates:
         table.add_row(_name(model, one), one.meaning, _value(model, one), _interval(one))
     return table
@@ -85,13 +81,15 @@ def _name(model: CostModel, one: Estimate) -> str:
 
 
 def _errors(model: CostModel) -> Table:
-    table = new_table("Errors of what was held out: median, and largest")
-    table.add_column("held out", overflow="fold")
     rows: dict[str, list[str]] = {}
     names: Sequence[str] = [TOTAL, *(name for name in model.held_out if name != TOTAL)]
-    table.add_column(f"{model.formula.noun}s", justify="right")
+    heads = names if len(names) > 1 else [model.quantity]
+    table = new_table(
+        "Errors of what was held out: median, and largest",
+        words=("held out",),
+        numbers=(f"{model.formula.noun}s", *heads),
+    )
     for name in names:
-        table.add_column(name if len(names) > 1 else model.quantity, justify="right")
         for one in model.held_out[name]:
             rows.setdefault(one.what, [str(len(one.errors))]).append(
                 f"{percent(one.typical, 0)}, {percent(one.largest, 0)}"

@@ -79,10 +79,11 @@ def _record(network: Network, figures: Figures) -> dict[str, object]:
 def _print(console: Console, network: Network, figures: Figures) -> None:
     nominal = bit_rate(network.rate)
     nodes = "1 node" if network.nodes == 1 else f"{network.nodes} nodes"
-    table = new_table(f"{nodes} behind links of {nominal}")
-    table.add_column("with")
-    for column in ("round trip", "to node", "of nominal", "from node", "of nominal"):
-        table.add_column(column, justify="right")
+    table = new_table(
+        f"{nodes} behind links of {nominal}",
+        words=("with",),
+        numbers=("round trip", "to node", "of nominal", "from node", "of nominal"),
+    )
     for node in figures.nodes:
         trip = duration(node.round_trip)
         table.add_row(f"node {node.number}", trip, *_cells(node.rates, network.rate))

@@ -69,11 +69,7 @@ def term_value(value: float, unit: str) -> str:
 
 
 def _terms(estimates: Sequence[Estimate]) -> Table:
-    table = new_table()
-    for head in ("term", "what it is"):
-        table.add_column(head, overflow="fold")
-    for head in ("value", "95 % interval", "as a rate"):
-        table.add_column(head, justify="right")
+    table = new_table(words=("term", "what it is"), numbers=("value", "95 % interval", "as a rate"))
     for one in estimates:
         unit = one.term.unit
         interval = f"{term_value(one.low, unit)} to {term_value(one.high, unit)}"
@@ -90,12 +86,10 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
 
 def _errors(ways: Sequence[HeldOut]) -> Table:
     table = new_table(
-        f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total"
+        f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total",
+        words=("held out",),
+        numbers=("fitted", "held", "overhead: runs", "median", "90th", "total: median", "90th"),
     )
-    for head in ("held out", "fitted", "held"):
-        table.add_column(head, justify="left" if head == "held out" else "right")
-    for head in ("overhead: runs", "median", "90th", "total: median", "90th"):
-        table.add_column(head, justify="right")
     for one in ways:
         if one.refused:
             table.add_row(one.what, f"{one.fitted}", "0", "", "", "", "", "")

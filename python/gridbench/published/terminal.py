@@ -41,10 +41,7 @@ def print_table(console: Console, table: Reproduced | Predicted) -> None:
 
 
 def _rich(cells: Cells) -> Table:
-    table = new_table()
-    for number, head in enumerate(cells.head):
-        words = number < cells.texts
-        table.add_column(head, justify="left" if words else "right", overflow="fold")
+    table = new_table(words=cells.head[: cells.texts], numbers=cells.head[cells.texts :])
     for row in cells.rows:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return table

@@ -23,9 +23,7 @@ _STYLES = {"worse": "red", "better": "green", "no difference": "", "too few": "d
 
 def print_compared(console: Console, found: Sequence[Compared]) -> None:
     """One sentence, and a line for each figure, the worst first."""
-    table = new_table("Second by first, in the medians")
-    for head in _HEAD:
-        table.add_column(head, justify="left" if head == _HEAD[0] else "right", overflow="fold")
+    table = new_table("Second by first, in the medians", words=_HEAD[:1], numbers=_HEAD[1:])
     for one in found:
         table.add_row(*_cells(one), style=_STYLES[one.verdict])
     console.print(table)

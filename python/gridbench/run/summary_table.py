@@ -27,10 +27,11 @@ class Shown:
 def print_summaries(console: Console, shown: Sequence[Shown]) -> None:
     """One table, a column for each engine."""
     several = any(one.rounds > 1 for one in shown)
-    table = new_table("Summary of the rounds of median time" if several else "Summary")
-    table.add_column("")
-    for one in shown:
-        table.add_column(one.engine, justify="right", overflow="fold")
+    table = new_table(
+        "Summary of the rounds of median time" if several else "Summary",
+        words=("",),
+        numbers=(one.engine for one in shown),
+    )
     clocks = any(one.summary.clock_error > 0 for one in shown)
     rows = [
         [*(_of_rounds(one) if several else []), *_rows(one.summary, clocks=clocks)] for one in shown

@@ -94,11 +94,8 @@ def print_prediction(console: Console, found: Prediction) -> None:
         rows = [one for one in found.rows if (one.model.name, one.model.told) == model]
         console.print(Text(model[1], style="bold"))
         console.print(Text(f"Predicted: the {rows[0].model.quantity}."))
-        table = new_table()
-        for parameter in found.parameters:
-            table.add_column(parameter.what, justify="right")
-        for head in ("expected", "90 % range", *rows[0].expected.parts):
-            table.add_column(head, justify="right")
+        given = (parameter.what for parameter in found.parameters)
+        table = new_table(numbers=(*given, "expected", "90 % range", *rows[0].expected.parts))
         for one in rows:
             expected = one.expected
             table.add_row(

@@ -42,9 +42,7 @@ def print_account(console: Console, one: Account) -> None:
     """One run."""
     console.print(Text(f"{one.system.title}, simulated", style="bold"))
     console.print(Text(f"{heading(one.work)}; {links(one.system)}"))
-    table = new_table(header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = new_table(words=("",), numbers=("",), header=False)
     for name, value in _figures(one):
         table.add_row(name, value)
     console.print(table)
@@ -71,10 +69,9 @@ def _figures(one: Account) -> Iterable[tuple[str, str]]:
 
 
 def _parts(one: Account) -> Table:
-    table = new_table("Where the time goes, mean of the workers")
-    table.add_column("")
-    table.add_column("time", justify="right")
-    table.add_column("share", justify="right")
+    table = new_table(
+        "Where the time goes, mean of the workers", words=("",), numbers=("time", "share")
+    )
     for name, value in one.parts.items():
         if abs(value) > _SHOWN_PART * one.total:
             table.add_row(name, duration(value), percent(value / one.total))
@@ -82,20 +79,14 @@ def _parts(one: Account) -> Table:
 
 
 def _uses(one: Account) -> Table:
-    table = new_table("What was busy")
-    table.add_column("")
-    table.add_column("busy", justify="right")
-    table.add_column("of the time", justify="right")
+    table = new_table("What was busy", words=("",), numbers=("busy", "of the time"))
     for use in one.uses:
         table.add_row(use.what, duration(use.busy), percent(use.share))
     return table
 
 
 def _gains(one: Account) -> Table:
-    table = new_table("What the total would be without")
-    table.add_column("")
-    table.add_column("total", justify="right")
-    table.add_column("saved", justify="right")
+    table = new_table("What the total would be without", words=("",), numbers=("total", "saved"))
     for gain in one.gains:
         table.add_row(gain.without, duration(gain.total), duration(gain.saved))
     return table
@@ -107,10 +98,8 @@ def print_swept(console: Console, swept: Swept) -> None:
         return
     first = swept.accounts[0]
     console.print(Text(f"{first.system.title}, simulated", style="bold"))
-    table = new_table()
-    table.add_column(swept.sweep.axis.name, justify="right")
-    for name in SWEEP_HEAD[1:]:
-        table.add_column(name, justify="left" if name == "what limits" else "right")
+    table = new_table(numbers=(swept.sweep.axis.name, *SWEEP_HEAD[1:-1]))
+    table.add_column(SWEEP_HEAD[-1])
     for row in sweep_rows(swept):
         table.add_row(*row)
     console.print(table)
@@ -141,11 +130,8 @@ def print_against(console: Console, found: Against) -> None:
     """Real and simulated, side by side."""
     console.print(Text(found.title, style="bold"))
     console.print(Text(found.how))
-    table = new_table()
-    table.add_column("case", overflow="fold")
-    heads = ("real", "simulated", "error", "of the overhead")
-    for head in heads if found.totals else heads[:-1]:
-        table.add_column(head, justify="right")
+    of_overhead = ("of the overhead",) if found.totals else ()
+    table = new_table(words=("case",), numbers=("real", "simulated", "error", *of_overhead))
     for row in found.rows:
         cells = [row.what, duration(row.real), duration(row.simulated), signed_percent(row.error)]
         table.add_row(*cells, *([signed_percent(row.overhead_error)] if found.totals else []))

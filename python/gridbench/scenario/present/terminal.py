@@ -24,9 +24,7 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
             say(console, f"  {engine}")
             for sentence in sentences:
                 say(console, f"  - {sentence}")
-        table = new_table()
-        for number, name in enumerate(COUNTS_HEAD):
-            table.add_column(name, justify="right" if number else "left")
+        table = new_table(words=COUNTS_HEAD[:1], numbers=COUNTS_HEAD[1:])
         for row in counts(results):
             table.add_row(*row)
         console.print(table)

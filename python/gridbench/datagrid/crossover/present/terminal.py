@@ -31,12 +31,9 @@ def print_table(console: Console, answer: Answer, found: Sequence[Sharing]) -> N
 
 
 def _table(title: str, made: Table) -> rich.table.Table:
-    table = new_table(title)
-    for number, name in enumerate(map(printable, made.head)):
-        if number == 0 or (made.style == "crossings" and number == 1):
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right")
+    heads = [printable(name) for name in made.head]
+    words = 2 if made.style == "crossings" else 1
+    table = new_table(title, words=heads[:words], numbers=heads[words:])
     for _, first, cells in made.lines():
         table.add_row(*map(_text, (first, *cells)))
     return table
