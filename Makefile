@@ -173,7 +173,13 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-environment
 test-programs: compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests jdk
-test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages engines datagrid-engines
+test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages $(STAMPS)/asserts engines datagrid-engines
+
+# pytest compiles all tests to have their asserts tell more: once, instead of in each of its processes.
+# What it cannot compile, it tells when it runs them.
+$(STAMPS)/asserts: $(STAMPS)/native $(STAMPS)/test-packages $(shell find tests -name '*.py')
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq -n 0 >/dev/null 2>&1 || true
+	@touch $@
 
 .PHONY: test-htcondor
 test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on HTCondor, which is fetched: not part of `make test`

@@ -53,7 +53,7 @@ class Runner(Protocol):
         name: str,
         *arguments: str,
         fails: bool = False,
-        timeout: float = 60,
+        timeout: float = 300,
         **environment: str,
     ) -> subprocess.CompletedProcess[str]: ...
 
@@ -94,7 +94,7 @@ def run(compiled: Compiler, modules: Path, tmp_path: Path) -> Runner:
     """Runs a program in a folder of its own, without any configuration."""
 
     def run_one(
-        name: str, *arguments: str, fails: bool = False, timeout: float = 60, **environment: str
+        name: str, *arguments: str, fails: bool = False, timeout: float = 300, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         program = compiled(name)
         names = ("PATH", "LANG", "TMPDIR")
