@@ -100,15 +100,23 @@ def test_a_sixteenth_a_quarter_and_all_of_the_cores_are_tried(
         dict.fromkeys(
             [
                 (many, many, LONG),
-                (many, 1000, SHORT),
+                (many, 1000, min(SHORT, 0.125 * many / 1000)),
                 (few, 2 * few, SHORT),
                 (some, some, LONG),
                 (few, 30 * few, SHORT),
-                (some, 1000, SHORT),
+                (some, 1000, min(SHORT, 0.125 * some / 1000)),
                 (many, 1, LONG),
             ]
         )
     )
+
+
+def test_a_thousand_tasks_take_an_eighth_of_a_second_on_few_cores() -> None:
+    found = first_cases(Work(seconds=1.0, cores=2, bytes_in=MB))
+    times = [one.sleep * one.tasks / one.cores for one in found if one.tasks == 1000]
+    assert times == pytest.approx([0.125] * 3)
+    on_many = [one for one in _told(first_cases(BARE)) if one[1] == 1000]
+    assert on_many == [(64, 1000, SHORT), (16, 1000, SHORT)]
 
 
 def test_data_is_tried_in_the_size_of_a_task_and_around_it() -> None:

@@ -13,6 +13,8 @@ _MOST_CORES = 400
 _LONG, _SHORT = 0.05, 0.002
 """Seconds of a task: longer than handling all, and shorter."""
 _MOST_TASKS = 1000
+_OF_MOST_TASKS = 0.125
+"""Seconds that so many take without overhead, at most: beyond, a run would tell of waiting."""
 _MOST_BYTES = 200 * 2**20
 """Data that a run moves."""
 _LEAST_BYTES = 4096
@@ -24,11 +26,11 @@ def first_cases(work: Work, workers: int | None = None) -> list[Case]:
     found = [
         _case(many, many, _LONG),
         # As many as the answer may have.
-        _case(many, _MOST_TASKS, _SHORT),
+        _case(many, _MOST_TASKS, _shortest(many)),
         _case(few, 2 * few, _SHORT),
         _case(some, some, _LONG),
         _case(few, 30 * few, _SHORT),
-        _case(some, _MOST_TASKS, _SHORT),
+        _case(some, _MOST_TASKS, _shortest(some)),
         _case(many, 1, _LONG),
     ]
     found += _with_data(work, most, ((many, 1, 1.0), (few, 2, 4.0)))
@@ -36,7 +38,8 @@ def first_cases(work: Work, workers: int | None = None) -> list[Case]:
     in_many = _fit(work.bytes_in / _MOST_TASKS + work.bytes_in_each, _MOST_TASKS)
     out_of_many = _fit(work.bytes_out / _MOST_TASKS + work.bytes_out_each, _MOST_TASKS)
     if in_many or out_of_many:
-        found.append(_case(many, _MOST_TASKS, _SHORT, bytes_in=in_many, bytes_out=out_of_many))
+        sizes = {"bytes_in": in_many, "bytes_out": out_of_many}
+        found.append(_case(many, _MOST_TASKS, _shortest(many), **sizes))
     return list(dict.fromkeys(found))
 
 
@@ -54,6 +57,11 @@ def calibrating(work: Work, workers: int | None = None) -> list[Case]:
         ]
     found += _with_data(work, most, ((some, 2, 0.5), (some, 1, 2.0)))
     return list(dict.fromkeys(found))
+
+
+def _shortest(cores: int) -> float:
+    """Seconds of a task, of as many as the answer may have."""
+    return min(_SHORT, _OF_MOST_TASKS * cores / _MOST_TASKS)
 
 
 def _cores(work: Work, workers: int | None) -> tuple[int, int, int, int]:
