@@ -97,10 +97,15 @@ def test_workers_of_several_hosts_are_told_with_their_host():
     assert assign_lanes(timelines.table_of(nowhere)).names == ("1", "2")
 
 
-def test_long_numbers_of_workers_are_still_numbers():
+#: In the order in which they are shown: numbers of any length, with zeros before them or without.
+NAMES = (
+    *("v3", "w", "w0", "w1", "w01", "w2", "w2a9", "w2a10", "w007", "w10"),
+    *("w99999999999999", "w100000000000000", f"w1{'0' * 4999}", f"w{'9' * 5000}", "w-1"),
+)
+
+
+@given(st.permutations(NAMES))
+def test_numbers_of_workers_are_numbers_however_long_they_are(names: list[str]) -> None:
     row = {"calc_in": 0.0, "calc_out": 1.0}
-    names = ["w100000000000000", "w99999999999999", f"w{'9' * 5000}"]
-    lanes = assign_lanes(timelines.table_of([row | {"worker": name} for name in names]))
-    assert lanes.names[:2] == (names[1], names[0])
-    # One with more digits than a number can have is a name like any other.
-    assert lanes.names[2] == names[2]
+    table = timelines.table_of([row | {"worker": name} for name in names])
+    assert assign_lanes(table).names == NAMES

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gridbench.analysis.columns import Booleans, Floats, Integers, seconds, text
+from gridbench.analysis.columns import Floats, Integers, seconds, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,13 @@ def _deal(begin: Floats, end: Floats, group: Integers) -> tuple[Integers, _Dealt
     if len(group) == 0:
         empty = np.array([], dtype=np.int64)
         return empty, _Dealt(empty, empty)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    overlap: Booleans = (begin[1:] < end[:-1]) & (group[1:] == group[:-1])
-    crowded = np.zeros(len(group), dtype=np.bool_)
-    crowded[1:] = overlap
+    _, starts = np.unique(group, return_index=True)
     number = np.zeros(len(group), dtype=np.int64)
     for first, stop in zip(starts, [*starts[1:], len(group)], strict=True):
-        if crowded[first:stop].any():
+        if (begin[first + 1 : stop] < end[first : stop - 1]).any():
             number[first:stop] = _greedy(begin[first:stop], end[first:stop])
     found, lane = np.unique(np.stack([group, number]), axis=1, return_inverse=True)
-    return lane.reshape(-1), _Dealt(found[0], found[1])
+    return lane.ravel(), _Dealt(found[0], found[1])
 
 
 def _greedy(begin: Floats, end: Floats) -> list[int]:
@@ -131,9 +128,9 @@ def _neighbours(lane: Integers, begin: Floats, end: Floats) -> tuple[Integers, I
     return previous, rows[np.append(~same, True)]
 
 
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sorting key under which numbers in a name count as numbers."""
+def _natural(name: str) -> list[tuple[str, int, str, str]]:
+    """Sorting key under which numbers in a name count as numbers, however long they are."""
     return [
-        (0, int(part), "") if part.isdecimal() and len(part) < 19 else (1, 0, part)
-        for part in re.split(r"(\d+)", name)
+        (words, len(digits), digits, zeros)
+        for words, zeros, digits in re.findall(r"(\D*)(0*)(\d*)", name)
     ]
