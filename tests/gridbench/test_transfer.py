@@ -56,9 +56,9 @@ def test_the_smallest_step_is_that_of_sorted_stamps() -> None:
 def test_the_span_of_a_block_leaves_out_later_tasks() -> None:
     stamps = floats(5.0, 1.0, 1.25, 2.0, 9.0)
     assert block_span(stamps, 3) == 1.0
-    assert block_span(stamps, 3, base=1) == 0.75
-    assert math.isnan(block_span(stamps, 6))
-    assert math.isnan(block_span(stamps, 2, base=1))
+    assert block_span(stamps, 2) == 0.25
+    assert block_span(stamps, 5) == 8.0
+    assert all(math.isnan(block_span(stamps, tasks)) for tasks in (0, 1, 6))
     assert time_per_task(1.0, 0.25, 3) == 0.25
 
 
@@ -67,46 +67,60 @@ def waves(*, size: int, count: int, step: float, every: float = 0.5) -> Floats:
     return np.concatenate([n * every + step * np.arange(1, size + 1) for n in range(count)])
 
 
-@pytest.mark.parametrize(("size", "step"), [(100, 80e-6), (100, 1e-3), (1, 0.01), (7, 0.06)])
+def pace_span(stamps: Floats, wait: float) -> float:
+    """The span of the pace of all these tasks."""
+    found = arrivals(stamps, len(stamps), wait=wait)
+    assert found is not None
+    return found.span
+
+
+@pytest.mark.parametrize(("size", "step"), [(100, 80e-6), (100, 1e-3), (7, 0.06)])
 def test_waits_for_the_next_wave_are_taken_off_a_span(size: int, step: float) -> None:
     # A wave of 8 ms leaves a gap of 0.492 s: no whole wait, and yet nothing but waiting.
     stamps = waves(size=size, count=4, step=step)
-    if size == 1:
-        # Of waves of one each, nobody can tell the transfer from the wait.
-        assert block_span(stamps, 4, wait=0.5) == pytest.approx(0.0, abs=1e-9)
-        return
-    assert block_span(stamps, 4 * size, wait=0.5) == pytest.approx((4 * size - 1) * step)
+    assert pace_span(stamps, 0.5) == pytest.approx((4 * size - 1) * step)
     assert block_span(stamps, 4 * size) > 1.5
+
+
+def test_waves_of_one_task_each_have_no_pace() -> None:
+    # Nobody can tell the transfer from the wait.
+    assert arrivals(waves(size=1, count=4, step=0.01), 4, wait=0.5) is None
 
 
 def test_a_pause_that_is_no_wait_stays_in_the_span() -> None:
     stamps = waves(size=10, count=2, step=1e-3, every=0.7)
-    assert block_span(stamps, 20, wait=0.5) == pytest.approx(0.709)
+    assert pace_span(stamps, 0.5) == pytest.approx(0.709)
+    # A twentieth of a wait from the next wave is too far from it, and a little less is not.
+    assert pace_span(floats(0, 1, 2, 21), 20.0) == 21
+    assert pace_span(floats(0, 1, 2, 20.99), 20.0) == 3
 
 
 def test_a_step_that_is_hardly_longer_than_usual_is_no_wait() -> None:
     # The last ends half a second after the first, and takes a third more than the others.
-    assert block_span(floats(0.0, 0.15, 0.3, 0.5), 4, wait=0.5) == pytest.approx(0.5)
-    # Twice as long it is one.
-    assert block_span(floats(0.0, 0.1, 0.2, 0.3, 0.5), 5, wait=0.5) == pytest.approx(0.4)
+    assert pace_span(floats(0.0, 0.15, 0.3, 0.5), 0.5) == pytest.approx(0.5)
+    # Twice as long it is one; half as long again it is none yet.
+    assert pace_span(floats(0.0, 0.1, 0.2, 0.3, 0.5), 0.5) == pytest.approx(0.4)
+    assert pace_span(floats(0, 2, 4, 7), 7.0) == 7
 
 
 def test_the_usual_step_is_that_of_steps_of_less_than_half_a_wait() -> None:
     # 0.245 s might be half a wait, by how exactly waves begin.
     assert _usual_step(floats(0.2, 0.245, 0.18, 0.245, 0.245, 0.5), 0.5) == pytest.approx(0.19)
     assert _usual_step(floats(0.245, 0.5), 0.5) == 0
+    assert _usual_step(floats(9.5, 1, 3), 20.0) == 2
 
 
 def test_a_first_worker_that_is_there_a_wait_before_is_not_the_base() -> None:
-    def counted(second: float, begin: float = 0.0) -> int:
+    def counted(second: float, begin: float = 0.0, tasks: int = 5) -> int:
         stamps = second * np.arange(5).clip(0, 1) + floats(0, 0, 0.01, 0.02, 0.03)
-        found = arrivals(begin + stamps, 5, wait=0.5)
+        found = arrivals(begin + stamps, tasks, wait=0.5)
         assert found is not None
         return found.tasks
 
     assert counted(0.48) == counted(0.475) == 3
     assert counted(0.47) == counted(0.47, begin=10.0) == 4
-    # Of two tasks there is no other base than the first.
+    # Of two tasks there is no other base than the first, but of three there is.
+    assert counted(0.475, tasks=3) == 1
     assert arrivals(floats(0.0, 0.5), 2, wait=0.5) is None
 
 
@@ -116,9 +130,7 @@ def test_an_old_log_gives_the_span_without_the_waits_of_its_scheduler() -> None:
     assert block_span(calc_in, 8) == pytest.approx(5.668900 - 0.149273)
     # From the second task on there is one wait of 0.5 s: the rest are 4 ms.
     usual = 5.666589 - 5.666334
-    assert block_span(calc_in, 8, base=1, wait=0.5) == pytest.approx(
-        5.668900 - 5.665192 + usual, abs=4e-4
-    )
+    assert pace_span(calc_in, 0.5) == pytest.approx(5.668900 - 5.665192 + usual, abs=4e-4)
     assert smallest_step(seconds(table, "submit")) == pytest.approx(0.002573 - 0.002208)
 
 

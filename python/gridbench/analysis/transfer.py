@@ -57,18 +57,14 @@ def smallest_step(stamps: Floats) -> float:
     return float(np.diff(known).min()) if len(known) > 1 else NAN
 
 
-def block_span(stamps: Floats, tasks: int, *, base: int = 0, wait: float = 0.0) -> float:
+def block_span(stamps: Floats, tasks: int) -> float:
     """Time from the first to the last of the `tasks` earliest stamps, seconds; NaN with too few.
 
     A block is as many tasks as there are workers: all of them share the network at the same time.
-    With `base` 1, the span begins at the second task, if the first worker starts long before the
-    others. Waits of a scheduler that starts workers every `wait` seconds have nothing to do with
-    transfers, and are taken off. The stamps need not be sorted; NaN are left out.
+    The stamps need not be sorted; NaN are left out.
     """
     known = np.sort(stamps[np.isfinite(stamps)])
-    if len(known) < tasks or tasks < base + 2:
-        return NAN
-    return float(_without_waits(known[base:tasks], wait).sum())
+    return float(known[tasks - 1] - known[0]) if len(known) >= tasks > 1 else NAN
 
 
 def _without_waits(stamps: Floats, wait: float) -> Floats:
@@ -125,8 +121,9 @@ def arrivals(
     within half of the mean step belongs together, and the time between two groups is shared by the
     tasks of the later one. In that mean the longest twentieth does not count, such as pauses.
 
-    `wait` is that of `block_span`; if workers start in such waves, and the first at least a wait
-    before the second, the second task is the base. The stamps need not be sorted; NaN are left out.
+    Waits of a scheduler that starts waves of workers every `wait` seconds have nothing to do with
+    transfers, and are taken off. If the first worker starts at least a wait before the second, the
+    pace begins at the second task. The stamps need not be sorted; NaN are left out.
     """
     known = np.sort(stamps[np.isfinite(stamps)])[:tasks]
     if len(known) < tasks or tasks < 2:
