@@ -57,6 +57,11 @@ def test_hosts_with_one_task_each() -> None:
     assert _figures(e) == pytest.approx((-4, 100, 0, 7 + 1 + DOUBT, 7))
 
 
+def test_a_clock_that_may_be_right_is_left_alone() -> None:
+    # Its task came back at the very moment that it ended, the others 3 s later.
+    assert _offsets(0.0, 2.999, 3.0, 3.001, 3.002)[0].best == 0
+
+
 def test_a_clock_that_is_three_times_the_scatter_off_is_moved() -> None:
     # The usual return is 0.1 s; ten of 21 hosts are 0.2 s from it, and one may be further off.
     near = [0.1 * (-1) ** n for n in range(20)]

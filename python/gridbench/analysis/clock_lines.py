@@ -48,21 +48,24 @@ def least_returns(host: Integers, times: Floats, returns: Floats, hosts: int) ->
     """
     level, slope, middle = np.full(hosts, np.inf), np.zeros(hosts), np.zeros(hosts)
     np.minimum.at(level, host, returns)
-    order = np.lexsort((times, host))
-    bounds = np.searchsorted(host[order], np.arange(hosts + 1))
-    found: dict[int, tuple[float, float, float]] = {}
-    tried = 0
-    for number in np.flatnonzero(np.diff(bounds) >= _FEWEST).tolist():
-        rows = order[bounds[number] : bounds[number + 1]]
-        tried += 1
-        line = _drift(times[rows], returns[rows])
-        if line is not None:
-            found[number] = line
-    if not _common(np.array([line[1] for line in found.values()]), tried):
+    of_hosts = rows_of_hosts(host, times, hosts)
+    tried = {
+        number: _drift(times[rows], returns[rows])
+        for number, rows in enumerate(of_hosts)
+        if len(rows) >= _FEWEST
+    }
+    found = {number: line for number, line in tried.items() if line is not None}
+    if not _common(np.array([slope_ for _, slope_, _ in found.values()]), len(tried)):
         for number, line in found.items():
-            if bounds[number + 1] - bounds[number] >= _MANY or len(found) > _SOME * tried:
+            if len(of_hosts[number]) >= _MANY or len(found) > _SOME * len(tried):
                 level[number], slope[number], middle[number] = line
     return Lines(level, slope, middle)
+
+
+def rows_of_hosts(host: Integers, times: Floats, hosts: int) -> list[Integers]:
+    """The rows of each host, in the order of their times."""
+    order = np.lexsort((times, host))
+    return np.split(order, np.searchsorted(host[order], np.arange(1, hosts)))
 
 
 def _drift(times: Floats, returns: Floats) -> tuple[float, float, float] | None:
@@ -73,8 +76,8 @@ def _drift(times: Floats, returns: Floats) -> tuple[float, float, float] | None:
         return None
     hull = _lower_hull(times, returns)
     middle = float(times.mean())
-    right = int(np.clip(np.searchsorted(times[hull], middle), 1, len(hull) - 1))
-    first, last = hull[right - 1], hull[right]
+    left = int(np.searchsorted(times[hull[1:-1]], middle))
+    first, last = hull[left], hull[left + 1]
     slope = float((returns[last] - returns[first]) / (times[last] - times[first]))
     level = float(returns[first] + slope * (middle - times[first]))
     above = returns - level - slope * (times - middle)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns
+from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns, rows_of_hosts
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
@@ -183,10 +183,8 @@ def _unseen(stamps: _Stamps, lines: Lines, above: Floats) -> Floats:
     clock drifts others may as well, without it being seen among returns that scatter.
     """
     usual, length = np.zeros(stamps.hosts), np.zeros(stamps.hosts)
-    order = np.argsort(stamps.host, kind="stable")
-    bounds = np.searchsorted(stamps.host[order], np.arange(stamps.hosts + 1))
-    for number in range(stamps.hosts):
-        rows = order[bounds[number] : bounds[number + 1]]
+    of_hosts = rows_of_hosts(stamps.host, stamps.retrieve, stamps.hosts)
+    for number, rows in enumerate(of_hosts):
         if len(rows):
             usual[number] = np.median(above[rows])
             length[number] = np.ptp(stamps.retrieve[rows])
