@@ -156,6 +156,9 @@ def test_room_is_there_once_as_many_are_out_as_there_may_be() -> None:
     # Three might have been, and it was the client itself that was late.
     assert "room" not in by_kind(path_of(rows, cold=False, most=3))
     assert by_kind(path_of(rows, cold=False, most=3))["submission"] == 1.5
+    # So it was if both results had long been back.
+    both = [rows[0], task(0.0, 0.5, 2.0, 2.5, "w2"), task(3.0, 3.5, 9.0, 9.5, "w3")]
+    assert by_kind(path_of(both, cold=False, most=2))["submission"] == 3.0
 
 
 def test_of_two_last_results_the_first_is_followed_and_those_without_stamps_are_not() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,16 @@ def test_a_run_of_less_than_a_second_has_an_efficiency() -> None:
     stamps = {"submit": 0.0, "calc_in": 0.125, "calc_out": 0.375, "retrieve": 0.5}
     summary = summarise(timeline(row(1, worker="a", sleep=0.25, slept=0.25, **stamps)), 1, 1)
     assert (summary.efficiency, summary.tasks_per_second) == (0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "took"), [(0.5, True), (1.01, True), (1.011, False), (NAN, True)]
+)
+def test_tasks_took_their_time_if_the_job_was_no_shorter_but_for_rounding(
+    efficiency: float, took: bool
+) -> None:
+    summary = summarise(timeline(ran(1, "a", 0.0, 0.2)), 1, 1)
+    assert replace(summary, efficiency=efficiency).took_their_time == took
 
 
 def test_more_rows_than_tasks_are_none_that_are_missing() -> None:

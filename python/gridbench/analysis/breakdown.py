@@ -221,7 +221,7 @@ def time_slept(table: pa.Table) -> Floats:
     slept = seconds(table, "slept")
     known = np.where(np.isfinite(slept), slept, seconds(table, "sleep"))
     busy = seconds(table, "calc_out") - seconds(table, "calc_in")
-    return np.where(np.abs(busy - known) < _ROUNDING, busy, known)
+    return np.where(np.abs(busy - known) <= _ROUNDING, busy, known)
 
 
 def _moments(table: pa.Table, lanes: Lanes, *, cold: bool) -> _Moments:

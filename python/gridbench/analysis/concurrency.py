@@ -57,7 +57,7 @@ def thinned(steps: Concurrency, points: int) -> Concurrency:
     start, stop = steps.time[0], steps.time[-1]
     slot = ((steps.time - start) / (stop - start) * slices).astype(np.int64).clip(0, slices - 1)
     by_height = np.lexsort((steps.running, slot))
-    edges = np.flatnonzero(np.diff(slot, prepend=-1))
+    _, edges = np.unique(slot, return_index=True)
     ends = np.append(edges[1:], count) - 1
     keep = np.unique(np.concatenate([edges, ends, by_height[edges], by_height[ends]]))
     return Concurrency(steps.time[keep], steps.running[keep])

@@ -55,7 +55,7 @@ def critical_path(
     `most_outstanding`: how many tasks the client kept out at most, if there was a bound.
     """
     stamps = {n: seconds(table, n) for n in ("submit", "calc_in", "calc_out", "retrieve")}
-    known = np.isfinite(sum(stamps.values())) & (lanes.lane >= 0)
+    known = np.isfinite(sum(stamps.values()))
     if not known.any():
         return []
     walk = _Walk(stamps, known, lanes, cold=cold, most_outstanding=most_outstanding)

@@ -55,8 +55,6 @@ class Distribution:
 
         The tails are kept in full detail, as there the interesting values are few.
         """
-        if self.count == 0:
-            return self.values, self.values
         share = np.arange(1, self.count + 1) / self.count
         if self.count <= points:
             return self.values, share
