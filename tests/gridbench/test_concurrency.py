@@ -12,6 +12,7 @@ from gridbench.analysis.overhead import Distribution
 NAN = float("nan")
 
 
+@pytest.mark.filterwarnings("error")
 def test_by_hand():
     stamps = [(1.0, 3.0), (2.0, 4.0), (3.0, 4.0), (NAN, 4.0), (5.0, 5.0)]
     steps = running_over_time(

@@ -79,8 +79,11 @@ def test_same_worker_name_on_two_hosts_and_no_names_at_all():
 
 
 def test_tasks_without_stamps_are_in_no_lane():
-    lanes = assign_lanes(timelines.table_of([{}, {"calc_in": 0.0, "calc_out": 1.0}]))
-    assert lanes.lane.tolist() == [-1, 0]
+    rows = [{}, {"calc_in": 0.0}, {"calc_out": 1.0}, {"calc_in": 0.0, "calc_out": 1.0}]
+    lanes = assign_lanes(timelines.table_of(rows))
+    assert lanes.lane.tolist() == [-1, -1, -1, 0]
+    assert lanes.previous.tolist() == [-1] * 4
+    assert lanes.last.tolist() == [3]
     assert np.array_equal(assign_lanes(timelines.table_of([])).lane, [])
 
 

@@ -55,7 +55,8 @@ def thinned(steps: Concurrency, points: int) -> Concurrency:
         return steps
     slices = max(1, points // 4)
     start, stop = steps.time[0], steps.time[-1]
-    slot = ((steps.time - start) / (stop - start) * slices).astype(np.int64).clip(0, slices - 1)
+    slot = ((steps.time - start) / (stop - start) * slices).astype(np.int64)
+    slot = np.minimum(slot, slices - 1)
     by_height = np.lexsort((steps.running, slot))
     _, edges = np.unique(slot, return_index=True)
     ends = np.append(edges[1:], count) - 1

@@ -37,9 +37,10 @@ class Lanes:
 def assign_lanes(table: pa.Table) -> Lanes:
     """Deal the tasks of a timeline to lanes in which no two compute at the same time."""
     begin = seconds(table, "calc_in")
-    # A task whose end lies before its start (it cannot, on one clock) is taken as a point.
+    # A task whose end lies before its start (it cannot, on one clock) is taken as a point. Without
+    # either, the end is not known.
     end = np.maximum(begin, seconds(table, "calc_out"))
-    rows = np.flatnonzero(np.isfinite(begin) & np.isfinite(end))
+    rows = np.flatnonzero(np.isfinite(end))
     group, group_names = _groups(table.take(pa.array(rows)))
     order = np.lexsort((end[rows], begin[rows], group))
     rows, group = rows[order], group[order]
