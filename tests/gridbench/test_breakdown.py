@@ -161,7 +161,8 @@ def test_a_task_that_did_not_end_is_no_workers_first():
 
 def test_a_task_that_was_sent_off_as_it_began_has_no_input_phase():
     row = {"submit": 1.0, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 3.0}
-    for queued, expected in ((1.0, (1.0, 0.0)), (1.25, (0.25, 0.75)), (2.0, (1.0, 0.0))):
+    cases = ((1.0, (1.0, 0.0)), (1.25, (0.25, 0.75)), (2.0, (1.0, 0.0)), (2.5, (1.0, 0.0)))
+    for queued, expected in cases:
         table = timelines.table_of([row | {"queued": queued}])
         phases = task_phases(table, assign_lanes(table), cold=False)
         assert (phases.dispatch[0], phases.input[0]) == pytest.approx(expected)

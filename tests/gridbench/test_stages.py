@@ -91,6 +91,12 @@ def test_a_worker_that_got_its_next_task_early_was_free_for_it_at_once() -> None
     assert found.later_dispatch == pytest.approx(0.3)
 
 
+def test_a_worker_that_joins_later_waited_from_the_submission_of_its_task() -> None:
+    late = {"submit": 0.6, "calc_in": 3.0, "calc_out": 4.0, "retrieve": 4.5, "worker": "c"}
+    found = stage_times(timelines.table_of([*_rows(), late]), 2)
+    assert found.later_dispatch == pytest.approx((0.1 + 0.2 + 2.4) / 3)
+
+
 def test_a_block_has_no_more_tasks_than_there_are() -> None:
     found = stage_times(timelines.table_of(_rows()), 100)
     assert found.start_span == pytest.approx(1.9)

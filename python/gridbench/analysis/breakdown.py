@@ -233,5 +233,5 @@ def _moments(table: pa.Table, lanes: Lanes, *, cold: bool) -> _Moments:
     first_free = calc_in if cold else np.zeros_like(calc_in)
     free = np.where(before >= 0, np.minimum(returned, calc_in), first_free)
     begin = np.fmax(submit, free)
-    sent = np.where((queued > begin) & (queued <= calc_in), queued, calc_in)
+    sent = np.where(queued > begin, np.minimum(queued, calc_in), calc_in)
     return _Moments(free, begin, sent)
