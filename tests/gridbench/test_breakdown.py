@@ -219,11 +219,11 @@ def test_means_are_told_of_tasks_that_did_not_say_when_they_were_submitted():
 
 
 @pytest.mark.parametrize(
-    ("sleep", "longer", "extra"), [(1.0, 0.8e-8, 0.0), (0.0, 1e-8, 0.0), (1.0, 1.2e-8, 1.2e-8)]
+    ("begin", "longer", "extra"), [(1.0, 0.8e-8, 0.0), (0.0, 1e-8, 0.0), (1.0, 1.2e-8, 1.2e-8)]
 )
-def test_what_stamps_are_rounded_by_is_no_extra_time(sleep, longer, extra):
-    row = {"submit": 0.0, "calc_in": 0.0, "calc_out": sleep + longer, "retrieve": 2.0}
-    row["sleep"] = sleep
+def test_what_stamps_are_rounded_by_is_no_extra_time(begin, longer, extra):
+    row = {"submit": 0.0, "calc_in": begin, "calc_out": 2 * begin + longer, "retrieve": 3.0}
+    row["sleep"] = begin
     table = timelines.table_of([row])
     phases = task_phases(table, assign_lanes(table), cold=True)
     assert phases.extra[0] == pytest.approx(extra, abs=1e-12)

@@ -122,12 +122,12 @@ def test_a_line_has_to_bring_returns_down_to_half_of_what_they_scatter(
 def test_the_line_is_the_edge_below_the_middle_of_the_run() -> None:
     # A clock that is set at 10 s: before and after it gains, by another rate for each half.
     times = np.arange(21.0)
-    bent = np.where(times <= 10, 1 + 0.001 * times, 1.01 + 0.01 * (times - 10))
+    bent = 1 + np.where(times <= 10, times, 10 * times - 90) / 1024
     late = [(float(t), float(r)) for t, r in zip(times, bent, strict=True)]
     # More tasks late than early move the middle beyond the bend.
-    lines = _lines([*late, (19.5, 1.105), (19.6, 1.106)])
-    assert lines.middle[0] == pytest.approx((sum(times) + 19.5 + 19.6) / 23)
-    assert lines.slope[0] == pytest.approx(0.01)
+    lines = _lines([*late, late[-1], late[-1]])
+    assert lines.middle[0] == pytest.approx((sum(times) + 20 + 20) / 23)
+    assert lines.slope[0] == pytest.approx(10 / 1024)
 
 
 @pytest.mark.filterwarnings("error")
@@ -159,4 +159,5 @@ def test_no_return_lies_below_a_line(slope: float, late: list[float], seed: int)
 
 
 def test_tasks_that_end_at_the_same_time_do_not_hide_those_after_them() -> None:
-    assert _lines([(0.0, 1.5), *_sloping(0.01)]).slope == pytest.approx([0.01])
+    twice = [(0.0, 1.5), (4.0, 1.5), (9.0, 1.5)]
+    assert _lines([*twice, *_sloping(0.01)]).slope == pytest.approx([0.01])

@@ -93,9 +93,9 @@ def _lower_hull(x: Floats, y: Floats) -> Integers:
     counts."""
     kept: list[int] = []
     xs, ys = x.tolist(), y.tolist()
-    for point in np.lexsort((y, x)).tolist():
-        if kept and xs[point] == xs[kept[-1]]:
-            continue
+    order = np.lexsort((y, x))
+    _, lowest = np.unique(x[order], return_index=True)
+    for point in order[lowest].tolist():
         while len(kept) > 1:
             a, b = kept[-2], kept[-1]
             turn = (xs[b] - xs[a]) * (ys[point] - ys[a]) - (ys[b] - ys[a]) * (xs[point] - xs[a])
