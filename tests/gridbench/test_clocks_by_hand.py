@@ -63,15 +63,17 @@ def test_a_clock_that_may_be_right_is_left_alone() -> None:
 
 
 def test_a_clock_that_is_three_times_the_scatter_off_is_moved() -> None:
-    # The usual return is 0.1 s; ten of 21 hosts are 0.2 s from it, and one may be further off.
-    near = [0.1 * (-1) ** n for n in range(20)]
-    assert _offsets(*near, 0.59)[-1].best == 0
-    moved = _offsets(*near, 0.61)[-1]
-    assert moved.best == pytest.approx(-0.61)
-    assert moved.between == pytest.approx(0.2)
+    # The usual return is 1 s; ten of 21 hosts are 2 s from it, and one may be further off.
+    near = [1.0 * (-1) ** n for n in range(20)]
+    assert _offsets(*near, 6.0)[-1].best == 0
+    moved = _offsets(*near, 6.1)[-1]
+    assert moved.best == pytest.approx(-6.1)
+    assert moved.between == pytest.approx(2)
 
 
-@pytest.mark.parametrize(("there", "least"), [(THERE, 3.0), (0.5, 3.0), (-1.0, 1.998)])
+@pytest.mark.parametrize(
+    ("there", "least"), [(THERE, 3.0), (0.5, 3.0), (0.0, 2.998), (-1.0, 1.998)]
+)
 def test_the_shortest_way_there_and_back_limits_what_all_clocks_are_moved_by(
     there: float, least: float
 ) -> None:
@@ -195,13 +197,13 @@ def test_a_drift_that_does_not_show_may_move_a_clock_by_what_returns_scatter() -
     retrieve = np.array([0.0, 50.0, 3.0, 13.0, 8.0, 0.0, 100.0, 50.0])
     above = np.array([0.1, 0.3, 0.0, 0.5, 0.7, 0.0, 0.4, 0.1])
     nothing = np.zeros(8)
-    stamps = clocks._Stamps(host, nothing, nothing, nothing, retrieve, 4)
-    lines = Lines(np.zeros(4), np.array([0.01, 0.0, 0.0, 0.0]), np.zeros(4))
+    stamps = clocks._Stamps(host, nothing, nothing, nothing, retrieve, 3)
+    lines = Lines(np.zeros(3), np.array([0.01, 0.0, 0.0]), np.zeros(3))
     found = clocks._unseen(stamps, lines, above)
-    # By the usual distance from its line; as far as the largest drift gets in that time; by three
-    # times the usual distance; and of a host without tasks nothing is known.
-    assert found == pytest.approx([0.2, 0.1, 0.3, 0.0])
-    back = Lines(np.zeros(4), -lines.slope, np.zeros(4))
+    # By the usual distance from its line; as far as the largest drift gets in that time; and by
+    # three times the usual distance.
+    assert found == pytest.approx([0.2, 0.1, 0.3])
+    back = Lines(np.zeros(3), -lines.slope, np.zeros(3))
     assert clocks._unseen(stamps, back, above) == pytest.approx(found)
 
 
@@ -241,6 +243,28 @@ def test_a_host_whose_tasks_have_no_stamps_is_left_out_and_others_are_not() -> N
     back = {"calc_out": 1.0, "retrieve": 1.5, "host": "c"}
     found = offsets(timelines.table_of([_task("b", 1.0), blind, there, back, _task("c", 1.0)]))
     assert [(one.host, one.tasks) for one in found] == [("b", 1), ("c", 1)]
+    # It is no host by which those can be compared, either: four are too few.
+    four = [_task(host, 1.0) for host in "bcde"]
+    assert offsets(timelines.table_of([blind, *four])) == offsets(timelines.table_of(four))
+
+
+def test_a_clock_whose_bounds_meet_limits_the_least_return_of_all() -> None:
+    # Its clock is behind by 1 s, and there and back takes no time: the least return is none.
+    rows = [_task("a", 1.0, there=-1.0), *(_task(host, 3.0) for host in "bcdef")]
+    a, *others = offsets(timelines.table_of(rows))
+    assert _figures(a) == (-1, -1, -1, 0, 0)
+    # Others are behind by 3 s, or right, as least returns scatter by 2 s.
+    assert [_figures(one) for one in others] == [(-3, THERE, 0, 5, 5)] * 5
+
+
+def test_least_returns_that_scatter_by_what_they_last_tell_nothing_of_the_shortest() -> None:
+    # By 1.4826 s: their median deviation is 1 s.
+    usual = 1.4826
+    rows = [
+        {"submit": -100.0, "calc_in": -1.0, "calc_out": 0.0, "retrieve": back, "host": f"h{n}"}
+        for n, back in enumerate((usual - 3, usual - 1, usual, usual, usual + 3))
+    ]
+    assert offsets(timelines.table_of(rows))[0].best == 3 - usual
 
 
 def test_an_engine_that_knows_its_clocks_exactly_leaves_no_offset() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ def test_each_part_of_the_overhead_is_found() -> None:
     assert summary.giving_back.mean == pytest.approx(0.3)
     assert summary.overhead.p50 == pytest.approx(0.4 + 0.1 + 0.2 + 0.3)
     assert (summary.bytes_in, summary.bytes_out) == (30, 3)
+    assert summary.to_dict() == asdict(summary) | {"clock_error": None}
 
 
 def test_negative_intervals_are_counted_not_corrected() -> None:
@@ -187,10 +188,17 @@ def test_tasks_that_touch_do_not_run_at_the_same_time() -> None:
 
 def test_a_worker_that_was_free_before_a_task_was_submitted_did_not_hold_it_up() -> None:
     rows = [ran(1, "a", 0.0, 0.2), ran(2, "a", 4.0, 4.5), ran(3, "b", 0.0, 0.7)]
-    summary = summarise(timeline(*rows), 3, 2)
-    assert (summary.dispatch.count, summary.dispatch.largest) == (1, pytest.approx(0.5))
+    summary = summarise(timeline(*rows, ran(4, "b", 4.0, 4.25)), 4, 2)
+    assert (summary.dispatch.count, summary.dispatch.largest) == (2, pytest.approx(0.5))
     assert (summary.startup.count, summary.startup.largest) == (2, pytest.approx(0.7))
     assert summary.last_worker_calc_in == 0.7
+
+
+def test_a_task_of_which_no_end_is_known_is_no_workers_first() -> None:
+    endless = row(2, worker="b", submit=0.0, calc_in=5.0, retrieve=9.0)
+    summary = summarise(timeline(ran(1, "a", 0.0, 0.2), endless), 2, 2)
+    assert (summary.workers_seen, summary.startup.count, summary.dispatch.count) == (1, 1, 1)
+    assert summary.last_worker_calc_in == 0.2
 
 
 def test_tasks_without_data_add_none() -> None:

@@ -33,7 +33,8 @@ from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns, rows_of
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
-_STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
+_NEEDED = ("submit", "calc_in", "calc_out", "retrieve")
+_STAMPS = (*_NEEDED, "queued")
 _FINEST = 1e-6
 """Seconds: what reading a clock and being scheduled to do so add, at the least."""
 _CLOSE = 1e-9
@@ -86,16 +87,13 @@ def offsets(table: pa.Table) -> list[Offset]:
     A worker's first task is as good as any other here: what is late says nothing, as it can only
     widen the interval.
     """
-    done = table.filter(pa.array(succeeded(table)))
+    known = succeeded(table) & np.isfinite(sum(seconds(table, name) for name in _NEEDED))
+    done = table.filter(pa.array(known))
     names, host = numbered(done, "host")
-    submit, calc_in = seconds(done, "submit"), seconds(done, "calc_in")
-    calc_out, retrieve = seconds(done, "calc_out"), seconds(done, "retrieve")
-    known = np.isfinite(calc_in - submit) & np.isfinite(retrieve - calc_out)
+    submit, calc_in, calc_out, retrieve = (seconds(done, name) for name in _NEEDED)
+    stamps = _Stamps(host, submit, calc_in, calc_out, retrieve, len(names))
     error = np.zeros(len(names))
-    np.maximum.at(error, host[known], np.nan_to_num(errors(done)[known], nan=np.inf))
-    stamps = _Stamps(
-        host[known], submit[known], calc_in[known], calc_out[known], retrieve[known], len(names)
-    )
+    np.maximum.at(error, host, np.nan_to_num(errors(done), nan=np.inf))
     low, high = stamps.bounds()
     told = np.maximum(low, -error) <= np.minimum(high, error)
     low, high = (
@@ -105,8 +103,6 @@ def offsets(table: pa.Table) -> list[Offset]:
     aligned = None if np.isfinite(error).all() else _aligned(stamps)
     tasks, found = stamps.tasks(), []
     for number in np.argsort(np.array(names, dtype=object)).tolist():
-        if not tasks[number]:
-            continue
         host_ = _Host(number, names[number], int(tasks[number]))
         guessed = None if np.isfinite(error[number]) and told[number] else aligned
         found.append(_offset(host_, float(low[number]), float(high[number]), guessed))
@@ -115,7 +111,7 @@ def offsets(table: pa.Table) -> list[Offset]:
 
 @dataclass(frozen=True, slots=True)
 class _Stamps:
-    """Of the tasks that have all of them, shape (rows,), seconds."""
+    """Of the tasks that have all of them, shape (rows,), seconds; one at least of each host."""
 
     host: Integers
     submit: Floats
@@ -157,7 +153,7 @@ def _aligned(stamps: _Stamps) -> _Aligned | None:
     there = stamps.calc_in - stamps.submit + lines.at(stamps.host, stamps.calc_in)
     shortest = np.full(stamps.hosts, np.inf)
     np.minimum.at(shortest, stamps.host, there)
-    fine = np.isfinite(shortest) & (shortest >= 0)
+    fine = shortest >= 0
     if not fine.any():
         return None
     longest = float(shortest[fine].min())
@@ -170,7 +166,7 @@ def _aligned(stamps: _Stamps) -> _Aligned | None:
     least = min(usual, longest) if usual > spread else 0.0
     most = min(longest, max(0.0, usual) + doubt)
     above = stamps.retrieve - stamps.calc_out - lines.at(stamps.host, stamps.calc_out)
-    scatter = _scatter(stamps, above, np.where(np.isfinite(lines.level), lines.level, usual))
+    scatter = _scatter(stamps, above, lines.level)
     if lines.slope.any():
         scatter = scatter + _unseen(stamps, lines, above)
     return _Aligned(lines, least, max(least, most - least), scatter)
@@ -185,9 +181,8 @@ def _unseen(stamps: _Stamps, lines: Lines, above: Floats) -> Floats:
     usual, length = np.zeros(stamps.hosts), np.zeros(stamps.hosts)
     of_hosts = rows_of_hosts(stamps.host, stamps.retrieve, stamps.hosts)
     for number, rows in enumerate(of_hosts):
-        if len(rows):
-            usual[number] = np.median(above[rows])
-            length[number] = np.ptp(stamps.retrieve[rows])
+        usual[number] = np.median(above[rows])
+        length[number] = np.ptp(stamps.retrieve[rows])
     hidden = np.minimum(np.abs(lines.slope).max() * length, HIDDEN * usual)
     return np.where(lines.slope == 0, hidden, usual)
 
@@ -203,12 +198,12 @@ def _scatter(stamps: _Stamps, above: Floats, levels: Floats) -> Floats:
         single = np.sort(np.abs(levels - np.median(levels)))
         return np.full(stamps.hosts, _at(single, 0.95) if len(single) >= _FEW else np.inf)
     # All of n returns are above x with the n-th power of the probability that one is.
-    share = 1 - 0.05 ** (1 / np.maximum(stamps.tasks(), 1))
+    share = 1 - 0.05 ** (1 / stamps.tasks())
     return np.array([_at(others, one) for one in share.tolist()])
 
 
 def _at(values: Floats, share: float) -> float:
-    return float(values[min(len(values) - 1, int(share * len(values)))])
+    return float(values[int(share * len(values))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,20 +226,19 @@ def _offset(host: _Host, low: float, high: float, aligned: _Aligned | None) -> O
     else:
         likely = aligned.least - float(aligned.lines.level[host.number])
         scatter = float(aligned.scatter[host.number])
-        reach = (low, high)
         if slope:
-            # Its bounds move with the clock: they hold for the line as a whole.
             best, drift, middle = likely, -slope, float(aligned.lines.middle[host.number])
-            reach = (likely - aligned.least, math.inf)
         elif abs(likely) <= _LIKELY * scatter and low <= 0 <= high:
             best = 0.0
         else:
             best = min(max(likely, low), high)
         between = abs(best - likely) + scatter
         margin = between + aligned.least_known
-        below, beyond = best - reach[0], reach[1] - best
-        margin = max(min(margin, below), min(margin, beyond))
-        between = min(between, max(below, beyond))
+        # The bounds of a clock that drifts move with it.
+        if not slope:
+            below, beyond = best - low, high - best
+            margin = max(min(margin, below), min(margin, beyond))
+            between = min(between, max(below, beyond))
     return Offset(
         host=host.name, tasks=host.tasks, low=low, high=high, best=best, margin=margin,
         between=between, drift=drift, middle=middle,
