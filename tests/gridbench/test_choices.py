@@ -82,5 +82,6 @@ def test_what_lies_on_a_bound() -> None:
     assert jump({0: Interval(1.0, 0.5, 1.49), 10: Interval(4.0, 3.0, 5.0)}) == 10
     # A cost below 0 is none: anything that certainly costs has jumped.
     assert jump({0: Interval(-1.0, -2.0, -0.5), 10: Interval(0.2, 0.1, 0.3)}) == 10
+    assert jump({0: Interval(-1.0, -2.0, -0.5), 10: Interval(0.2, -0.1, 0.3)}) is None
     assert jump({0: _around(1)}) is None
     assert largest_good({0: 0.9, 10: 0.89}, 0.9) == 0

@@ -216,6 +216,9 @@ def test_a_line_is_that_of_least_squares() -> None:
     # Residuals of 1 at the ends and 0 in the middle change the slope by their moment only.
     line = fit_line(floats(0, 1, 2), floats(0, 1, 5))
     assert (line.slope, line.intercept) == (pytest.approx(2.5), pytest.approx(-0.5))
+    # Two points are enough.
+    line = fit_line(floats(1, 3), floats(0, 1))
+    assert (line.slope, line.intercept) == (0.5, -0.5)
 
 
 def test_one_place_makes_no_line() -> None:

@@ -54,8 +54,8 @@ def jump(costs: Mapping[int, Interval], factor: float = JUMP) -> int | None:
         )
     bound = factor * max(0.0, costs[0].high)
     found = None
-    for size in sorted(costs, reverse=True):
-        if size == 0 or costs[size].low <= bound:
+    for size in sorted(costs, reverse=True)[:-1]:
+        if costs[size].low <= bound:
             break
         found = size
     return found
