@@ -140,10 +140,13 @@ def test_the_least_return_is_the_usual_one_if_it_differs_less_than_that() -> Non
     assert [one.margin for one in (a, b, c)] == pytest.approx([1.4, 1.3, 1.4])
 
 
-def test_stamps_that_contradict_each_other_leave_half_of_what_they_differ_by() -> None:
-    rows = [_task("a", -3.0, there=1.0), *_several([1.0] * 6, "b")]
-    a, _ = offsets(timelines.table_of(rows))
-    assert _figures(a) == pytest.approx((3, 1, 2, 1, 1))
+@pytest.mark.parametrize("less", [2.0, 0.5])
+def test_stamps_that_contradict_each_other_leave_half_of_what_they_differ_by(less: float) -> None:
+    rows = [_task("a", -3.0, there=3 - less), *_several([1, 1.1, 1.2, 1.3, 1.4, 1.5], "b")]
+    a, b = offsets(timelines.table_of(rows))
+    assert _figures(a) == pytest.approx((3, 3 - less, 3 - less / 2, less / 2, less / 2))
+    # Other hosts are compared without it.
+    assert (b.best, b.between) == (0, pytest.approx(0.2))
 
 
 def test_a_host_that_the_engine_knows_is_not_compared_with_others() -> None:
@@ -291,6 +294,9 @@ def test_the_return_of_a_host_with_one_task_may_be_as_late_as_nearly_all_others(
     assert [one.between for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])
     # Three can be said so, and all of these have the same least return.
     assert [one.margin for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])
+    # Of 61 others these are 57.
+    rows = [*_several([n / 10 for n in range(62)]), _task("b", 0.0)]
+    assert offsets(timelines.table_of(rows))[1].between == pytest.approx(5.8)
 
 
 @pytest.mark.parametrize(("off", "step"), [(0.8e-9, 1.0), (1.2e-9, 0.0)])

@@ -65,7 +65,8 @@ def least_returns(host: Integers, times: Floats, returns: Floats, hosts: int) ->
 def rows_of_hosts(host: Integers, times: Floats, hosts: int) -> list[Integers]:
     """The rows of each host, in the order of their times."""
     order = np.lexsort((times, host))
-    return np.split(order, np.searchsorted(host[order], np.arange(1, hosts)))
+    # Of no hosts there is one part, too.
+    return np.split(order, np.searchsorted(host[order], np.arange(1, hosts)))[:hosts]
 
 
 def _drift(times: Floats, returns: Floats) -> tuple[float, float, float] | None:

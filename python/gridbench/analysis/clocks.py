@@ -251,13 +251,13 @@ def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
     if not moving:
         return table
     names, host = numbered(table, "host")
-    own = [moving.get(name) for name in names]
-    best = np.array([one.best if one else 0.0 for one in own])[host]
-    drift = np.array([one.drift if one else 0.0 for one in own])[host]
-    middle = np.array([one.middle if one else 0.0 for one in own])[host]
+    of_hosts = rows_of_hosts(host, seconds(table, "submit"), len(names))
     for name in ("calc_in", "calc_out"):
         times = seconds(table, name)
-        moved = pa.array(times - best - drift * (times - middle))
+        for own, rows in zip(names, of_hosts, strict=True):
+            if own in moving:
+                times[rows] -= moving[own].at(times[rows])
+        moved = pa.array(times)
         table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), moved)
     return table
 
