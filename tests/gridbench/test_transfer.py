@@ -160,6 +160,15 @@ def test_transfers_at_the_same_time_are_counted_by_what_came(hosts: int) -> None
     assert (told.tasks, told.span) == (30, pytest.approx(3.0, rel=0.02))
 
 
+@pytest.mark.parametrize(("short", "scatter"), [(1.0, 0.0), (1.1, 0.95)])
+def test_tasks_within_half_of_the_mean_step_belong_together(short: float, scatter: float) -> None:
+    # Of steps of 3 and 1 s, by turns, the mean is 2 s: each pair of tasks took 4 s.
+    found = arrivals(np.cumsum([0.0, *([3.0, short] * 8)]), 17)
+    assert found is not None
+    assert (found.step, found.tasks) == (pytest.approx((3 + short) / 2), 16)
+    assert found.noise == pytest.approx(1.96 * 1.2533 * 1.4826 * scatter / math.sqrt(16))
+
+
 def test_a_long_pause_does_not_make_one_group_of_all() -> None:
     stamps = np.append(0.01 * np.arange(30), 5.0 + 0.01 * np.arange(30))
     found = arrivals(stamps, 60)
@@ -199,7 +208,8 @@ def test_transfers_hurt_when_the_link_is_not_done_before_the_first_task() -> Non
     # 400 cores x 10 MB at 1 Gbit/s are 32 s.
     assert transfer_load(400, 10, 1000, 30) == pytest.approx(32 / 30)
     assert transfer_load(100, 10, 1000, 30) < 1
-    assert transfer_load(100, 10, 1000, 0) == math.inf
+    assert transfer_load(100, 10, 1000, 0.5) == pytest.approx(8 / 0.5)
+    assert transfer_load(1, 10, 1000, 0) == math.inf
     assert transfer_load(100, 0, 1000, 0) == 0
 
 
