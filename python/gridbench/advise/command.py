@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
@@ -42,6 +41,7 @@ from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
 from gridbench.printing import Printing
 from gridbench.process.template import Template
+from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
 from gridbench.scenario.one import RUNS_CASES
 from gridbench.simulate.profile_file import system_of
@@ -247,7 +247,7 @@ def find_model(
         engine, work = request.engine or default_engine(request.work.body), request.work
         kept = None
         if servers is None:
-            work = work.on_processors(len(os.sched_getaffinity(0)))
+            work = work.on_processors(usable_processors())
             kept = None if request.renew else _kept(engine, work)
             if kept is not None and covers(kept.model, work):
                 return kept.model, kept.told(time.time())
@@ -270,7 +270,7 @@ def find_model(
 def _kept(engine: str, work: Work) -> Kept | None:
     """The model of an engine on this machine, if one was kept."""
     facts = find_participant(engine).facts(work.cores, warm=work.warm)
-    version, processors = facts.description["version"], len(os.sched_getaffinity(0))
+    version, processors = facts.description["version"], usable_processors()
     return load_kept(kept_path(engine, version, platform.node(), processors))
 
 

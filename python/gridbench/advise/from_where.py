@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from gridbench.advise.work import Work
 from gridbench.datagrid.crossover.kept import Kept, KeptCompute, KeptGrid, kept_of, load_kept
 from gridbench.errors import InputError
 from gridbench.model.observation import Place
+from gridbench.run.machine import usable_processors
 
 LARGE = 64 << 20
 """Bytes of shared data from which on it is worth a hint that data grids can be measured."""
@@ -82,7 +82,7 @@ def crossover_here(place: Place) -> Kept | None:
     here = platform.node()
     if place.transport != "one host" or place.host != here:
         return None
-    return load_kept(here, len(os.sched_getaffinity(0)))
+    return load_kept(here, usable_processors())
 
 
 def from_where(kept: Kept | None, place: Place, work: Work, split: Split) -> FromWhere | None:

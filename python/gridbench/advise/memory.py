@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import threading
 import time
@@ -25,7 +24,7 @@ from gridbench.machine.rule import judged
 from gridbench.model.observation import Place
 from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
-from gridbench.run.machine import available_memory
+from gridbench.run.machine import available_memory, usable_processors
 
 _KIND = "gridbench memory bandwidth"
 _FORMAT = 1
@@ -59,7 +58,7 @@ class Bandwidth:
 def measured_here(*, kept: bool = True) -> Bandwidth:
     """Measure the bandwidth of this machine's memory, and keep it if that is
     wanted. That it cannot be written is no error: nothing but time is lost."""
-    processors = len(os.sched_getaffinity(0))
+    processors = usable_processors()
     found = Bandwidth(rate=measure(processors), processors=processors, made=time.time())
     if kept:
         path = bandwidth_path()
@@ -126,7 +125,7 @@ def _cache() -> int:
 
 def bandwidth_path() -> Path:
     """Where that of this machine lies, if there is one."""
-    return kept_file("memory", platform.node(), str(len(os.sched_getaffinity(0))))
+    return kept_file("memory", platform.node(), str(usable_processors()))
 
 
 def with_bandwidth(
@@ -143,7 +142,7 @@ def with_bandwidth(
     if place.transport != "one host":
         raise no_single_memory()
     if given is None:
-        processors = len(os.sched_getaffinity(0))
+        processors = usable_processors()
         if (place.host, place.processors) != (platform.node(), processors):
             raise InputError(
                 f"the model is of {place.host} with {counted(place.processors, 'processor')}, and"

@@ -24,7 +24,7 @@ class Recorded:
     pieces: int
     share: float
     """Standard deviation of their times, as share of the mean."""
-    done: Floats = field(repr=False, compare=False)
+    done: Floats = field(compare=False)
     """Seconds of all pieces before each, and of all, shape (pieces + 1,)."""
     longest_first: bool = False
     """The tasks that they are put together to begin with the longest."""

@@ -29,7 +29,7 @@ def machine_facts() -> dict[str, Any]:
         "system": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "cores_usable": len(os.sched_getaffinity(0)),
+        "cores_usable": usable_processors(),
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "memory": memory.total,
         "memory_available": available_memory(),
@@ -60,6 +60,11 @@ def new_header(options: dict[str, Any], *, seed: int = 0) -> Header:
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         seed=seed,
     )
+
+
+def usable_processors() -> int:
+    """How many of the machine's processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def available_memory() -> int:
