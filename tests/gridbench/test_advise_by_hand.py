@@ -406,6 +406,14 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
     )
     page = render(given)
     rows = rows_of(page)
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page) == [
+        ("Tasks", "8"),
+        ("Cores", "4"),
+        ("Expected total", "25 s"),
+        ("9 of 10 runs take", "22 s to 30 s"),
+        ("Without any overhead", "20 s"),
+        ("What limits", "computing"),
+    ]
     for row in (
         ["computing", "20 s", "80 %"],
         ["starting workers", "4.0 s", "16 %"],

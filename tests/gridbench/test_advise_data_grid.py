@@ -200,8 +200,12 @@ def test_a_folder_has_to_tell_of_the_engine(tmp_path: Path) -> None:
     disturbed = [replace(one, load=DISTURBED) for one in measured(ENGINES)]
     busy = write_folder(tmp_path / "busy", disturbed)
     assert set(crossover_in(busy, WORK, "process-pool").compute) == set(ENGINES)
-    with pytest.raises(InputError, match="does not tell enough of the engine `ray`"):
+    with pytest.raises(InputError, match="does not tell enough of the engine `ray`") as refused:
         crossover_in(folder, WORK, "ray")
+    assert f"it has enough of {', '.join(ENGINES)}, and of hazelcast; measure" in str(refused.value)
+    neither = write_folder(tmp_path / "neither", measured({}, None))
+    with pytest.raises(InputError, match="it has enough of no engine, and of no data grid; meas"):
+        crossover_in(neither, WORK, "ray")
     with pytest.raises(InputError, match="there is none"):
         crossover_in(folder, replace(WORK, bytes_shared=0.0), "process-pool")
     with pytest.raises(InputError, match="holds no crossover"):

@@ -82,10 +82,11 @@ def test_a_run_that_moves_the_answer_more_tells_more_than_its_noise() -> None:
         (3, 3): np.array([0.2, 0.0]),  # 0.04 by 0.05
         (4, 4): np.array([1.0, 1.0]),  # 1 by 2.01
         (5, 5): np.array([0.0, 9.0]),  # nothing
+        (6, 6): np.array([1.0, 0.97]),  # 1 by 1.95: a little more than the first
     }
-    cases = [_case(number, number) for number in (5, 2, 4, 3)]
+    cases = [_case(number, number) for number in (5, 2, 4, 6, 3)]
     found = most_telling(_model(slopes), WORK, Split(16, 8, 1.0), cases)
-    assert [one.tasks for one in found] == [3, 2, 4, 5]
+    assert [one.tasks for one in found] == [3, 6, 2, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_a_run_that_moves_the_answer_more_tells_more_than_its_noise() -> None:
         (10.0, 10.0, True),
         # What was advised before takes 3 % more than the best, by now.
         (10.0, 10.0 / 1.029, True),
+        (10.3, 10.0, True),
         (10.0, 10.0 / 1.031, False),
         # It is expected to take another time than before.
         (10.0 * math.exp(0.099), 12.0, True),

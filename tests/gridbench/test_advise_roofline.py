@@ -219,15 +219,16 @@ def test_the_kind_of_work_is_told() -> None:
     assert rate_told(work(traffic=1.0, bandwidth=12.3456 * GB)) == "12.35 GB/s"
 
 
-def test_workers_elsewhere_have_a_processor_for_each_thread() -> None:
+def test_workers_elsewhere_have_a_processor_for_each_thread(model: Model) -> None:
     for threads in (2, 4):
         of = replace(WORK, roofline=Roofline(threads=threads))
         told = f"Each worker is taken to have {threads} processors, one for each thread."
         assert told in warnings(advise(Profiled(system("symphony")), of))
+        # So too where a model is of, if that is no machine of its own.
+        assert told in warnings(given(model, of))
     alone = replace(WORK, roofline=Roofline(threads=1))
-    assert not any(
-        "each thread" in one for one in warnings(advise(Profiled(system("symphony")), alone))
-    )
+    for advice in (advise(Profiled(system("symphony")), alone), given(model, alone)):
+        assert not any("each thread" in one for one in warnings(advice))
 
 
 # The command line.

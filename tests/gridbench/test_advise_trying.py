@@ -129,11 +129,11 @@ def test_each_split_is_run_in_each_round(advice: Advice, tried: Trying) -> None:
     assert trial.failed == ()
 
 
-@pytest.mark.parametrize(("differ", "again"), [(0.019, 0), (0.021, 6)])
+@pytest.mark.parametrize(("differ", "again"), [(1.9, 0), (2.0, 0), (2.1, 6)])
 def test_the_two_to_compare_are_run_again_unless_they_hardly_differ(
     differ: float, again: int, advice: Advice, tried: Trying
 ) -> None:
-    made = Made(lambda case, before: _seconds(case, 0) * (1 + differ * (before == 1)))
+    made = Made(lambda _, before: 100 + differ * (before == 1))
     trial, _ = tried(made)
     assert trial.advised is not None
     assert trial.rival is not None
@@ -150,15 +150,26 @@ def test_one_round_tells_nothing_of_how_runs_differ(advice: Advice, tried: Tryin
     assert len(made.cases) == len(_splits(advice)) + 4
 
 
-def test_a_split_of_which_a_run_failed_is_not_run_again(advice: Advice, tried: Trying) -> None:
+def test_a_split_of_which_a_run_failed_is_not_run_again(
+    advice: Advice, tried: Trying, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = (advice.split.tasks, advice.split.cores)
     made = Made(lambda case, _: "no luck" if (case.tasks, case.cores) == own else 1.0)
+    progress: list[Steps] = []
+
+    def steps(*given: Any) -> Steps:
+        progress.append(Steps(*given))
+        return progress[0]
+
+    monkeypatch.setattr(trying, "Steps", steps)
     trial, _ = tried(made)
     assert [(one.tasks, one.cores) for one in made.cases].count(own) == 1
     assert trial.advised is None
     (failed,) = trial.failed
     assert (failed.tasks, failed.cores, failed.advised, failed.reason) == (*own, True, "no luck")
     assert failed in trial.left_out
+    # The two other rounds of it count as over.
+    assert progress[0].number == 2
     assert trial.runs == 3 * (len(_splits(advice)) - 1)
 
 
