@@ -260,6 +260,9 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
         "On the same cores, or as many as tasks, 1 task would take as long (25 s); 25 tasks would"
         " take 25 s, 1 % longer."
     )
+    # What is a half of a hundredth longer is not told to be longer by none of them.
+    half = replace(GIVEN, points=(point(25, 25.0 * 1.005),))
+    assert told(half, "On the same").endswith(", 25 tasks would take as long (25 s).")
     alone = replace(GIVEN, points=(point(8, 25.0), point(9, 30.0)))
     assert told(alone, "On the same") == ""
 

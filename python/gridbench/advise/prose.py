@@ -212,7 +212,7 @@ def _beside(advice: Advice, point: Point) -> str:
     total, best = point.prediction.total, advice.expected.total
     if total < best * 0.995:
         return f"would take {rough(total)}, {percent(1 - total / best, 0)} less: too little to tell"
-    if total < best * 1.005:
+    if total <= best * 1.005:
         return f"would take as long ({rough(total)})"
     return f"would take {rough(total)}, {longer(total, best)}"
 
