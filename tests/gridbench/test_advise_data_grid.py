@@ -113,6 +113,7 @@ def test_times_that_are_about_the_same_decide_nothing(model: Model) -> None:
     assert ": either will do." in verdict(10.0, 10.9, 9.5)
     assert ": either will do." in verdict(9.8, 9.0, 9.0)
     assert ": keep it as shared data." in verdict(9.0 * 1.1, 9.0, 9.0)
+    assert ": keep it as shared data." in verdict(11.0, 9.0 * 1.1, 9.0)
     assert ": keep it as shared data, unless it is in the data grid anyway." in verdict(
         9.9, 9.0, 8.0
     )

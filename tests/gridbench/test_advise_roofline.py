@@ -9,7 +9,9 @@ import platform
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -26,6 +28,7 @@ from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.roofline import MOST_TRAFFIC, Roofline, parse_roofline
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
+from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.machine.busiest import Look
 from gridbench.machine.load import Load
@@ -35,6 +38,7 @@ from gridbench.model.observation import Place
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
 from gridbench.simulate.systems import system
+from gridbench.workload.setup_file import MOST_NODES
 from synthetic import PLACE
 
 GB = 2**30
@@ -191,6 +195,8 @@ def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> No
         "64 cores were asked for, but of tasks that compute with 3 threads no more than 2 at a time"
         " run at full speed on the 8 processors of here: more of them would slow each other down."
     )
+    # One task that has a processor for each thread is not slowed down.
+    assert "no more than 1 at a time run at full speed" in warnings(given(model, work(8)))[-1]
     crowded = given(model, work(12))
     assert crowded.expected.ideal == pytest.approx(120.0)
     assert warnings(crowded)[-1] == (
@@ -274,10 +280,17 @@ def test_what_makes_no_sense_is_refused_in_two_lines(
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"threads": 0}, {"traffic": -1.0}, {"traffic": 2 * MOST_TRAFFIC}]
+    ("wrong", "told"),
+    [
+        ({"threads": 0}, "the number of threads must be from 1 to"),
+        ({"threads": MOST_NODES + 1}, "the number of threads must be from 1 to"),
+        ({"traffic": -1.0}, "makes no sense"),
+        ({"traffic": 1.001 * MOST_TRAFFIC}, "makes no sense"),
+    ],
 )
-def test_other_rooflines_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError):
+def test_other_rooflines_are_refused(wrong: dict[str, float], told: str) -> None:
+    Roofline(threads=MOST_NODES, traffic=MOST_TRAFFIC)
+    with pytest.raises(InputError, match=told):
         Roofline(**wrong)  # type: ignore[arg-type]
 
 
@@ -288,6 +301,28 @@ def test_the_bandwidth_is_measured_with_all_threads_at_once() -> None:
     rate = memory.measure(2, size=1 << 20, rounds=2)
     # Of any machine: more than a slow disk gives, and less than any cache.
     assert 1e7 < rate < 1e14
+
+
+@pytest.mark.parametrize(
+    ("processors", "size", "count", "took"),
+    [(1, 8_000_000, 1_000_000, 1), (2, 160_000, 10_000, 3), (4, 320, 10, 7), (2, 8, 1, 3)],
+)
+def test_three_arrays_are_moved_from_the_first_begin_to_the_last_end(
+    processors: int, size: int, count: int, took: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[int] = []
+
+    def add(one: Floats, other: Floats, *, out: Floats) -> None:
+        out[:] = one + other
+        added.append(len(out))
+
+    monkeypatch.setattr(np, "add", add)
+    # Between two looks at the clock 20 s pass in the first round, and 1 s in the second, which
+    # counts.
+    seconds = [*range(0, 40 * processors, 20), *range(100 * processors, 102 * processors)]
+    monkeypatch.setattr(memory, "time", SimpleNamespace(perf_counter=iter(seconds).__next__))
+    assert memory.measure(processors, size=size, rounds=2) == 3 * 8 * count * processors / took
+    assert added == [count] * (2 * processors)
 
 
 def test_arrays_take_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,11 +367,15 @@ def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"rate": 1.0}', '{"rate": -1.0, "processors": 2, "made": 0.0}',
-             '{"kind": "other", "rate": 1.0, "processors": 2, "made": 0.0}']
+             '{"rate": 0.0, "processors": 2, "made": 0.0}',
+             '{"kind": "other", "rate": 1.0, "processors": 2, "made": 0.0}',
+             '{"format": 2, "rate": 1.0, "processors": 2, "made": 0.0}']
 )  # fmt: skip
 def test_other_files_are_no_bandwidth(tmp_path: Path, text: str) -> None:
     (tmp_path / "other.json").write_text(text)
     assert load_bandwidth(tmp_path / "other.json") is None
+    (tmp_path / "other.json").write_text('{"rate": 1.0, "processors": 2, "made": 0.0}')
+    assert load_bandwidth(tmp_path / "other.json") == Bandwidth(rate=1.0, processors=2, made=0.0)
 
 
 def _bandwidth(

@@ -184,6 +184,8 @@ def test_runs_that_all_lie_outside_contradict_the_model() -> None:
     assert found.contradicts(1.0, 1.2)
     assert found.contradicts(1.5, 1.6)
     assert not found.contradicts(1.0, 1.26), "one of them is inside"
+    assert not found.contradicts(1.4, 1.5), "the longest is as long as it may be"
+    assert not found.contradicts(1.0, 1.25), "the shortest is as short as it may be"
     assert not found.contradicts(1.3, 1.35), "they lie on both sides"
     assert not trial(tried(8, 1.3, 1.4, advised=True)).contradicts(1.0, 1.2), "they are few"
     assert not replace(found, accepted=True, disturbed=1).contradicts(1.0, 1.2)
