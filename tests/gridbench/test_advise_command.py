@@ -62,6 +62,22 @@ def test_advice_is_given_by_a_model_in_a_file(
     assert "Divide the work into" in (tmp_path / "advice" / "report.html").read_text()
 
 
+def test_advice_for_a_system_that_is_not_here_is_told_and_has_its_map(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = Request(
+        work=replace(WORK, seconds=3600.0), profile="ninfg", maps=True, folder=tmp_path / "advice"
+    )
+    assert give_advice(request) == 0
+    told = capsys.readouterr()
+    assert "cores of ninfg, as tasks that wait." in " ".join(told.out.split())
+    assert f"results: {tmp_path / 'advice'}\n" in told.err
+    assert "ninfg on 8 cores, 32 tasks" in (tmp_path / "advice" / "report.html").read_text()
+    assert give_advice(replace(request, printing=Printing(as_json=True))) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert ([one["name"] for one in told["maps"]], told["tried"]) == (["ninfg"], None)
+
+
 def test_of_a_model_of_disturbed_runs_nothing_is_claimed(model: Model, tmp_path: Path) -> None:
     request = _request(tmp_path, replace(model, disturbed=1))
     assert give_advice(request) == BusyMachine.exit_status == 3
@@ -83,6 +99,8 @@ def test_of_several_models_one_is_chosen(
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["maps"]] == ["one", "other"]
     assert "cores of other, as tasks that wait." in " ".join(told["sentences"])
+    with pytest.raises(InputError, match=r"there are no models\nhint: give another --from"):
+        give_advice(_request(tmp_path))
 
 
 def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(model: Model, tmp_path: Path) -> None:
@@ -115,7 +133,8 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
 ) -> None:
     fitted = []
 
-    def model_of(runs: Sequence[Observation], **_: object) -> Model:
+    def model_of(runs: Sequence[Observation], *, test: bool) -> Model:
+        assert not test, "no run is held out"
         fitted.append([Path(one.name).name for one in runs])
         return _of(model, runs[0].place.engine)
 
@@ -129,6 +148,11 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
     with pytest.raises(InputError, match="there are models of several engines"):
         give_advice(replace(request, engine=None))
     assert fitted[1:] == [["a", "b"], ["c"]]
+    assert "fitting a model to 1 run" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(InputError, match="there is no model of the engine `ray`") as refused:
+        give_advice(replace(request, engine="ray"))
+    assert refused.value.remedy.startswith("there are: one 1 on ")
+    assert "; other 1 on " in refused.value.remedy
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from gridbench.datagrid.crossover.kept import Kept as Crossover
 from gridbench.engines.default import default_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.machine.busiest import Begun
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
@@ -278,20 +279,23 @@ def _given(request: Request, given: Path, console: Console) -> Model:
     """The model in a file, or of the runs in a folder."""
     if given.is_file():
         models = load_models(given)
+        places = [model.fit.place for model in models]
     else:
         models = []
         source = read_source([given])
         if not source.observations:
             raise source.none_serves()
-        places = source.by_place()
-        for place, observations in places.items():
+        found = source.by_place()
+        places = list(found)
+        for place, observations in found.items():
             if request.engine in (None, place.engine):
-                console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
+                runs = counted(len(observations), "run")
+                console.print(f"{place_told(place)}: fitting a model to {runs}")
                 models.append(model_of(observations, test=False))
     chosen = [model for model in models if request.engine in (None, model.fit.place.engine)]
     if len(chosen) == 1:
         return chosen[0]
-    known = "; ".join(sorted({place_told(model.fit.place) for model in models}))
+    known = "; ".join(sorted({place_told(place) for place in places}))
     if not chosen:
         raise InputError(
             f"there is no model of the engine `{request.engine}`"
