@@ -397,7 +397,7 @@ def test_a_trial_as_json_has_each_split_and_the_two_that_are_compared() -> None:
     assert splits == [(2, 2, 5.0), (8, 2, 4.0), (8, 4, 3.0)]
     assert (told["advised"], told["rival"]) == (told["splits"][1], told["splits"][2])
     assert told["ratio"] == pytest.approx(4 / 3)
-    assert told["model_host"] is None
+    assert (told["runs"], told["disturbed"], told["model_host"]) == (0, 0, None)
     nothing = trial_record(replace(TRIAL, tried=(), model_host="there"))
     assert (nothing["advised"], nothing["rival"], nothing["ratio"]) == (None, None, None)
     assert nothing["model_host"] == "there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -37,8 +38,10 @@ def log(
         f" WriteDataSize={2 * kb}"
     ]
     lines += [
-        f"{tid} {seconds * sleep:.6f} 0.1 0.2 {0.2 + seconds:.6f} {0.3 + seconds:.6f} node1"
+        # What slept took a little longer than that.
+        f"{tid} {seconds * sleep:.6f} 0.1 0.2 {0.2 + took:.6f} {0.3 + took:.6f} node1"
         for tid, seconds in reversed(list(enumerate(times, 1)))
+        for took in [seconds * (1 + 0.1 * sleep)]
     ]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -68,6 +71,8 @@ def test_a_log_tells_times_in_the_order_of_tasks(tmp_path: Path, sleep: bool) ->
     (pairs,) = work.drawn(4, 4)
     assert pairs.sleep == pytest.approx((5.0, 3.0, 3.0, 9.0))
     assert pairs.bytes_in == 2 * MB
+    short = asked(log(tmp_path / "short.log", [0.25, 0.5], sleep=sleep))
+    assert short.seconds == pytest.approx(0.75)
     (three,) = work.drawn(3, 4)  # of 2, 3 and 3 tasks
     assert three.sleep == pytest.approx((5.0, 3.0, 12.0))
 
@@ -88,13 +93,16 @@ def test_the_folder_of_a_run_is_a_log_too(
 ) -> None:
     setup = make_setup(tasks=4, nodes=2, write_kb=1)
     (tmp_path / "times").write_text("0.01\n0.03\n0.02\n0.01\n")
-    assert gridbench("run", setup, "--out", "out").returncode == 0
-    found = read_log(tmp_path / "out")
+    assert gridbench("run", setup, "--out", "runs/one").returncode == 0
+    found = read_log(tmp_path / "runs")
     assert found.recorded.pieces == 4
     assert found.bytes_out == 4 * 1024
     times = found.recorded.times(found.seconds, 4, 0)
     assert np.all(times >= (0.01, 0.03, 0.02, 0.01))
     assert np.argmax(times) == 1
+    copytree(tmp_path / "runs" / "one", tmp_path / "runs" / "other")
+    with pytest.raises(InputError, match="holds 2 runs, and a work is one"):
+        read_log(tmp_path / "runs")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_fewer_cores_than_that_are_left_as_they_are() -> None:
     few = work(4, cores=2)
     assert (few.cores, few.cores_asked, few.units) == (2, 0, "processors")
     assert work(2, cores=2).units == "cores"
+    assert replace(WORK, cores=1).on_processors(1).units == "processors"
     waits = replace(WORK, body="sleep")
     assert waits.on_processors(8) is waits
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from gridbench.advise import runs as made
 from gridbench.advise.runs import SCENARIO, Ran, Runs, _analysed, _seen
 from gridbench.machine.load import Load, Moment
 from gridbench.model.observation import Observation, observe
@@ -21,8 +22,8 @@ from gridbench.progress import Steps
 from gridbench.run.load import read_record
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Answer
-from gridbench.scenario.one import RUNS_CASES, Outcome
+from gridbench.scenario.messages import Answer, Order
+from gridbench.scenario.one import RUNS_CASES, Outcome, run_case
 
 ENGINE = "gridrpc-native"
 CASE = Case(
@@ -40,7 +41,14 @@ def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> Ran:
     return Ran(Outcome(answer=answer, began=BEGAN, took=took, load={}), folder)
 
 
-def test_what_a_run_has_measured_is_looked_at_here() -> None:
+def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[Order] = []
+
+    def noted(order: Order, **how: Any) -> Outcome:
+        orders.append(order)
+        return run_case(order, **how)
+
+    monkeypatch.setattr(made, "run_case", noted)
     console = Console(file=io.StringIO())
     facts = find_participant(ENGINE).facts(2, warm=False)
     with (
@@ -58,6 +66,7 @@ def test_what_a_run_has_measured_is_looked_at_here() -> None:
         runs._seen = done.outcome.began
         before = read_record(runs.run(CASE, facts=facts, limit=60.0).folder)["load"]["before"]
         assert before["seconds"] >= done.outcome.took
+    assert [one.analysed for one in orders] == [False, False]
     assert isinstance(found, Observation)
     assert found.measured.total == answer.total_s
 
@@ -109,6 +118,15 @@ def test_what_is_copied_has_imported_only_drivers_that_start_no_threads(
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     )
     assert done.stdout == f"{imported}\n"
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
+def test_processes_of_a_run_that_did_not_end_well_may_be_taken_for_others(
+    tmp_path: Path, status: Any
+) -> None:
+    one = ran(tmp_path)
+    answer = replace(one.outcome.answer, status=status)
+    assert _seen(replace(one, outcome=replace(one.outcome, answer=answer))) is None
 
 
 def test_a_run_of_a_second_is_a_short_one(tmp_path: Path) -> None:

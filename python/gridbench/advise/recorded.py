@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ class Recorded:
     pieces: int
     share: float
     """Standard deviation of their times, as share of the mean."""
-    done: Floats = field(compare=False)
+    done: Floats
     """Seconds of all pieces before each, and of all, shape (pieces + 1,)."""
     longest_first: bool = False
     """The tasks that they are put together to begin with the longest."""
