@@ -335,6 +335,8 @@ PROFILE = cast(Model, Profiled(system("ninfg")))
          " 4 cores on it does more likely than not."),
         (COSTS, FOUR, FOUR, "To end within 30 s, take 4 cores: with these, 19 of 20 runs do. With"
          " fewer it is expected to take longer."),
+        (COSTS, Split(8, 2, 25.0), Split(8, 2, 25.0), "To end within 30 s, take 2 cores: with"
+         " these, 19 of 20 runs do. With fewer it is expected to take longer."),
         (COSTS, Split(8, 1, 25.0), Split(8, 1, 25.0), "To end within 30 s, take 1 core: with"
          " these, 19 of 20 runs do."),
         (PROFILE, FOUR, FOUR, "From 4 cores on, the work is expected to end within 30 s."),

@@ -154,6 +154,17 @@ def test_a_tenth_decides_where_shared_data_comes_from(
     )
 
 
+def test_of_several_data_grids_the_fastest_is_told() -> None:
+    fast = FromGrid(title="Fast", put_and_read=5.0, there_already=4.0)
+    slow = FromGrid(title="Slow", put_and_read=20.0, there_already=2.0)
+    told = _from_where(replace(FOUND, grids=(fast, slow)))
+    assert "; from Fast 5.0 s (4.0 s if it is there already); from Slow 20 s (2.0 s if" in told
+    assert ": take it from Fast." in told
+    # And of what is there already, that from which it is read the soonest.
+    told = _from_where(replace(FOUND, grids=(fast, slow), through=3.0))
+    assert ": keep it as shared data, unless it is in the data grid anyway." in told
+
+
 @pytest.mark.parametrize(
     ("changed", "beyond"),
     [({}, False), ({"size": 100.0 * MB + 1}, True), ({"cores": 5}, True), ({"cores": 3}, False)],

@@ -172,6 +172,10 @@ def test_more_processors_are_not_promised_where_memory_would_limit(model: Model)
     told = " ".join(sentences(advice))
     assert advice.limit[0] == "computing"
     assert "with twice as many processors, memory bandwidth would limit." in told
+    # Four of them get just as much as they need, and with two more each would get less.
+    few = given(model, work(traffic=80.0 * GB, bandwidth=4.0 * GB, cores=2))
+    assert few.limit[0] == "computing"
+    assert "of the time: use more cores." in " ".join(sentences(few))
 
 
 @pytest.mark.parametrize(

@@ -327,3 +327,6 @@ def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
     # One split alone is compared with none.
     tried(Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=1)), Effort(rounds=1))
     assert (planned[1], told[1]) == (1, 2.0)
+    # Two are compared with each other.
+    tried(Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=10)), Effort(rounds=1))
+    assert planned[2] == 2 * (1 + 2)
