@@ -6,6 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from gridbench.advise.trying import Candidate, candidates, try_out
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
+from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import Model
@@ -27,6 +29,7 @@ from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.plan import Judge
+from gridbench.workload.setup_file import LARGEST_KB
 
 WORK = Work(seconds=0.02, cores=3, most_tasks=12)
 EFFORT = Effort(rounds=3)
@@ -87,12 +90,14 @@ def tried(advice: Advice, monkeypatch: pytest.MonkeyPatch) -> Trying:
         of: Advice = advice,
         effort: Effort = EFFORT,
         policy: Policy = Policy(),  # noqa: B008
+        servers: Servers | None = None,
     ) -> Any:
         monkeypatch.setattr(trying, "Runs", made)
         printed = io.StringIO()
         engine = find_participant("gridrpc-native")
         console = Console(file=printed, width=200)
-        return try_out(of, engine, effort, console, policy), printed.getvalue()
+        trial = try_out(of, engine, effort, console, policy, servers=servers)
+        return trial, printed.getvalue()
 
     return found
 
@@ -234,6 +239,16 @@ def test_what_is_expected_to_take_too_long_is_left_out(advice: Advice, tried: Tr
     assert longest.case not in made.cases
     reasons = {(one.tasks, one.cores): one.reason for one in trial.left_out}
     assert reasons[longest.case.tasks, longest.case.cores].startswith("time: ")
+
+
+def test_the_memory_of_servers_is_not_that_of_this_machine(model: Model, tried: Trying) -> None:
+    large = advise(model, replace(WORK, bytes_in_each=LARGEST_KB * 1024.0))
+    for servers, begin in (
+        (None, "memory: "),
+        (Servers(Path("grid.toml"), (), (Host("node1", "lab", 4, "TCP"),)), "the work cannot be"),
+    ):
+        trial, _ = tried(Made(_seconds), large, Effort(rounds=1, limit=1e9), servers=servers)
+        assert trial.left_out[0].reason.startswith(begin)
 
 
 def test_one_task_alone_has_nothing_to_be_compared_with(model: Model, tried: Trying) -> None:
