@@ -171,12 +171,14 @@ def test_so_few_cores_that_the_work_itself_takes_longer_are_not_tried() -> None:
     assert tried == {4, 3}
 
 
-def test_what_ends_exactly_in_time_ends_in_time() -> None:
-    found = within(_costs(lambda _, cores: 90.0 / cores), replace(WORK, seconds=90.0), 10.0)
+# Of the numbers that are tried first, 9 is one, and 11 lies between two of them.
+@pytest.mark.parametrize(("seconds", "likely", "sure"), [(90.0, 9, 10), (110.0, 11, 13)])
+def test_what_ends_exactly_in_time_ends_in_time(seconds: float, likely: int, sure: int) -> None:
+    found = within(_costs(lambda _, on: seconds / on), replace(WORK, seconds=seconds), 10.0)
     assert found.likely is not None
-    assert (found.likely.cores, found.likely.total) == (9, 10.0)
+    assert (found.likely.cores, found.likely.total) == (likely, 10.0)
     assert found.sure is not None
-    assert (found.sure.cores, found.sure.total) == (10, 9.0)
+    assert (found.sure.cores, found.sure.total) == (sure, seconds / sure)
     none = within(_costs(lambda _, cores: 100.0 / cores), WORK, 0.99)
     assert (none.likely, none.sure) == (None, None)
     assert none.advised == none.shortest == Split(100, 100, 1.0)
