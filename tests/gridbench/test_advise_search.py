@@ -179,6 +179,12 @@ def test_what_ends_exactly_in_time_ends_in_time(seconds: float, likely: int, sur
     assert (found.likely.cores, found.likely.total) == (likely, 10.0)
     assert found.sure is not None
     assert (found.sure.cores, found.sure.total) == (sure, seconds / sure)
+
+
+def test_to_end_in_time_may_take_all_cores_or_more_than_there_are() -> None:
+    everything = within(_costs(lambda _, cores: 100.0 / cores), WORK, 1.0)
+    assert everything.likely == Split(100, 100, 1.0)
+    assert everything.sure is None
     none = within(_costs(lambda _, cores: 100.0 / cores), WORK, 0.99)
     assert (none.likely, none.sure) == (None, None)
     assert none.advised == none.shortest == Split(100, 100, 1.0)
