@@ -27,18 +27,12 @@ class Range:
 
     def outside(self, situation: Situation) -> tuple[str, ...]:
         """In which ways a situation is unlike all that was measured, as sentences without a
-        full stop.
-
-        Less data than in any run, and tasks that sleep longer, ask nothing of an engine that it
-        was not seen to do.
-        """
-        found = []
-        for span, value, what, shown in self._spans(situation):
-            if span.holds(value) or (shown is size and value < span.low):
-                continue
-            if shown is duration and value > span.high:
-                continue
-            found.append(span.outside(what, value, shown))
+        full stop."""
+        found = [
+            span.outside(what, value, shown)
+            for span, value, what, shown in self._spans(situation)
+            if not span.holds(value)
+        ]
         start = "warm" if situation.warm else "cold"
         if start not in self.starts:
             found.append(f"no run had a {start} start")
@@ -48,23 +42,29 @@ class Range:
         """How far a situation is from all that was measured: the sum of the logarithms of the
         factors by which it is beyond, in each way that `outside` tells; of data or starts that no
         run had, a factor of 10."""
-        found = 0.0
-        for span, value, _, shown in self._spans(situation):
-            below = shown is size and value < span.low
-            above = shown is duration and value > span.high
-            if not (span.holds(value) or below or above):
-                found += span.distance(value)
+        found = sum(span.distance(value) for span, value, _, _ in self._spans(situation))
         start = "warm" if situation.warm else "cold"
         return found if start in self.starts else found + math.log(UNKNOWN)
 
     def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
+        """What was measured, and what a situation has of it.
+
+        Less data than in any run, and tasks that sleep longer, ask nothing of an engine that it
+        was not seen to do: they count as what was measured.
+        """
+        sleep = min(float(situation.sleep.mean()), self.sleep.high)
         return [
             (self.cores, situation.cores, "cores", whole),
             (self.tasks, situation.tasks, "tasks", whole),
-            (self.sleep, float(situation.sleep.mean()), "time of a task", duration),
-            (self.bytes_in, situation.bytes_in, "task data", size),
-            (self.bytes_shared, situation.bytes_shared, "shared data", size),
-            (self.bytes_out, situation.bytes_out, "output data", size),
+            (self.sleep, sleep, "time of a task", duration),
+            *(
+                (span, max(value, span.low), what, size)
+                for span, value, what in (
+                    (self.bytes_in, situation.bytes_in, "task data"),
+                    (self.bytes_shared, situation.bytes_shared, "shared data"),
+                    (self.bytes_out, situation.bytes_out, "output data"),
+                )
+            ),
         ]
 
 
