@@ -28,7 +28,12 @@ def document(kind: ModelKind, models: Sequence[FittedModel]) -> dict[str, Any]:
 
 def save(kind: ModelKind, models: Sequence[FittedModel], path: Path) -> None:
     """Write them, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, json.dumps(document(kind, models), indent=1, allow_nan=False) + "\n")
+    write(document(kind, models), path)
+
+
+def write(record: dict[str, Any], path: Path) -> None:
+    """Write what is in a file of models. InputError if `path` cannot be written."""
+    write_page(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path) -> tuple[ModelKind, Sequence[FittedModel]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.model.file import KIND, REMEDY, TASKS, read_record
+from gridbench.model.file import KIND, REMEDY, TASKS, read_record, write
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import HeldOut
 from gridbench.model.model import Model
@@ -19,7 +18,6 @@ from gridbench.model.observation import Place
 from gridbench.model.ranges import Range
 from gridbench.model.repeated import Repeated
 from gridbench.model.terms import Shape, Unit, terms_of
-from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
 
 _FORMAT = 2
@@ -91,7 +89,7 @@ def errors_of(one: HeldOut) -> dict[str, float | int | None]:
 
 def save_models(models: Sequence[Model], path: Path) -> None:
     """Write them, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, json.dumps(to_record(models), indent=1, allow_nan=False) + "\n")
+    write(to_record(models), path)
 
 
 def load_models(path: Path) -> list[Model]:
