@@ -103,8 +103,6 @@ class Observation:
     place: Place
     situation: Situation
     measured: Measured
-    runs: int = 1
-    """How many it is the median of."""
     others: float = math.nan
     """What others used of the machine meanwhile, as a share of all its processors; NaN: unknown."""
     ideal: float = field(init=False)
@@ -161,7 +159,6 @@ def _median(several: Sequence[Observation]) -> Observation:
         first.place,
         first.situation,
         Measured(**figures),
-        runs=len(several),
         uncertainty=math.hypot(
             _uncertainty([one.measured.total - one.ideal for one in several]), first.uncertainty
         ),
