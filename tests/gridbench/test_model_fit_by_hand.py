@@ -90,6 +90,21 @@ def test_a_term_is_pulled_to_its_guess_by_an_eighth_of_its_logarithm() -> None:
     assert derivatives == pytest.approx(np.diag(0.1 / 8 / at))
 
 
+def test_a_search_stays_within_what_terms_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _Problem(Shape(), PLACE, [RUN], _Count(1, None))
+    terms = problem._terms
+    # The less all terms are the better.
+    monkeypatch.setattr(problem, "_residuals", lambda at: 1e4 * at[np.newaxis])
+    monkeypatch.setattr(problem, "_jacobian", lambda at, _: 1e4 * np.eye(len(at))[np.newaxis])
+    found = problem.values(problem.solve({}, (0.1, 0.05)).at)
+    for term in terms:
+        assert term.low <= found[term.name] < 2 * term.low
+    # It begins within them, wherever it is to begin.
+    beyond = ({one.name: one.low / 9 for one in terms}, {one.name: 9 * one.high for one in terms})
+    for begin in beyond:
+        assert problem.solve(begin, (0.1, 0.05)).at.shape == (len(terms),)
+
+
 @pytest.mark.parametrize(
     ("costs", "searches", "best"),
     [

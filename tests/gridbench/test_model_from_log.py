@@ -50,6 +50,7 @@ def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
         ((0.0001234, 0.0001234), 0.000123),
         ((30.004, 30.004), 30.0),
         ((30.006, 30.006), 30.01),
+        ((1234567.8912, 1234567.8912), 1234567.89),
     ],
 )
 def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], asked: float) -> None:
@@ -143,6 +144,23 @@ def test_each_stamp_counts_if_a_fifth_of_it_is_more_than_its_clock_is_off(
 ) -> None:
     # The first begins at 1.12 s, and the last worker at 2.02 s.
     found = three_workers(error)
+    assert math.isfinite(found.first_calc_in) == first
+    assert math.isfinite(found.last_worker_calc_in) == last
+
+
+@pytest.mark.parametrize(
+    ("margin", "first", "last"), [(0.24, True, True), (0.25, False, True), (0.5, False, False)]
+)
+def test_a_clock_that_is_off_by_just_a_fifth_does_not_tell(
+    margin: float, first: bool, last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_log, "clock_margin", lambda *_, **__: margin)
+    rows = [
+        {"calc_in": begin, "calc_out": begin + 1.0, "worker": f"w{begin:g}"}
+        for begin in (1.25, 2.5)
+    ]
+    situation = Situation(cores=2, sleep=np.ones(2))
+    found = from_log._measured(timelines.table_of(rows), situation)
     assert math.isfinite(found.first_calc_in) == first
     assert math.isfinite(found.last_worker_calc_in) == last
 

@@ -21,16 +21,21 @@ NINETY = 1.645
 
 
 def predicted(
-    *, spread: float, values: Mapping[str, float] = TRUE, unsure: Mapping[str, float] | None = None
+    *,
+    spread: float,
+    values: Mapping[str, float] = TRUE,
+    unsure: Mapping[str, float] | None = None,
+    least: float = 0.0,
 ) -> Prediction:
-    """Of a model whose terms are off by `unsure`, as standard deviations of their logarithms."""
+    """Of a model whose terms are off by `unsure`, as standard deviations of their logarithms; or
+    whose variances are at least so large."""
     terms = terms_of(COPIES)
     estimates = tuple(
         Estimate(term, values[term.name], values[term.name], values[term.name], True)
         for term in terms
     )
     deviations = [(unsure or {}).get(term.name, 0.0) for term in terms]
-    covariance = np.diag(np.square(deviations))
+    covariance = np.diag(np.square(deviations) + least)
     fit = Fit(PLACE, COPIES, estimates, 30, 30, covariance, spread, ())
     return Model(fit, range_of(situations())).predict(SITUATION)
 
@@ -46,6 +51,11 @@ def factors(found: Prediction) -> tuple[float, float]:
 def test_nine_of_ten_runs_lie_in_the_interval(spread: float, error: float) -> None:
     expected = math.exp(NINETY * error)
     assert factors(predicted(spread=spread)) == pytest.approx((expected, expected))
+
+
+def test_a_variance_that_rounding_has_made_negative_is_none() -> None:
+    expected = math.exp(NINETY * 0.1)
+    assert factors(predicted(spread=0.1, least=-1e-12)) == pytest.approx((expected, expected))
 
 
 def test_that_of_a_term_which_is_all_of_the_overhead_is_added_as_variances_are() -> None:

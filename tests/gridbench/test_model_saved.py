@@ -16,7 +16,8 @@ from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of
-from gridbench.model.saved import load_models, save_models
+from gridbench.model.saved import load_models, models_of, save_models
+from gridbench.records import RecordError
 from synthetic import COPIES, MB, observations, situations
 
 INSIDE = Situation(cores=8, sleep=np.full(16, 0.02), bytes_in=2 * MB)
@@ -92,10 +93,20 @@ def test_a_damaged_file_is_refused(model: Model, tmp_path: Path, damage: object,
         load_models(path)
 
 
+@pytest.mark.parametrize("record", [[], "model", {"kind": "something", "format": 2}])
+def test_what_is_kept_in_place_of_models_is_refused(record: object) -> None:
+    with pytest.raises(RecordError, match="it is not a gridbench model"):
+        models_of(record)
+
+
 def test_the_saved_form_tells_terms_and_range_to_readers(model: Model, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
-    (saved,) = json.loads(path.read_text())["models"]
+    text = path.read_text()
+    # A figure on each line, in steps of one space.
+    assert text.startswith('{\n "kind": "gridbench model",\n "format": 2,\n "models": [\n  {\n')
+    assert text.endswith("}\n")
+    (saved,) = json.loads(text)["models"]
     assert {"name", "unit", "meaning", "value", "low", "high", "determined"} == set(
         saved["terms"][0]
     )

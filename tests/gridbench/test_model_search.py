@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model import command
 from gridbench.model import fit as module
@@ -194,6 +195,60 @@ def test_a_term_is_determined_if_its_interval_is_narrow(
     assert found.determined == determined
 
 
+def test_a_term_at_the_very_bounds_is_not_determined() -> None:
+    assert not module._estimate(TERM, math.log(TERM.low) + 0.1, math.log(2.0)).determined
+    assert not module._estimate(TERM, math.log(0.01), math.log(2.5)).determined
+
+
+class Searched:
+    """A shape whose searches end with these costs, the first of which begins at the guesses."""
+
+    def __init__(self, *costs: float) -> None:
+        self.shape = Shape()
+        self._costs = list(costs)
+
+    def is_as(self, other: Searched, found: object) -> bool:
+        del found
+        return other._costs == self._costs
+
+    def elsewhere(self, number: int) -> list[dict[str, float]]:
+        return [{}] * number
+
+    def search(self, begin: object) -> module._Found:
+        del begin
+        cost = self._costs.pop(0)
+        return module._Found(np.array([cost]), cost)
+
+    def values(self, at: Floats) -> dict[str, float]:
+        return {"cost": float(at[0])}
+
+
+def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
+    shapes = [
+        Searched(1.4, 0.6, 2.0),
+        Searched(1.0, 0.9, 0.8),
+        Searched(1.5, 1.6, 0.5),
+        # More than half as much again as the best from the guesses is not searched for longer.
+        Searched(1.6),
+    ]
+    told: list[tuple[int, int]] = []
+    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    tried, begins = module._compared(cast(Any, shapes), count, 2)
+    assert [cost for _, cost in tried] == [1.0, 1.4, 1.5, 1.6]
+    assert [values for _, values in begins] == [{"cost": 0.5}, {"cost": 0.6}]
+    # One for each, and two more for three of them.
+    count.tell()
+    assert told == [(0, 11)]
+
+
+def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
+    # What says the same of all runs as another is no other shape.
+    alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
+    tried, begins = module._compared(cast(Any, alike), module._Count(1, None), 2)
+    assert len(tried) == 1
+    assert [values for _, values in begins] == [{"cost": 0.7}, {"cost": 0.9}]
+
+
 def test_derivatives_are_taken_over_steps_of_a_share_or_of_a_part_of_the_guess() -> None:
     runs = [*_runs(13), _run(2, 4, bytes_in=1e6), _run(2, 8, bytes_in=2e6)]
     problem = module._Problem(Shape(), PLACE, runs, module._Count(1, None))
@@ -281,7 +336,7 @@ class Fits:
         assert not test
         del fitting
         if not self.enough:
-            raise InputError("2 runs are too few")
+            raise InputError(f"2 runs of {self.name} are too few")
         return SimpleNamespace(show=lambda console: console.print(f"model of {self.name}"))
 
 
@@ -303,13 +358,23 @@ def test_of_which_engine_too_little_was_measured_is_told_beside_the_others(
     assert _fitted(monkeypatch, Fits("one", enough=False), Fits("two"))() == 1
     printed = capsys.readouterr()
     assert printed.out == "model of two\n"
-    assert "gridbench: one here: 2 runs are too few" in printed.err
+    assert "gridbench: one here: 2 runs of one are too few" in printed.err
+
+
+def test_where_no_engine_has_enough_the_command_ends_with_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subjects = [Fits(name, enough=False) for name in ("one", "two", "three")]
+    with pytest.raises(InputError, match="2 runs of one are too few"):
+        _fitted(monkeypatch, *subjects)()
+    told = capsys.readouterr().err
+    assert all(f"{name} here: 2 runs of {name} are too few" in told for name in ("one", "three"))
 
 
 def test_of_a_single_engine_too_little_is_told_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match="2 runs are too few"):
+    with pytest.raises(InputError, match="2 runs of one are too few"):
         _fitted(monkeypatch, Fits("one", enough=False))()
     assert "too few" not in capsys.readouterr().err
     with pytest.raises(InputError, match="none of the runs can be used: there are none"):

@@ -22,7 +22,7 @@ from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
 from gridbench.model.saved import to_record
 from gridbench.model.terminal import place_told, print_model
-from gridbench.model.terms import Movement, Shape, case_of, parameters_of, terms_of
+from gridbench.model.terms import Movement, Shape, case_of, parameters_of, relevant, terms_of
 from synthetic import MB, PLACE, TRUE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -289,6 +289,18 @@ def test_each_term_counts_where_it_is_said_to(movement: Movement) -> None:
     assert warm.start is None
     # What is not told has no bound.
     assert parameters_of(Shape(), {}, PLACE, ONE).most_waiting_bytes == math.inf
+
+
+def test_terms_of_data_count_from_the_first_byte_on() -> None:
+    def counting(**sizes: float) -> set[str]:
+        situation = Situation(cores=1, sleep=np.ones(1), warm=True, **sizes)
+        terms = relevant(terms_of(Shape()), [situation])
+        return {term.name.partition(".")[0] for term in terms if term.unit == "s/byte"}
+
+    assert counting() == set()
+    assert counting(bytes_in=1.0) == {"in"}
+    assert counting(bytes_out=1.0) == {"out"}
+    assert counting(bytes_shared=1.0) == {"shared"}
 
 
 # As a kind of models.
