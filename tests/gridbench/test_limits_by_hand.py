@@ -3,6 +3,7 @@ that this ends in: added up by hand."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -198,6 +199,9 @@ def test_of_more_than_50_000_tasks_nothing_is_left_out() -> None:
 def test_what_takes_no_time_at_all_keeps_nothing_busy() -> None:
     done = simulate(replace(ONE, sleep=0.0), _system(BARE))
     assert (done.total, uses(done)) == (0.0, [])
+    assert math.isnan(done.efficiency)
+    short = simulate(replace(ONE, sleep=0.5), _system(replace(BARE, submit_cost=0.125)))
+    assert short.efficiency == 0.8
 
 
 def test_what_is_busy_for_a_moment_alone_is_told_as_well() -> None:
@@ -240,6 +244,8 @@ def test_a_gain_of_more_than_two_hundredths_is_told_and_the_best_of_them() -> No
     assert told == "Data: without it the total would be 11.70 s, 2 % less."
     told = limit(_done(cost=2.0), busy, [Gain("data", 11.8, 0.2)])
     assert told == "Nothing alone: several things take their part."
+    told = limit(_done(cost=2.5), busy, [Gain("data", 12.25, 0.25)])
+    assert told == "Nothing alone: several things take their part."
 
 
 def test_a_run_that_takes_hardly_longer_than_its_tasks_has_no_limit() -> None:
@@ -247,6 +253,7 @@ def test_a_run_that_takes_hardly_longer_than_its_tasks_has_no_limit() -> None:
     busy = [Use("the link", 1.0, 0.1)]
     assert limit(_done(cost=0.1), busy, []) == nothing
     assert limit(_done(cost=0.3), busy, []) != nothing
+    assert limit(replace(_done(cost=2.5), ideal=12.25), busy, []) != nothing
 
 
 def test_without_runs_that_leave_things_out_start_up_or_the_busiest_is_told() -> None:

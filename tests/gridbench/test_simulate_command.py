@@ -264,7 +264,7 @@ def test_a_sweep_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     )  # fmt: skip
     assert run_simulation(request) == 0
     values = told(capsys)
-    assert values == json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert (tmp_path / "out" / "sweep.json").read_text() == json.dumps(values, indent=2) + "\n"
     assert values["sweep"] == "cores"
 
 

@@ -26,6 +26,7 @@ from gridbench.simulate.account import Account, account, notices
 from gridbench.simulate.compared import Against, Comparison
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.limits import Gain, Use
+from gridbench.simulate.page import render
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.start_up import Batch, OneByOne
 from gridbench.simulate.sweep import MOST_VALUES, Swept, parse_sweep
@@ -34,6 +35,7 @@ from gridbench.simulate.terminal import print_account, print_against, print_swep
 from gridbench.simulate.throttling import Level, Pressure
 from gridbench.simulate.timeline import described, table_of
 from gridbench.simulate.work import Work
+from gridbench.workload.task_times import LONGEST_TIME
 from synthetic import PLACE
 
 MB = 2**20
@@ -162,7 +164,8 @@ def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
     assert lines[1] == [
         "cores", "tasks", "total", "ideal", "efficiency", "busiest", "what limits",
     ]  # fmt: skip
-    # What is said is of the last value.
+    # What is said is of the last value; on the page as well.
+    assert "extrapolation" in render(SWEPT)
     assert lines[-1][0].startswith("caution: ")
     assert "extrapolation" in lines[-1][-1]
     assert _shown(print_swept, replace(SWEPT, accounts=[])) == []
@@ -236,6 +239,10 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     assert told.efficiency == pytest.approx(0.4)
     assert (told.first_start, told.last_start) == (2.0, 3.0)
     assert sum(told.parts.values()) == pytest.approx(3.75)
+    # A worker begins once, whatever it does after its first task.
+    longer = simulate(Work(cores=2, tasks=3, sleep=2.0), one)
+    assert longer.stamps.calc_in.tolist() == [2.0, 3.0, 4.0]
+    assert account(longer, table_of(longer)).last_start == 3.0
     assert told.notices == []
     values = told.to_dict()
     assert (values["first_start_s"], values["last_start_s"]) == (2.0, 3.0)
@@ -301,7 +308,7 @@ def test_counts_of_a_sweep_are_from_one_to_ten_million(text: str) -> None:
     with pytest.raises(InputError, match="--sweep: the value must be"):
         parse_sweep(text)
     assert parse_sweep("tasks=1,10000000").values == [1, 10_000_000]
-    assert parse_sweep("sleep=0").values == [0.0]
+    assert parse_sweep(f"sleep=0,{LONGEST_TIME}").values == [0.0, LONGEST_TIME]
 
 
 # Systems that were fitted to runs.

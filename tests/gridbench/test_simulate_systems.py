@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gridbench.errors import InputError
 from gridbench.model.pipeline import Start
+from gridbench.simulate import published_runs
 from gridbench.simulate.published_runs import against_published
-from gridbench.simulate.simulation import simulate
+from gridbench.simulate.simulation import Simulation, simulate
 from gridbench.simulate.start_up import Batch, OneByOne
 from gridbench.simulate.systems import SYSTEMS, system
 from gridbench.simulate.terminal import heading, links, listing
@@ -197,3 +199,18 @@ def test_the_published_runs_are_simulated_with_their_own_work() -> None:
     assert "As many tasks as cores, of 30 s. All instances start after 5.6 s" in into_nodes.how
     assert "On up to 100 cores." in symphony.how
     assert "On up to 100 cores." in ninfg.how
+
+
+def test_published_spans_are_of_data_that_goes_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    works: list[Work] = []
+
+    def noted(work: Work, *arguments: Any, **more: Any) -> Simulation:
+        works.append(work)
+        return simulate(work, *arguments, **more)
+
+    monkeypatch.setattr(published_runs, "simulate", noted)
+    into_nodes, back, *_ = against_published(lambda *_: None)
+    count = len(into_nodes.rows)
+    assert {work.bytes_out for work in works[:count]} == {0.0}
+    assert {work.bytes_in for work in works[count : count + len(back.rows)]} == {0.0}
+    assert max(work.bytes_in for work in works[:count]) >= 2**20
