@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import timelines
+from gridbench.model import held_out as module
 from gridbench.model.held_out import Case, HeldOut
 from gridbench.model.observation import (
     Measured,
@@ -90,6 +91,29 @@ def test_the_spread_is_a_robust_standard_deviation_of_logarithms() -> None:
     assert beside.spread == found.spread
     assert _way(_case(10.0)).spread == 0
     assert _way().spread == 0
+
+
+def test_of_many_runs_three_tenths_are_held_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[list[str]] = []
+
+    def fit(runs: Sequence[Observation], **_: object) -> None:
+        fitted.append([run.name for run in runs])
+
+    def judge(_: None, runs: Sequence[Observation]) -> tuple[Case, ...]:
+        return tuple(Case(run.name, 20.0, 20.0, 10.0) for run in runs)
+
+    monkeypatch.setattr(module, "fit", fit)
+    monkeypatch.setattr(module, "judge", judge)
+    runs = [replace(_run(20.0), name=str(number)) for number in range(1000)]
+    random, cores, sizes = module.held_out(runs)
+    held = [case.name for case in random.cases]
+    assert 250 < len(held) < 350
+    assert sorted(held + fitted[0]) == sorted(run.name for run in runs)
+    assert (random.fitted, random.refused) == (1000 - len(held), "")
+    # All are of as many cores, and have as much data.
+    assert (cores.fitted, len(cores.cases), len(sizes.cases)) == (0, 1000, 1000)
+    # One alone is not drawn.
+    assert module.held_out(runs[:1])[0].refused == "no run was drawn"
 
 
 def _run(total: float, *, others: float = 0.0, situation: Situation = SITUATION) -> Observation:

@@ -17,7 +17,7 @@ from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import Case, HeldOut
 from gridbench.model.model import _UP, Model, without
 from gridbench.model.model_kind import Runs, TasksModel
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.observation import Measured, Observation, Situation, Transport
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import Repeated
 from gridbench.model.saved import to_record
@@ -142,6 +142,14 @@ def test_a_place_is_told_in_a_line() -> None:
     assert place_told(replace(links, link_rate=1e8)).endswith("behind links of 100 Mbit/s")
     network = replace(PLACE, transport="network")
     assert place_told(network) == "made-up: the system that made these task logs, on a network"
+
+
+def test_workers_behind_links_or_on_a_network_are_linked() -> None:
+    model = _model()
+    transports: tuple[Transport, ...] = ("one host", "links", "network")
+    places = [replace(PLACE, transport=transport) for transport in transports]
+    models = [replace(model, fit=replace(model.fit, place=place)) for place in places]
+    assert [one.linked for one in models] == [False, True, True]
 
 
 # What it says of runs.
@@ -301,6 +309,15 @@ def test_terms_of_data_count_from_the_first_byte_on() -> None:
     assert counting(bytes_in=1.0) == {"in"}
     assert counting(bytes_out=1.0) == {"out"}
     assert counting(bytes_shared=1.0) == {"shared"}
+
+
+def test_a_run_that_is_shorter_than_its_tasks_has_no_overhead() -> None:
+    situation = Situation(cores=1, sleep=np.array([10.0]))
+    runs = [Observation("", PLACE, situation, Measured(total, 1, 1, 0)) for total in (9.5, 10.0)]
+    said = np.array([[10.1, 1.0, 1.0, 0.0]] * 2)
+    short, exact = Yardstick(runs).differences(np.array([0, 1]), said)[:, 0]
+    assert short == pytest.approx(math.log((0.1 + 0.0485) / 0.0485))
+    assert exact == pytest.approx(math.log((0.1 + 0.051) / 0.051))
 
 
 # As a kind of models.

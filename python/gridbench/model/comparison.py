@@ -37,7 +37,7 @@ class Yardstick:
                 (one.total - run.ideal, one.first_calc_in, one.last_worker_calc_in, one.extra)
                 for run, one in zip(observations, measured, strict=True)
             ]
-        ).reshape(-1, QUANTITIES)
+        ).reshape(len(observations), QUANTITIES)
         self._measured = np.log(np.maximum(overheads, 0.0) + self._floor)
         # Those of a case whose runs differ among each other count less.
         doubts = [math.hypot(1, one.uncertainty / _SURE) for one in observations]
