@@ -176,13 +176,19 @@ def test_overheads_below_a_millisecond_count_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("busy", "kept"),
-    [((), 4), ((20.0,), 3), ((20.0, 21.0), 2), ((20.0, 21.0, 22.0), 4)],
+    ("count", "busy", "kept"),
+    [
+        (4, (), 4),
+        (4, (20.0,), 3),
+        (4, (20.0, 21.0), 2),
+        (4, (20.0, 21.0, 22.0), 4),
+        (3, (20.0, 21.0), 3),
+    ],
 )
 def test_undisturbed_runs_count_alone_if_they_are_half_of_all(
-    busy: Sequence[float], kept: int
+    count: int, busy: Sequence[float], kept: int
 ) -> None:
-    runs = [_run(one, others=float(one in busy)) for one in (20.0, 21.0, 22.0, 23.0)]
+    runs = [_run(one, others=float(one in busy)) for one in (20.0, 21.0, 22.0, 23.0)[:count]]
     (found,) = alike(runs)
     assert len(found) == kept
 
@@ -200,6 +206,9 @@ def test_what_differs_in_any_way_is_no_run_of_the_same_case() -> None:
     runs = [one, *(_run(20.0, situation=other) for other in others)]
     elsewhere = Observation("there", replace(PLACE, host="there"), SITUATION, one.measured)
     assert [len(some) for some in alike([*runs, elsewhere, one])] == [2, *[1] * 7]
+    # What is not said of a case is that it has no data, and starts cold.
+    said = replace(SITUATION, bytes_in=0.0, bytes_shared=0.0, bytes_out=0.0, warm=False)
+    assert len(alike([one, _run(20.0, situation=said)])) == 1
 
 
 # What was measured.

@@ -114,6 +114,7 @@ def test_a_search_stays_within_what_terms_may_be(monkeypatch: pytest.MonkeyPatch
         # What is no better than before is not taken.
         ((1.1, 0.1), 1, 1.0),
         ((0.989, 0.988, 0.1), 2, 0.988),
+        ((0.99, 0.985, 0.1), 2, 0.985),
     ],
 )
 def test_a_search_goes_on_as_long_as_that_gains(

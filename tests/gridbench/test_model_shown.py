@@ -255,6 +255,8 @@ def test_hosts_hand_on_shared_data_from_a_megabyte_on() -> None:
     network = replace(PLACE, transport="network")
     assert parameters_of(Shape(), TRUE, network, situation).processors == math.inf
     assert parameters_of(Shape(), TRUE, PLACE, situation).processors == 2
+    pipe = parameters_of(Shape(movement="pipe"), {"in.way": 0.5}, PLACE, situation)
+    assert (pipe.to_workers.rate, pipe.from_workers.rate) == (2.0, math.inf)
 
 
 @pytest.mark.parametrize("movement", ["copies", "pipe", "network"])
