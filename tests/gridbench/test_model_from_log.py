@@ -51,6 +51,7 @@ def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
         ((30.004, 30.004), 30.0),
         ((30.006, 30.006), 30.01),
         ((1234567.8912, 1234567.8912), 1234567.89),
+        ((1002.0, 1004.0, 1006.0), 1000.0),
     ],
 )
 def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], asked: float) -> None:

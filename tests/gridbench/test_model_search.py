@@ -20,6 +20,7 @@ from gridbench.errors import InputError
 from gridbench.model import command
 from gridbench.model import fit as module
 from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
+from gridbench.model.fitting import model_of
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.model.terms import Shape, Term, terms_of
 from gridbench.model_kind import Found
@@ -53,6 +54,15 @@ def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
     told = _missing(_runs(12))
     assert told.startswith("12 runs are too few to fit a model to; missing are 1 more run, as 10")
     assert "measure them with `gridbench run`" in told
+    assert _missing(_runs(1)).startswith("1 run is too few to fit a model to; missing are 12 more")
+    with pytest.raises(InputError, match="1 run is too few"):
+        module.fit(_runs(1))
+    # Unless it is said that they are few.
+    twelve = [_run(cores, tasks) for cores in (1, 2) for tasks in range(1, 7)]
+    with pytest.raises(InputError, match="12 runs are too few"):
+        module.fit(twelve, shape=Shape())
+    with pytest.raises(InputError, match="12 runs are too few"):
+        model_of(twelve, test=False, shape=Shape())
     # With data to move there are more terms.
     runs = [*_runs(14), _run(2, 4, bytes_in=10.0)]
     more = len(terms_of(Shape())) - 6 - 10  # without those of output and shared data
@@ -166,6 +176,8 @@ def test_a_fit_ends_when_all_its_searches_have() -> None:
     # The last is the one that says how sure it is.
     assert told[-1][0] == told[-1][1]
     assert all(one < planned for one, planned in told[:-1])
+    # It is told of each search more than once.
+    assert len(told) > len(set(told))
     assert MORE_STARTS > 1
 
 
@@ -244,9 +256,29 @@ def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
 def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
     # What says the same of all runs as another is no other shape.
     alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
-    tried, begins = module._compared(cast(Any, alike), module._Count(1, None), 2)
+    told: list[tuple[int, int]] = []
+    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    tried, begins = module._compared(cast(Any, alike), count, 2)
     assert len(tried) == 1
     assert [values for _, values in begins] == [{"cost": 0.7}, {"cost": 0.9}]
+    # It need not be searched for.
+    assert told == [(1, 3)]
+
+
+def test_shapes_that_cost_the_same_both_go_on() -> None:
+    shapes = [Searched(1.0, 0.5), Searched(1.0, 0.5), Searched(1.0, 0.6)]
+    _, begins = module._compared(cast(Any, shapes), module._Count(1, None), 1)
+    assert [values for _, values in begins] == [{"cost": 0.5}, {"cost": 0.5}]
+
+
+def test_searches_begin_around_the_guesses() -> None:
+    problem = module._Problem(Shape(), PLACE, _runs(13), module._Count(1, None))
+    begins = problem.elsewhere(400)
+    assert begins == problem.elsewhere(400)
+    for term in problem._terms:
+        logarithms = np.log([begin[term.name] / term.guess for begin in begins])
+        assert logarithms.mean() == pytest.approx(0, abs=0.2)
+        assert logarithms.std() == pytest.approx(1, abs=0.2)
 
 
 def test_derivatives_are_taken_over_steps_of_a_share_or_of_a_part_of_the_guess() -> None:

@@ -450,9 +450,9 @@ class _Problem:
         return np.asarray(np.log(at) * (_TYPICAL / _PULL), dtype=np.float64)
 
     def _with_pull(self, at: Floats, steps: tuple[float, float]) -> npt.NDArray[np.float64]:
-        data = self._jacobian(at, steps).reshape(-1, len(at))
+        data = self._jacobian(at, steps)
         self._count.tell()
-        return np.concatenate([data, np.diag(_TYPICAL / _PULL / at)])
+        return np.concatenate([*data, np.diag(_TYPICAL / _PULL / at)])
 
     def _jobs(
         self, values: Mapping[str, float], rows: Sequence[int]
