@@ -227,7 +227,7 @@ def _done(*, cores: int = 1, ready: float = 0.0, cost: float = 0.0) -> Simulatio
 
 def test_what_is_busy_for_four_fifths_of_the_time_limits() -> None:
     gained = [Gain("data", 6.0, 6.0)]
-    told = limit(_done(), [Use("the link", 9.6, 0.8)], gained)
+    told = limit(_done(), [Use("the link", 9.6, 0.8), Use("the client", 9.6, 0.8)], gained)
     assert told == "The link: it is busy for 80 % of the time."
     told = limit(_done(), [Use("the workers, computing", 9.6, 0.8)], gained)
     assert told == "The tasks themselves: the workers compute for 80 % of the time."

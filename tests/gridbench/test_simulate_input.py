@@ -113,6 +113,8 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, float]) -> Non
         ({"tasks": MOST_TASKS + 1}, "--tasks must be from 1"),
         ({"sleep": LONGEST_TIME * 1.01}, "--sleep must be from 0"),
         ({"stddev": -0.1}, "--stddev must be from 0"),
+        ({"sleep": math.inf}, "--sleep must be from 0"),
+        ({"stddev": math.nan}, "--stddev must be from 0"),
         ({"bytes_shared": LARGEST_KB * 1024.0 + 1}, "--shared must be from 0 bytes to a terabyte"),
         ({"bytes_out": -1.0}, "--output must be from 0 bytes to a terabyte"),
     ],

@@ -11,6 +11,7 @@ from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import warnings
 from gridbench.advise.work import Work as AdviseWork
 from gridbench.model.pipeline import Link, Manager, Parameters
+from gridbench.simulate.limits import Gain, gains
 from gridbench.simulate.simulation import Simulation, cautions_of, simulate
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import System, system
@@ -42,6 +43,7 @@ def test_what_waits_is_written_and_read_again_before_it_is_sent() -> None:
     assert done.stamps.submit.tolist() == [6.0, 12.0]
     assert done.stamps.calc_in.tolist() == [6.0, 106.0 + 60.0 / 2.0]
     assert done.total == 236.0
+    assert Gain("throttling", 206.0, 30.0) in gains(done)
     assert done.pressure is not None
     assert (done.pressure.most, done.pressure.paged) == (60.0, 1)
     assert done.pressure.disk_busy == 3 * 30.0

@@ -41,7 +41,7 @@ class Work:
             if not 1 <= count <= most:
                 raise InputError(f"{name} must be from 1 to {most:,}, not {count:,}")
         for name, seconds in (("--sleep", self.sleep), ("--stddev", self.stddev)):
-            if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_TIME):
+            if not 0 <= seconds <= LONGEST_TIME:
                 raise InputError(
                     f"{name} must be from 0 to {as_given(LONGEST_TIME, 'seconds')}, not"
                     f" {as_given(seconds, '')}"
