@@ -56,6 +56,7 @@ ACCOUNT = Account(
     limit="Data: without it the total would be 15 s, 25 % less.",
     pressure=Pressure(most=3 * MB, worst=Level.SEVERE, paged=1234),
 )
+ONE = Work(cores=1, tasks=1, sleep=1.0)
 SWEPT = Swept(
     parse_sweep("cores=4,1000"),
     [ACCOUNT, replace(ACCOUNT, uses=[], work=replace(ACCOUNT.work, cores=1000, tasks=4000))],
@@ -149,7 +150,7 @@ def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
     assert wide.times().mean() == pytest.approx(1 + wide.raised(), abs=0.2)
     told = replace(ACCOUNT, work=wide, mean_time=1.2651).notices[0]
     assert "from 1 s to 1.27 s" in told
-    for work in (replace(wide, stddev=0.0), replace(wide, stddev=0.3)):
+    for work in (replace(wide, stddev=0.0), replace(wide, stddev=0.3), replace(ONE, sleep=0.0)):
         assert not any("negative" in one for one in replace(ACCOUNT, work=work).notices)
 
 

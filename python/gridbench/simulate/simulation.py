@@ -52,7 +52,7 @@ def simulate(
     With `start_up`, all workers are there after so many seconds, whatever the system's own start-up
     is like. `times` are those of the tasks, shape (tasks,), if they are not to be drawn.
     """
-    if start_up is not None and system.parameters.start is not None:
+    if start_up is not None:
         system = replace(system, parameters=replace(system.parameters, start=None))
     case = case_of(work, system, start_up, work.times() if times is None else times)
     stamps, pressure = _follow(case, system, watch)
