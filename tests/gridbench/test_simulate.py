@@ -60,6 +60,7 @@ def test_the_same_seed_gives_the_same_run(name: str) -> None:
 def test_instances_come_in_waves() -> None:
     waves = Waves(first=0.25, second=5.0, step=0.5, most_at_once=2)
     assert waves.ready(7).tolist() == [0.25, 5.0, 5.5, 5.5, 6.0, 6.0, 6.5]
+    assert waves.ready(2).tolist() == [0.25, 5.0]
     assert waves.ready(1).tolist() == [0.25]
 
 

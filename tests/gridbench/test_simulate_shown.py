@@ -240,6 +240,8 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     assert told.efficiency == pytest.approx(0.4)
     assert (told.first_start, told.last_start) == (2.0, 3.0)
     assert sum(told.parts.values()) == pytest.approx(3.75)
+    # What they wait until they are there is start-up, of which a run has none that begins warm.
+    assert told.parts["start-up"] == pytest.approx(2.5)
     # A worker begins once, whatever it does after its first task.
     longer = simulate(Work(cores=2, tasks=3, sleep=2.0), one)
     assert longer.stamps.calc_in.tolist() == [2.0, 3.0, 4.0]
