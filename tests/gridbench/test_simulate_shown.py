@@ -21,10 +21,11 @@ from gridbench.model.model import Model
 from gridbench.model.observation import Place, Situation
 from gridbench.model.pipeline import Link, Manager, Parameters
 from gridbench.model.ranges import range_of
+from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
 from gridbench.simulate.account import Account, account, notices
 from gridbench.simulate.compared import Against, Comparison
-from gridbench.simulate.fitted import Fitted
+from gridbench.simulate.fitted import Fitted, read_fitted
 from gridbench.simulate.limits import Gain, Use
 from gridbench.simulate.page import render
 from gridbench.simulate.simulation import simulate
@@ -356,6 +357,26 @@ def test_a_run_is_simulated_by_the_model_of_its_place() -> None:
         assert fitted.for_run(replace(links, **other), situation) is None
     with pytest.raises(InputError, match="a network, from task logs"):
         fitted.only()
+
+
+def test_a_file_may_have_models_of_several_engines_and_places(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    other = replace(PLACE, engine="other")
+    links = replace(other, transport="links", nodes=3, link_rate=1e8)
+    save_models([_model(PLACE), _model(other), _model(links)], path)
+    assert read_fitted(path, "made-up").only().name == "made-up"
+    with pytest.raises(InputError) as refused:
+        read_fitted(path, "other").only()
+    assert refused.value.what == (
+        "holds models of several places: one host, 2 processors; 3 nodes behind links of 100 Mbit/s"
+    )
+    with pytest.raises(InputError, match="holds no model of `ray`") as refused:
+        read_fitted(path, "ray")
+    assert refused.value.remedy == "give --engine: there are made-up, other"
+    save_models([], path)
+    with pytest.raises(InputError, match="holds no model of `ray`") as refused:
+        read_fitted(path, "ray")
+    assert refused.value.remedy == ""
 
 
 @pytest.mark.parametrize(("stddev", "told"), [(0.41, False), (0.43, True)])

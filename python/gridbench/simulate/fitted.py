@@ -30,15 +30,16 @@ class Fitted:
 
     def only(self) -> System:
         """The one system of the file. InputError if it has several."""
-        if len(self.models) > 1:
-            places = "; ".join(_place(model) for model in self.models)
+        model, *others = self.models
+        if others:
+            places = "; ".join(map(_place, self.models))
             raise InputError(
                 f"holds models of several places: {places}",
                 file=self.path,
                 remedy="fit a model to the runs of one place",
             )
         # Of a situation only its start and its bounds count here.
-        return _system(self.models[0], Situation(cores=1, sleep=np.zeros(1)))
+        return _system(model, Situation(cores=1, sleep=np.zeros(1)))
 
     def for_run(self, place: Place, situation: Situation) -> System | None:
         """The system in the place of a run, with its bounds; None if there is no model of it."""
