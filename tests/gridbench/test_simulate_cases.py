@@ -47,6 +47,7 @@ def _printed(*rows: Predicted) -> list[list[str]]:
     """The cells of each line that is not empty."""
     text = io.StringIO()
     print_prediction(Console(file=text, width=150), Prediction(PARAMETERS, rows))
+    assert text.getvalue().endswith("\n\n")  # the table of another model may follow
     lines = [line.strip() for line in text.getvalue().splitlines()]
     return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
 

@@ -50,8 +50,8 @@ ACCOUNT = Account(
     first_start=1.5,
     mean_time=2.0,
     last_start=2.5,
-    # The last is less than half a thousandth of the total.
-    parts={"computing": 8.0, "waiting": 11.5, "rest": 0.0101, "nothing": 0.0099},
+    # The last is half a thousandth of the total, which is not shown yet.
+    parts={"computing": 8.0, "waiting": 11.5, "rest": 0.0101, "nothing": 0.01},
     uses=[Use("the link", 10.0, 0.5), Use("the client", 2.0, 0.1)],
     gains=[Gain("data", 15.0, 5.0)],
     limit="Data: without it the total would be 15 s, 25 % less.",
@@ -123,6 +123,9 @@ def test_numbers_stand_below_what_they_are() -> None:
     printed = io.StringIO()
     print_account(Console(file=printed, width=100), ACCOUNT)
     lines = printed.getvalue().splitlines()
+    # The figures stand without heads.
+    assert lines[2].strip() == ""
+    assert lines[3].split() == ["total", "20.00", "s"]
     for first, heads in (
         ("computing", ("time", "share")),
         ("the link", ("busy", "of the time")),
