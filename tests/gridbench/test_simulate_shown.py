@@ -169,6 +169,12 @@ def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
     assert lines[1] == [
         "cores", "tasks", "total", "ideal", "efficiency", "busiest", "what limits",
     ]  # fmt: skip
+    rows = {line[0]: line[1:6] for line in lines}
+    assert rows["4"] == ["16", "20.00 s", "8.000 s", "40.0 %", "50.0 %"]
+    assert rows["1,000"] == ["4,000", "20.00 s", "8.000 s", "40.0 %", "-"]
+    # A sweep that was interrupted has those values that it has come to.
+    begun = _shown(print_swept, replace(SWEPT, accounts=SWEPT.accounts[:1]))
+    assert not any(line[0] == "1,000" for line in begun)
     # What is said is of the last value; on the page as well.
     assert "extrapolation" in render(SWEPT)
     assert lines[-1][0].startswith("caution: ")
