@@ -47,7 +47,7 @@ def render(swept: Swept) -> str:
             "No run was made: these are figures of a model.",
             *swept.accounts[-1].notices,
         ],
-        values=Table([axis, *SWEEP_HEAD[1:]], sweep_rows(swept)),
+        values=Table([axis, *SWEEP_HEAD], sweep_rows(swept)),
         charts={
             "total": Chart("total", "Total and ideal time"),
             "efficiency": Chart("efficiency", "Efficiency and use"),

@@ -98,7 +98,7 @@ def print_swept(console: Console, swept: Swept) -> None:
         return
     first = swept.accounts[0]
     console.print(Text(f"{first.system.title}, simulated", style="bold"))
-    table = new_table(numbers=(swept.sweep.axis.name, *SWEEP_HEAD[1:-1]))
+    table = new_table(numbers=(swept.sweep.axis.name, *SWEEP_HEAD[:-1]))
     table.add_column(SWEEP_HEAD[-1])
     for row in sweep_rows(swept):
         table.add_row(*row)
@@ -106,11 +106,11 @@ def print_swept(console: Console, swept: Swept) -> None:
     _print_notices(console, swept.accounts[-1].notices)
 
 
-SWEEP_HEAD = ("", "tasks", "total", "ideal", "efficiency", "busiest", "what limits")
+SWEEP_HEAD = ("tasks", "total", "ideal", "efficiency", "busiest", "what limits")
 
 
 def sweep_rows(swept: Swept) -> list[tuple[str, ...]]:
-    """A row for each value, in the columns of `SWEEP_HEAD`."""
+    """A row for each value: that, and the columns of `SWEEP_HEAD`."""
     text = swept.sweep.axis.text
     return [
         (
