@@ -119,6 +119,12 @@ def test_an_account_is_shown_part_by_part() -> None:
     ]
 
 
+def test_what_the_reader_must_know_stands_below_an_account() -> None:
+    beyond = replace(ACCOUNT, work=replace(ACCOUNT.work, cores=1000))
+    (told,) = beyond.notices
+    assert _shown(print_account, beyond)[-1] == [f"caution: {told}"]
+
+
 def test_numbers_stand_below_what_they_are() -> None:
     printed = io.StringIO()
     print_account(Console(file=printed, width=100), ACCOUNT)
@@ -183,6 +189,9 @@ def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
 
 
 def test_real_figures_and_simulated_ones_are_shown_side_by_side() -> None:
+    printed = io.StringIO()
+    print_against(Console(file=printed), AGAINST)
+    assert printed.getvalue().endswith("\n\n")  # other comparisons may follow
     assert _shown(print_against, AGAINST) == [
         ["Spans"],
         ["How it was done."],
