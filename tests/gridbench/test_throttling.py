@@ -119,6 +119,14 @@ def test_tasks_that_take_no_time_ask_for_all_of_the_link() -> None:
     assert told.startswith("Tasks ask for all of what the client's link gives: where it was 78 %")
 
 
+def test_tasks_that_ask_for_70_percent_of_the_link_are_told() -> None:
+    done = run(tasks=1, sleep=1.0, size=7.0, disk=1.0)
+    (told,) = cautions_of(done.case, done.system, done.pressure)
+    assert told.startswith("Tasks ask for 70 % of what the client's link gives")
+    less = run(tasks=1, sleep=1.0, size=6.9, disk=1.0)
+    assert cautions_of(less.case, less.system, less.pressure) == ()
+
+
 def test_only_a_manager_that_throttles_is_told() -> None:
     done = simulate(Work(cores=10, tasks=20, sleep=0.1, bytes_in=2.0**20), system("ninfg"))
     assert cautions_of(done.case, done.system, done.pressure) == ()
