@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.advise import runs as made
-from gridbench.advise.runs import SCENARIO, Ran, Runs, _analysed, _seen
+from gridbench.advise.runs import SCENARIO, Ran, Runs, _analysed, _looks
 from gridbench.machine.load import Load, Moment
 from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template
@@ -63,7 +63,7 @@ def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPat
         assert answer.figures["harness"] > 0
         found = observe(done.folder, disturbed=True)
         # The look at others that the next run begins with is as long as is said here.
-        runs._seen = done.outcome.began
+        runs._looks = [done.outcome.began]
         before = read_record(runs.run(CASE, facts=facts, limit=60.0).folder)["load"]["before"]
         assert before["seconds"] >= done.outcome.took
     assert [one.analysed for one in orders] == [False, False]
@@ -85,7 +85,15 @@ def test_a_run_that_has_failed_is_not_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_others_did_during_a_short_quiet_run_counts_for_the_next(tmp_path: Path) -> None:
-    assert _seen(ran(tmp_path)) == BEGAN
+    assert _looks([], ran(tmp_path)) == [BEGAN]
+
+
+@pytest.mark.parametrize(("earlier", "counts"), [(0.5, True), (0.75, True), (0.76, False)])
+def test_what_others_did_in_the_second_before_its_end_counts_too(
+    tmp_path: Path, earlier: float, counts: bool
+) -> None:
+    before = replace(BEGAN, at=BEGAN.at - earlier)
+    assert _looks([before], ran(tmp_path, took=0.25)) == [before] * counts + [BEGAN]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_what_others_did_during_a_short_quiet_run_counts_for_the_next(tmp_path: 
 def test_what_others_did_during_another_does_not(
     tmp_path: Path, load: Load | None, took: float
 ) -> None:
-    assert _seen(ran(tmp_path, load, took)) is None
+    assert _looks([BEGAN], ran(tmp_path, load, took)) == []
 
 
 @pytest.mark.parametrize(
@@ -126,12 +134,12 @@ def test_processes_of_a_run_that_did_not_end_well_may_be_taken_for_others(
 ) -> None:
     one = ran(tmp_path)
     answer = replace(one.outcome.answer, status=status)
-    assert _seen(replace(one, outcome=replace(one.outcome, answer=answer))) is None
+    assert _looks([BEGAN], replace(one, outcome=replace(one.outcome, answer=answer))) == []
 
 
 def test_a_run_of_a_second_is_a_short_one(tmp_path: Path) -> None:
-    assert _seen(ran(tmp_path, took=1.0)) == BEGAN
-    assert _seen(ran(tmp_path, took=1.1)) is None
+    assert _looks([], ran(tmp_path, took=1.0)) == [BEGAN]
+    assert _looks([], ran(tmp_path, took=1.1)) == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from gridbench.workload.body import SLEEP
 SCENARIO = 0
 """Of the cases: they are of none of the six."""
 _RECENT = 1.0
-"""Seconds that a run took at most, if what others did during it also counts for the next."""
+"""Seconds since when what others did, while there were runs, also counts for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ class Runs:
         self._interrupt = Interrupt()
         self._leftovers = Leftovers()
         self._number = 0
-        self._seen = seen
-        """When the look began at what others do, for the next run; None: it is yet to begin."""
+        self._looks = [] if seen is None else [seen]
+        """When looks at what others do began that count for the next run; without any, its own
+        comes before it."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -130,7 +132,7 @@ class Runs:
             check=False,
             start_timeout=limit,
             facts=facts,
-            began=self._seen,
+            began=self._looks[0] if self._looks else None,
             # This process has what that needs at hand, and a new one would have to import it.
             analysed=False,
             servers=self._servers,
@@ -147,7 +149,7 @@ class Runs:
         if self._interrupt.came:
             sys.exit(self._interrupt.exit_status)
         ran = _analysed(Ran(outcome, order.folder), case)
-        self._seen = _seen(ran)
+        self._looks = _looks(self._looks, ran)
         return ran
 
 
@@ -162,13 +164,16 @@ def _analysed(ran: Ran, case: Case) -> Ran:
     return replace(ran, outcome=replace(ran.outcome, answer=found))
 
 
-def _seen(ran: Ran) -> Moment | None:
-    """From when on others' work counts for the next run too: a short one tells too little of that
-    by itself, and need not wait for more. None where its processes, which are gone, may be taken
+def _looks(before: Sequence[Moment], ran: Ran) -> list[Moment]:
+    """When looks at what others do began that count for the next run too: that of this run, and
+    those `before` it that are recent. Short runs tell too little of others by themselves, and so
+    need not wait for more. Nothing where the processes of this one, which are gone, may be taken
     for others', or others were at work."""
-    answer = ran.outcome.answer
-    if answer.load is None or answer.status in ("failed", "interrupted"):
-        return None
-    if answer.load.apart or ran.disturbed or ran.outcome.took > _RECENT:
-        return None
-    return ran.outcome.began
+    outcome = ran.outcome
+    load = outcome.answer.load
+    if load is None or load.apart or ran.disturbed:
+        return []
+    if outcome.answer.status in ("failed", "interrupted"):
+        return []
+    ended = outcome.began.at + outcome.took
+    return [one for one in (*before, outcome.began) if ended - one.at <= _RECENT]
