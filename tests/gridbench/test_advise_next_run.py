@@ -21,6 +21,7 @@ from gridbench.errors import InputError
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of
+from gridbench.model.terms import Shape
 from gridbench.scenario.grids import Case
 from synthetic import MB
 
@@ -172,4 +173,27 @@ def test_between_two_looks_at_the_answer_are_three_runs(monkeypatch: pytest.Monk
         seen.append(len(looks))
     assert seen == [1 + number // 3 for number in range(every - firsts)]
     # A look takes no longer than it must.
-    assert looks[0] == {"test": False, "shape": None, "few": True, "starts": 0}
+    assert looks[0] == {"test": False, "shape": None, "few": True, "starts": 0, "begin": {}}
+
+
+def test_each_look_begins_with_the_shape_and_where_the_last_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[tuple[object, object]] = []
+    shape = Shape(all_first=True)
+
+    def model_of(_: object, **how: Any) -> Model:
+        looks.append((how["shape"], how["begin"]))
+        fit = SimpleNamespace(shape=shape, values={"submit": 1e-5 * len(looks)})
+        return cast(Model, SimpleNamespace(fit=fit))
+
+    # One answer after the other, none as good as the last.
+    monkeypatch.setattr(next_run, "model_of", model_of)
+    monkeypatch.setattr(next_run, "best_split", lambda *_: Split(tasks=1, cores=1, total=1.0))
+    monkeypatch.setattr(next_run, "_as_good", lambda *_: False)
+    monkeypatch.setattr(next_run, "most_telling", lambda *arguments: arguments[-1])
+    search = Search(WORK, ())
+    while search.next():
+        pass
+    assert looks[:3] == [(None, {}), (shape, {"submit": 1e-5}), (shape, {"submit": 2e-5})]
+    assert search.values == {"submit": 1e-5 * len(looks)}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model import command
 from gridbench.model import fit as module
@@ -213,26 +212,24 @@ def test_a_term_at_the_very_bounds_is_not_determined() -> None:
 
 
 class Searched:
-    """A shape whose searches end with these costs, the first of which begins at the guesses."""
+    """A shape whose searches end with these costs."""
 
     def __init__(self, *costs: float) -> None:
         self.shape = Shape()
         self._costs = list(costs)
+        self.begins: list[Mapping[str, float]] = []
 
     def is_as(self, other: Searched, found: object) -> bool:
         del found
         return other._costs == self._costs
 
     def elsewhere(self, number: int) -> list[dict[str, float]]:
-        return [{}] * number
+        return [{"elsewhere": 1.0}] * number
 
-    def search(self, begin: object) -> module._Found:
-        del begin
+    def search(self, begin: Mapping[str, float]) -> module._Found:
+        self.begins.append(begin)
         cost = self._costs.pop(0)
         return module._Found(np.array([cost]), cost)
-
-    def values(self, at: Floats) -> dict[str, float]:
-        return {"cost": float(at[0])}
 
 
 def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
@@ -245,9 +242,9 @@ def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
     ]
     told: list[tuple[int, int]] = []
     count = module._Count(1, lambda done, planned: told.append((done, planned)))
-    tried, begins = module._compared(cast(Any, shapes), count, 2)
+    tried, ends = module._compared(cast(Any, shapes), count, 2, {})
     assert [cost for _, cost in tried] == [1.0, 1.4, 1.5, 1.6]
-    assert [values for _, values in begins] == [{"cost": 0.5}, {"cost": 0.6}]
+    assert [found.cost for _, found in ends] == [0.5, 0.6]
     # One for each, and two more for three of them.
     count.tell()
     assert told == [(0, 11)]
@@ -258,17 +255,40 @@ def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
     alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
     told: list[tuple[int, int]] = []
     count = module._Count(1, lambda done, planned: told.append((done, planned)))
-    tried, begins = module._compared(cast(Any, alike), count, 2)
+    tried, ends = module._compared(cast(Any, alike), count, 2, {})
     assert len(tried) == 1
-    assert [values for _, values in begins] == [{"cost": 0.7}, {"cost": 0.9}]
+    assert [found.cost for _, found in ends] == [0.7, 0.9]
     # It need not be searched for.
     assert told == [(1, 3)]
 
 
 def test_shapes_that_cost_the_same_both_go_on() -> None:
     shapes = [Searched(1.0, 0.5), Searched(1.0, 0.5), Searched(1.0, 0.6)]
-    _, begins = module._compared(cast(Any, shapes), module._Count(1, None), 1)
-    assert [values for _, values in begins] == [{"cost": 0.5}, {"cost": 0.5}]
+    _, ends = module._compared(cast(Any, shapes), module._Count(1, None), 1, {})
+    assert [found.cost for _, found in ends] == [0.5, 0.5]
+
+
+def test_the_first_search_of_each_shape_begins_where_an_earlier_fit_has_ended() -> None:
+    shapes = [Searched(1.0, 0.5), Searched(1.1, 0.6)]
+    module._compared(cast(Any, shapes), module._Count(1, None), 1, {"submit": 2.0})
+    assert [one.begins for one in shapes] == [[{"submit": 2.0}, {"elsewhere": 1.0}]] * 2
+
+
+@pytest.mark.parametrize(("runs", "times"), [(60, 0), (61, 1)])
+def test_searches_go_on_with_all_runs_only_if_they_began_with_some(
+    runs: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone_on: list[int] = []
+    real = module._Problem.with_all
+
+    def noted(self: Any, observations: Sequence[Observation], found: Any) -> Any:
+        gone_on.append(len(observations))
+        return real(self, observations, found)
+
+    monkeypatch.setattr(module._Problem, "with_all", noted)
+    fitted = module.fit(_runs(runs), shape=Shape(), starts=0)
+    assert gone_on == [runs] * times
+    assert fitted.runs == runs
 
 
 def test_searches_begin_around_the_guesses() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rich.console import Console
@@ -26,7 +27,7 @@ from gridbench.run.participants import find_participant
 from gridbench.terminal import say
 
 _STARTS = 2
-"""Places besides the guesses in which searches for the model begin: the user waits."""
+"""Places besides the first in which searches for the model begin: the user waits."""
 _LIMIT = 60.0
 """Seconds that a run may take."""
 
@@ -92,19 +93,21 @@ def calibrate(
         model = None
         if len(disturbed) <= len(quiet):
             with contextlib.suppress(InputError):
-                model = _fitted(participant.name, found, console)
+                model = _fitted(participant.name, found, search.values, console)
         if model is None:
             if not policy.accept:
                 raise BusyMachine(no_claim(count), remedy=remedy())
-            model = _fitted(participant.name, found + disturbed, console)
+            model = _fitted(participant.name, found + disturbed, search.values, console)
             return replace(model, disturbed=len(disturbed))
     else:
-        model = _fitted(participant.name, found, console)
+        model = _fitted(participant.name, found, search.values, console)
     if servers is None:
         keep(model, found)
     return model
 
 
-def _fitted(engine: str, found: list[Observation], console: Console) -> Model:
+def _fitted(
+    engine: str, found: list[Observation], begin: Mapping[str, float], console: Console
+) -> Model:
     console.print(f"{engine}: fitting a model to {len(found)} runs")
-    return model_of(found, test=False, few=True, starts=_STARTS)
+    return model_of(found, test=False, few=True, starts=_STARTS, begin=begin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Search:
         self._answer: Split | None = None
         self._shape: Shape | None = None
         """How the engine works, by the first model: trying all takes longer than a run."""
+        self.values: Mapping[str, float] = {}
+        """Of the terms, by the last model, where the next search begins; empty: there is none."""
 
     def next(self) -> Case | None:
         """The next case to be run; None: there have been enough, or there are no more."""
@@ -70,10 +72,12 @@ class Search:
     def _choose(self) -> list[Case]:
         """The next few; none if the last ones have not changed the answer."""
         try:
-            model = model_of(self.known, test=False, shape=self._shape, few=True, starts=0)
+            model = model_of(
+                self.known, test=False, shape=self._shape, few=True, starts=0, begin=self.values
+            )
         except InputError:  # of so many runs that have failed, or were disturbed
             return self.left[:_AT_ONCE]
-        self._shape = model.fit.shape
+        self._shape, self.values = model.fit.shape, model.fit.values
         before, self._answer = self._answer, best_split(model, self._work)
         if before is not None and _as_good(model, self._work, before, self._answer):
             return []

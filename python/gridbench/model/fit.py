@@ -120,12 +120,14 @@ def fit(
     watch: Watch | None = None,
     few: bool = False,
     starts: int = MORE_STARTS,
+    begin: Mapping[str, float] | None = None,
 ) -> Fit:
     """The model of the one engine that `observations` are of.
 
     Without a shape all are tried that fit the place, on some of the runs. Raises InputError if
     there are too few runs, and says which are missing. Half as many do for one who knows that they
-    are `few`, and has chosen them well. Searches begin in so many places besides the guesses.
+    are `few`, and has chosen them well. Searches begin at the terms `begin`, such as those of a fit
+    to fewer runs, or at the guesses, and in so many other places.
     """
     place = one_place(observations)
     shapes = [shape] if shape else shapes_of(place)
@@ -135,12 +137,10 @@ def fit(
     some = _some(many)
     count = _Count(1, watch)
     problems = [_Problem(one, place, some, count) for one in shapes]
-    tried, begins = _compared(problems, count, starts)
-    count.more(len(begins))
-    ends = []
-    for one, begin in begins:
-        problem = _Problem(one, place, many, count)
-        ends.append((problem, problem.search(begin)))
+    tried, ends = _compared(problems, count, starts, begin or {})
+    if len(some) < len(many):
+        count.more(len(ends))
+        ends = [problem.with_all(many, found) for problem, found in ends]
     problem, found = min(ends, key=lambda end: end[1].cost)
     found = problem.settle(found)
     covariance, reach = problem.covariance(found)
@@ -158,17 +158,17 @@ def fit(
 
 
 def _compared(
-    problems: Sequence[_Problem], count: _Count, more_starts: int
-) -> tuple[list[tuple[Shape, float]], list[tuple[Shape, Mapping[str, float]]]]:
-    """Shapes that the runs tell apart, with the costs of a search from the guesses, the best first;
-    and some shapes and values to go on from."""
+    problems: Sequence[_Problem], count: _Count, more_starts: int, begin: Mapping[str, float]
+) -> tuple[list[tuple[Shape, float]], list[tuple[_Problem, _Found]]]:
+    """Shapes that the runs tell apart, with the costs of a search from the beginning, the best
+    first; and where some of the searches have ended, to go on from there."""
     count.more(len(problems))
     firsts: list[tuple[_Problem, _Found]] = []
     for problem in problems:
         if any(problem.is_as(*first) for first in firsts):
             count.done()
         else:
-            firsts.append((problem, problem.search({})))
+            firsts.append((problem, problem.search(begin)))
     firsts.sort(key=lambda first: first[1].cost)
     tried = [(problem.shape, found.cost) for problem, found in firsts]
     near = [first for first in firsts if first[1].cost <= _NEAR * firsts[0][1].cost]
@@ -180,9 +180,7 @@ def _compared(
         ends += [(rank, one.cost, problem, one) for rank, one in enumerate(found)]
     # The best of each shape come first: what is least on few runs need not be so on all.
     ends.sort(key=lambda end: end[:2])
-    return tried, [
-        (problem.shape, problem.values(one.at)) for _, _, problem, one in ends[:_GOING_ON]
-    ]
+    return tried, [(problem, one) for _, _, problem, one in ends[:_GOING_ON]]
 
 
 def one_place(observations: Sequence[Observation]) -> Place:
@@ -328,6 +326,13 @@ class _Problem:
         found = self.solve(self.values(rough.at), _FINE, most_change)
         self._count.done()
         return found
+
+    def with_all(
+        self, observations: Sequence[Observation], found: _Found
+    ) -> tuple[_Problem, _Found]:
+        """The same of more runs, and where a search ends that begins where this one's has ended."""
+        problem = _Problem(self.shape, self._place, observations, self._count)
+        return problem, problem.search(self.values(found.at))
 
     def is_as(self, other: _Problem, found: _Found) -> bool:
         """Whether both shapes say the same of the runs, where the search for the other has ended:

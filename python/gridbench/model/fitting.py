@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gridbench.model.fit import MORE_STARTS, fit
 from gridbench.model.held_out import held_out
@@ -22,14 +22,16 @@ def model_of(
     fitting: Fitting = nobody,
     few: bool = False,
     starts: int = MORE_STARTS,
+    begin: Mapping[str, float] | None = None,
 ) -> Model:
-    """The model of one engine in one place; `shape`: how it works, if that is known. `few` and
-    `starts`: see `fit`.
+    """The model of one engine in one place; `shape`: how it works, if that is known. `few`,
+    `starts` and `begin`: see `fit`.
 
     InputError if there are too few runs.
     """
     cases = together(observations)
-    found = fit(cases, shape=shape, watch=fitting("all runs"), few=few, starts=starts)
+    watch = fitting("all runs")
+    found = fit(cases, shape=shape, watch=watch, few=few, starts=starts, begin=begin)
     errors = held_out(cases, shape=shape, fitting=fitting) if test else ()
     return Model(
         fit=found,
