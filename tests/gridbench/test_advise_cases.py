@@ -155,13 +155,13 @@ def test_shared_data_is_tried_with_each_task_as_well() -> None:
     ]
 
 
-def test_no_run_moves_more_than_200_mb() -> None:
+def test_no_run_moves_more_than_100_mb() -> None:
     work = Work(seconds=1.0, cores=64, bytes_in=64_000 * MB, bytes_shared=800 * MB)
     assert _data(first_cases(work)) == [
-        (64, 64, 200 * MB // 64, 0, 0),
-        (64, 64, 0, 200 * MB, 0),
-        (4, 8, 200 * MB // 8, 0, 0),
-        (4, 8, 0, 200 * MB, 0),
+        (64, 64, 100 * MB // 64, 0, 0),
+        (64, 64, 0, 100 * MB, 0),
+        (4, 8, 100 * MB // 8, 0, 0),
+        (4, 8, 0, 100 * MB, 0),
     ]
 
 

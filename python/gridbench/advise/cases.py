@@ -15,7 +15,7 @@ _LONG, _SHORT = 0.05, 0.002
 _MOST_TASKS = 1000
 _OF_MOST_TASKS = 0.125
 """Seconds that so many take without overhead, at most: beyond, a run would tell of waiting."""
-_MOST_BYTES = 200 * 2**20
+_MOST_BYTES = 100 * 2**20
 """Data that a run moves."""
 _LEAST_BYTES = 4096
 
