@@ -331,8 +331,20 @@ def test_three_arrays_are_moved_from_the_first_begin_to_the_last_end(
 
 
 def test_arrays_take_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_memory", lambda: 12_000_000)
-    assert memory._size() == 1_000_000
+    monkeypatch.setattr(memory, "_cache", lambda: 1 << 30)
+    monkeypatch.setattr(memory, "available_memory", lambda: 600_000_000)
+    assert memory._size() == 50_000_000
+
+
+def test_without_room_for_more_than_caches_hold_the_bandwidth_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 12 * (32 << 20))
+    assert memory._size() == 32 << 20
+    monkeypatch.setattr(memory, "available_memory", lambda: 12 * (32 << 20) - 12)
+    with pytest.raises(InputError, match="384 MB of memory are free, too little") as refused:
+        memory.measure(1)
+    assert refused.value.remedy.startswith("give it by --memory-bandwidth")
 
 
 def test_arrays_are_four_times_the_largest_cache(

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from gridbench import formats
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.formats import counted
 from gridbench.kept_files import kept_file
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
@@ -82,7 +82,8 @@ def measure(processors: int, size: int | None = None, rounds: int = _ROUNDS) -> 
     """Bytes per second that so many threads move between processors and memory, as the kernel Add
     of STREAM counts them: `a = b + c`, two arrays that are read and one that is written.
 
-    `size`: bytes of all threads' arrays of one kind; None: enough that no cache holds them.
+    `size`: bytes of all threads' arrays of one kind; None: enough that no cache holds them, or
+    InputError.
     """
     count = max(1, (size or _size()) // processors // np.dtype(float).itemsize)
     begin = threading.Barrier(processors, timeout=_PATIENCE)
@@ -109,9 +110,16 @@ def measure(processors: int, size: int | None = None, rounds: int = _ROUNDS) -> 
 
 
 def _size() -> int:
-    """Bytes of the arrays of one kind."""
+    """Bytes of the arrays of one kind. InputError without room for what caches do not hold."""
+    available = available_memory()
     wanted = max(_LEAST, min(_MOST, _CACHES * _cache()))
-    return min(wanted, int(_SHARE * available_memory()) // _ARRAYS)
+    size = min(wanted, int(_SHARE * available) // _ARRAYS)
+    if size < _LEAST:
+        raise InputError(
+            f"{formats.size(available)} of memory are free, too little to measure its bandwidth",
+            remedy="give it by --memory-bandwidth, such as 20GB/s, or end what takes the memory",
+        )
+    return size
 
 
 def _cache() -> int:
@@ -144,9 +152,10 @@ def with_bandwidth(
     if given is None:
         processors = usable_processors()
         if (place.host, place.processors) != (platform.node(), processors):
+            others = formats.counted(place.processors, "processor")
             raise InputError(
-                f"the model is of {place.host} with {counted(place.processors, 'processor')}, and"
-                " the bandwidth of its memory is not known here",
+                f"the model is of {place.host} with {others}, and the bandwidth of its memory is"
+                " not known here",
                 remedy="give it by --memory-bandwidth, such as 20GB/s",
             )
         found = None if renew else load_bandwidth(bandwidth_path())
