@@ -327,8 +327,9 @@ bench-simulate: compilers install simgrid ## hold the simulator against SimGrid 
 	$(BIN)/python scripts/bench-simulated-runs --out docs/benchmarks/simulated-runs.json
 
 .PHONY: bench-advice
-bench-advice: install ## run what is advised for ten works beside other splits, in some 20 minutes
+bench-advice: install ## run what is advised for ten works beside other splits, in some 15 minutes
 	@mkdir -p docs/benchmarks
+	$(BIN)/python scripts/bench-first-advice --out docs/benchmarks/first-advice.json
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
 
 .PHONY: bench-scenarios

@@ -193,6 +193,25 @@ def test_advice_for_ten_jobs_is_that_of_the_kept_results() -> None:
         assert page[work["name"]][1:6] == expected
 
 
+def test_how_long_the_first_advice_takes_is_that_of_the_kept_results() -> None:
+    jobs = read("first-advice.json")["jobs"]
+    text = " ".join((ROOT / "docs/advice.md").read_text(encoding="utf-8").split())
+    with_data = [job for job in jobs if "--input" in job["options"]]
+    for what, some in (
+        ("without data", [job for job in jobs if job not in with_data]),
+        ("with", with_data),
+    ):
+        took = [one["seconds"] for job in some for one in job["answers"]]
+        low, middle, high = (f"{value:.1f}" for value in (min(took), median(took), max(took)))
+        assert re.search(rf"{middle} s \({low} to {high} in {len(took)}( calls)?\) {what}", text)
+    overlapping = [
+        max(one["low"] for one in job["answers"]) <= min(one["high"] for one in job["answers"])
+        for job in jobs
+    ]
+    assert all(overlapping)
+    assert f"the three intervals overlapped for all {len(jobs)}" in text
+
+
 OLD_LOGS = read("old-logs.json")
 
 
