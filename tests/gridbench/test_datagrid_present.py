@@ -637,5 +637,5 @@ def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
 
 def test_the_page_is_not_written_where_it_cannot_be(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "out", [four()])
-    with pytest.raises(InputError, match="cannot write the report"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_report(folder, tmp_path / "none" / "page.html")

@@ -223,7 +223,7 @@ def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
         ),
         (
             ("published", "text", "--out", "none/page.md"),
-            "gridbench: none/page.md: cannot write the report: No such file or directory\n"
+            "gridbench: none/page.md: cannot be written: No such file or directory\n"
             "hint: give a file in a folder that exists and can be written to\n",
         ),
     ],

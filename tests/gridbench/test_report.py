@@ -343,7 +343,7 @@ def test_the_old_report_stays_if_the_new_one_fails(tmp_path):
     with pytest.raises(InputError):
         write_report([tmp_path / "none.log"], out)
     assert out.read_text() == "old"
-    with pytest.raises(InputError, match="cannot write the report"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_report([SAMPLE], tmp_path / "no folder" / "report.html")
 
 

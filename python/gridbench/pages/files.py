@@ -27,7 +27,7 @@ def write_page(out: Path, page: str) -> None:
         _write_atomically(out, page)
     except OSError as error:
         raise InputError(
-            f"cannot write the report: {error.strerror or error}",
+            f"cannot be written: {error.strerror or error}",
             file=out,
             remedy="give a file in a folder that exists and can be written to",
         ) from None
