@@ -166,6 +166,13 @@ def test_tasks_are_put_together_where_that_is_better(model: Model, tmp_path: Pat
     short = advise(model, asked(log(tmp_path / "short.log", [0.001] * 3000), cores=16))
     assert short.split.tasks < 1000
     assert "Put its 3,000 tasks together to" in sentences(short)[0]
+    # What they deviate by then is told of their mean, which is far from a second.
+    times = np.random.default_rng(2).lognormal(-7.0, 1.0, 3000)
+    uneven = advise(model, asked(log(tmp_path / "uneven.log", times.tolist()), cores=16))
+    together = uneven.work.drawn(uneven.split.tasks, 1)[0].sleep
+    share = f"{together.std() / together.mean():.0%}".replace("%", " %")
+    told = f"together in their order to {uneven.split.tasks:,}, by {share}"
+    assert told in " ".join(sentences(uneven))
     long = advise(model, asked(log(tmp_path / "long.log", [5.0] * 15), cores=16))
     assert (long.split.tasks, long.split.cores) == (15, 15)
     assert "Leave its 15 tasks as they are, of 5.000 s on average" in sentences(long)[0]
