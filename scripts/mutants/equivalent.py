@@ -26,13 +26,13 @@ class Equivalent:
         listed = self._listed.get(mutant.file)
         return listed is not None and line_changed(mutant) in listed
 
-    def outdated(self) -> list[str]:
-        """Entries whose line does not stand in its file any more."""
+    def unclear(self) -> list[str]:
+        """Entries whose line does not stand in its file any more, or more than once."""
         return [
             f"{file}: {was}"
             for file, pairs in self._listed.items()
-            for was, _ in sorted(pairs)
-            if was not in {line.strip() for line in (ROOT / file).read_text().splitlines()}
+            for was in sorted({was for was, _ in pairs})
+            if [line.strip() for line in (ROOT / file).read_text().splitlines()].count(was) != 1
         ]
 
 

@@ -178,6 +178,14 @@ def test_tasks_are_put_together_where_that_is_better(model: Model, tmp_path: Pat
     assert "Leave its 15 tasks as they are, of 5.000 s on average" in sentences(long)[0]
 
 
+def test_works_of_the_same_log_can_be_compared_and_shown(tmp_path: Path) -> None:
+    work, again = (asked(log(tmp_path / "my.log", TIMES)) for _ in range(2))
+    assert work == again
+    assert len({work, again}) == 1
+    # Not with all times.
+    assert "array" not in repr(work.uneven)
+
+
 def test_no_split_is_much_better(model: Model, tmp_path: Path) -> None:
     times = np.random.default_rng(5).lognormal(-3.0, 1.0, 400)
     work = asked(log(tmp_path / "my.log", times.tolist()), cores=16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ class Recorded:
     pieces: int
     share: float
     """Standard deviation of their times, as share of the mean."""
-    done: Floats
+    done: Floats = field(repr=False, compare=False)
     """Seconds of all pieces before each, and of all, shape (pieces + 1,)."""
     longest_first: bool = False
     """The tasks that they are put together to begin with the longest."""
