@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from gridbench.formats import as_given, counted, rounded
 from gridbench.hosts.place import near
 from gridbench.machine.rule import disturbed
 from gridbench.record_file import latest
+from gridbench.run.machine import usable_processors
 
 if TYPE_CHECKING:
     from gridbench.datagrid.engines.engine import Engine
@@ -195,7 +195,7 @@ def _wanted(
 ) -> Wanted:
     members = workload.parameters.mnodes if engine.described.members else 0
     if members:
-        here = len(os.sched_getaffinity(0)) if near(request.where) else MOST_PROCESSES
+        here = usable_processors() if near(request.where) else MOST_PROCESSES
         processes = request.processes or min(MOST_PROCESSES, here)
     else:  # all data are in the client's own process
         processes = 1

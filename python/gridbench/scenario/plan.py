@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body
-from gridbench.run.machine import available_memory
+from gridbench.run.machine import available_memory, usable_processors
 from gridbench.run.participants import Participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.needs import (
@@ -75,7 +74,7 @@ class Judge:
         self._facts: dict[tuple[str, int], Facts] = {}
         self._ideal: dict[str, float] = {}
         shared = times.body == SPIN and not place.servers
-        self._processors = len(os.sched_getaffinity(0)) if shared else None
+        self._processors = usable_processors() if shared else None
         self.experience = Experience(
             {one.name for one in participants if one.environment() is not None}
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.place import Member, near
 from gridbench.printing import Printing
+from gridbench.run.machine import usable_processors
 from gridbench.sync.plan import planned_of, wanted_of
 from gridbench.sync.request import Request
 from gridbench.sync.tasks import BUILT_INS, PROGRAM
@@ -20,7 +20,7 @@ def list_rounds(request: Request) -> None:
     """Print the rounds, each with the command of its last worker. No host is asked: those of a grid
     or a cluster go by numbers."""
     where = request.where
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_processors()
     hosts = where.hosts or (Host(platform.node(), cores),)
     counts = request.workers or (sum(host.cores for host in hosts),)
     if where.emulated or where.grid or where.names:
