@@ -575,7 +575,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
     for write in (write_report, write_markdown):
         write(results, tmp_path / "out")
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
-        with pytest.raises(InputError, match="cannot write"):
+        with pytest.raises(InputError, match="cannot be written"):
             write(results, tmp_path / "none" / "out")
 
 
