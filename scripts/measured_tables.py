@@ -19,7 +19,6 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from gridbench.errors import InputError  # noqa: E402
 from gridbench.formats import NOTHING, percent, size  # noqa: E402
-from gridbench.pages.files import write_page  # noqa: E402
 from gridbench.record_file import load_records  # noqa: E402
 from gridbench.scenario.amounts import KB, MB  # noqa: E402
 from gridbench.scenario.cells import Cell, cells_of  # noqa: E402
@@ -30,6 +29,7 @@ from gridbench.scenario.results import (  # noqa: E402
     folders_of_results,
     latest,
 )
+from gridbench.whole_file import write_file  # noqa: E402
 
 PAGE = ROOT / "docs" / "measured.md"
 KEPT = ROOT / "docs" / "benchmarks" / "measured"
@@ -271,9 +271,9 @@ def main() -> None:
     for path in chosen.models:
         errors[path.stem] = reduced(json.loads(path.read_text(encoding="utf-8")))
     errors = {name: errors[name] for name in ENGINES if name in errors}
-    write_page(KEPT / ERRORS, json.dumps(errors, indent=1) + "\n")
+    write_file(KEPT / ERRORS, json.dumps(errors, indent=1) + "\n")
     made = tables(read_kept(), errors)
-    write_page(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), made))
+    write_file(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), made))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

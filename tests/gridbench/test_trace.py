@@ -47,5 +47,5 @@ def test_a_trace_is_of_one_run(tmp_path: Path) -> None:
 
 
 def test_where_it_cannot_be_written_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write the trace"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_trace([LOG], tmp_path / "none" / "trace.json")

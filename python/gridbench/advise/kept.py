@@ -23,8 +23,8 @@ from gridbench.kept_files import kept_file
 from gridbench.model.model import Model
 from gridbench.model.observation import Measured, Observation, Place, Situation
 from gridbench.model.saved import models_of, to_record
-from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
+from gridbench.whole_file import write_file
 
 _KIND = "gridbench kept model"
 _FORMAT = 1
@@ -113,7 +113,7 @@ def keep(model: Model, observations: Sequence[Observation]) -> None:
     path = path_of(model.fit.place)
     with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_page(path, json.dumps(record, allow_nan=False) + "\n")
+        write_file(path, json.dumps(record, allow_nan=False) + "\n")
 
 
 def forget(place: Place) -> None:

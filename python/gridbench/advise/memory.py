@@ -22,9 +22,9 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import judged
 from gridbench.model.observation import Place
-from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory, usable_processors
+from gridbench.whole_file import write_file
 
 _KIND = "gridbench memory bandwidth"
 _FORMAT = 1
@@ -64,7 +64,7 @@ def measured_here(*, kept: bool = True) -> Bandwidth:
         path = bandwidth_path()
         with suppress(OSError, InputError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_page(path, json.dumps(asdict(found)) + "\n")
+            write_file(path, json.dumps(asdict(found)) + "\n")
     return found
 
 

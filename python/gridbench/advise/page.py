@@ -20,15 +20,15 @@ from gridbench.model.terminal import place_told, term_value
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import SERIES
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
+from gridbench.whole_file import write_file
 
 
 def write_advice(
     advice: Advice, path: Path, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
 ) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, render(advice, trial, maps))
+    write_file(path, render(advice, trial, maps))
 
 
 def render(advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()) -> str:

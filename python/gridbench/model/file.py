@@ -10,8 +10,8 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.model.kinds import kind_named
 from gridbench.model_kind import FittedModel, ModelKind
-from gridbench.pages.files import write_page
 from gridbench.records import RecordError
+from gridbench.whole_file import write_file
 
 KIND = "gridbench model"
 TASKS = "tasks"
@@ -33,7 +33,7 @@ def save(kind: ModelKind, models: Sequence[FittedModel], path: Path) -> None:
 
 def write(record: dict[str, Any], path: Path) -> None:
     """Write what is in a file of models. InputError if `path` cannot be written."""
-    write_page(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_file(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path) -> tuple[ModelKind, Sequence[FittedModel]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from gridbench.pages.files import write_page
 from gridbench.printing import print_json
 from gridbench.published.catalogue import chosen
 from gridbench.published.cells import summary
@@ -16,6 +15,7 @@ from gridbench.published.figures import Predicted, Reproduced
 from gridbench.published.markdown import markdown
 from gridbench.published.terminal import print_table
 from gridbench.terminal import new_console
+from gridbench.whole_file import write_file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ def show_published(request: Request) -> int:
     """Print the tables. Returns the exit status: 1 if a figure differs that should not."""
     tables = chosen(request.tables)
     if request.out:
-        write_page(request.out, markdown(tables))
+        write_file(request.out, markdown(tables))
         if not request.as_json:
             click.echo(f"page: {request.out}")
     if request.as_json:

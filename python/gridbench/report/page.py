@@ -13,7 +13,6 @@ from gridbench.analysis.critical_path import by_kind
 from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.report.data import most_tasks, page_data
 from gridbench.report.hosts import grid_hosts
@@ -23,6 +22,7 @@ from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.verdict import verdict
 from gridbench.run.rows import TIMELINE
+from gridbench.whole_file import write_file
 
 _FIRST = 5
 """Figures that stand above the others."""
@@ -34,7 +34,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     The page appears under its name when it is complete, or not at all. Raises InputError for a
     source that cannot be read, and if `out` cannot be written.
     """
-    write_page(out, render(studies_of(sources)))
+    write_file(out, render(studies_of(sources)))
 
 
 def render(studies: Sequence[Study]) -> str:

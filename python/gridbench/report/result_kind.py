@@ -50,14 +50,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of all of them."""
     from gridbench.report.page import write_report as write
 
-    try:
-        write(_places(sources), out)
-    except OSError as error:
-        raise InputError(
-            f"cannot write the report: {error.strerror or error}",
-            file=out,
-            remedy="choose another --out, in a folder that can be written",
-        ) from error
+    write(_places(sources), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:

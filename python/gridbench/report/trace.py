@@ -16,6 +16,7 @@ from gridbench.analysis.clocks import corrected, offsets, one_clock
 from gridbench.analysis.lanes import lanes
 from gridbench.errors import InputError
 from gridbench.report.source import Run, load_runs
+from gridbench.whole_file import write_file
 
 _CLIENT = 1
 """The process of the client; hosts come after it."""
@@ -31,14 +32,7 @@ def write_trace(sources: Sequence[Path], out: Path) -> None:
             remedy="give the folder of a single run, such as that of one engine",
         )
     trace = {"traceEvents": list(_events(runs[0])), "displayTimeUnit": "ms"}
-    try:
-        out.write_text(json.dumps(trace, allow_nan=False), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot write the trace: {error.strerror or error}",
-            file=out,
-            remedy="give a file in a folder that exists and can be written to",
-        ) from None
+    write_file(out, json.dumps(trace, allow_nan=False))
 
 
 def _events(run: Run) -> Iterator[dict[str, Any]]:

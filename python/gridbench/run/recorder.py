@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gridbench.errors import InputError
 from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
 from gridbench.tasklog_writer import Header, TaskLogWriter
+from gridbench.whole_file import replace_file
 from gridbench.workload.kind import kind_of
 from gridbench.workload.setup_file import Setup
 
@@ -92,13 +93,7 @@ class Recorder:
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write or replace run.json. OSError if that fails; an older one is then untouched."""
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
-    partial = folder / f".{RECORD}.{os.getpid()}.partial"
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(folder / RECORD)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    replace_file(folder / RECORD, text)
 
 
 def complete(folder: Path, record: dict[str, Any], setup: Setup) -> Summary:

@@ -14,7 +14,6 @@ from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
 from gridbench.links.rates import parse_rate
-from gridbench.pages.files import write_page
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
@@ -40,6 +39,7 @@ from gridbench.simulate.terminal import (
 )
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
+from gridbench.whole_file import write_file
 from gridbench.workload.task_times import LONGEST_TIME
 
 _TASKS_PER_CORE = 10
@@ -237,7 +237,7 @@ def _sweep(
     if stopped and not accounts:
         raise Stopped
     swept = Swept(sweep, accounts)
-    write_page(folder / _VALUES, json.dumps(swept.to_dict(), indent=2) + "\n")
+    write_file(folder / _VALUES, json.dumps(swept.to_dict(), indent=2) + "\n")
     write_sweep(swept, folder / _PAGE)
     print_swept(request.printing.tables(), swept)
     request.printing.document(swept.to_dict)

@@ -10,11 +10,11 @@ from typing import Any
 from gridbench.formats import as_given, duration, percent
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
 from gridbench.simulate.account import Account
 from gridbench.simulate.sweep import Swept
 from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, sweep_rows
+from gridbench.whole_file import write_file
 
 _WIDE = 20
 """Values that differ by more than this factor are shown on a logarithmic axis."""
@@ -22,7 +22,7 @@ _WIDE = 20
 
 def write_sweep(swept: Swept, path: Path) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, render(swept))
+    write_file(path, render(swept))
 
 
 def render(swept: Swept) -> str:

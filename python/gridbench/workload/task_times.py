@@ -7,7 +7,6 @@ habit of the people who write them, and is never parsed.
 from __future__ import annotations
 
 import math
-import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given
+from gridbench.whole_file import replace_file
 from gridbench.workload.numbers import parse_real
 from gridbench.workload.setup_file import MOST_TASKS
 
@@ -86,15 +86,10 @@ def write_task_times(
     )
     if path.exists() and not replace:
         raise InputError("exists already", file=path, remedy="take another name, or add --force")
-    # Under another name first, so that a full disk does not leave half a list behind.
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    lines = "".join(f"{seconds:.6f}\n" for seconds in times)
     try:
-        with partial.open("x", encoding="ascii") as file:
-            file.write(heading)
-            file.writelines(f"{seconds:.6f}\n" for seconds in times)
-        partial.replace(path)
+        replace_file(path, heading + lines)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise InputError(
             f"cannot write the list of task times: {error.strerror}",
             file=path,

@@ -36,7 +36,6 @@ from gridbench.formats import about, processors
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import disturbed_count, sentence
-from gridbench.pages.files import write_page
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
@@ -47,6 +46,7 @@ from gridbench.sole_use import sole_use_of_file
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
 from gridbench.terminal import say
+from gridbench.whole_file import replace_file, write_file
 
 AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "grain": lambda extent: [grain.area(extent is Extent.FULL)],
@@ -302,14 +302,14 @@ def save_picture(page: Path | None, area: Area, points: Points) -> list[str]:
     if page is None or area.picture is None:
         return []
     file = page.with_name(f"{page.stem}-{area.part or area.name}.svg")
-    write_page(file, area.picture(points))
+    write_file(file, area.picture(points))
     return [f"![{area.title}]({file.name})\n"]
 
 
 def save_page(file: Path | None, parts: Sequence[str]) -> None:
     """Write the parts as one Markdown file, if there is one. InputError if that cannot be."""
     if file is not None:
-        write_page(file, "\n".join(parts))
+        write_file(file, "\n".join(parts))
 
 
 def as_record(row: Row) -> dict[str, Any]:
@@ -352,9 +352,7 @@ def save_record(file: Path | None, record: dict[str, Any]) -> None:
     """
     if file is None:
         return
-    part = file.with_name(f".{file.name}.part")
     try:
-        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        part.replace(file)
+        replace_file(file, json.dumps(record, indent=1) + "\n")
     except OSError as error:
         raise unwritable(file, error) from error

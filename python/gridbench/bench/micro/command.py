@@ -48,6 +48,7 @@ from gridbench.run.machine import new_header
 from gridbench.run.participants import find_participant
 from gridbench.sole_use import sole_use
 from gridbench.terminal import say
+from gridbench.whole_file import replace_file
 
 _Status = Literal["missing", "failed", "cannot"]
 _Refused = tuple[_Status, str]
@@ -303,7 +304,7 @@ def tell(results: Results, folder: Path, console: Console) -> None:
     path = folder / RESULTS
     try:
         text = json.dumps(results.to_record(), indent=1) + "\n"
-        path.write_text(text, encoding="utf-8")
+        replace_file(path, text)
         for name, write in (("report.html", write_report), ("performance.md", write_markdown)):
             path = folder / name
             write(results, path)

@@ -13,9 +13,9 @@ from gridbench.datagrid.crossover.answer import Answer
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
 from gridbench.errors import InputError
 from gridbench.kept_files import kept_file
-from gridbench.pages.files import write_page
 from gridbench.record_file import Header
 from gridbench.records import RecordError, from_record
+from gridbench.whole_file import write_file
 
 _KIND = "gridbench kept crossover"
 _FORMAT = 1
@@ -112,7 +112,7 @@ def keep(header: Header, answer: Answer) -> None:
     record = {"kind": _KIND, "format": _FORMAT, **asdict(found)}
     with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_page(path, json.dumps(record, allow_nan=False) + "\n")
+        write_file(path, json.dumps(record, allow_nan=False) + "\n")
 
 
 def load_kept(host: str, processors: int) -> Kept | None:

@@ -33,9 +33,9 @@ from gridbench.formats import amount, as_given
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.curves import Curve
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Cell, Table, facts
 from gridbench.record_file import Header
+from gridbench.whole_file import write_file
 
 _MOST_LOOPS = 6
 """Pictures of closed and open loops."""
@@ -70,7 +70,7 @@ def write_report(source: Path, out: Path) -> None:
     InputError if they cannot be read, or if `out` cannot be written.
     """
     header, cases = FORM.read(source)
-    write_page(out, render(header, cases))
+    write_file(out, render(header, cases))
 
 
 def render(header: Header, cases: Sequence[Case]) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from gridbench.formats import NOTHING, plain
 from gridbench.pages import render as pages
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
@@ -23,6 +22,7 @@ from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict
 from gridbench.scenario.results import REPORT
+from gridbench.whole_file import write_file
 
 
 def write_overall(folders: Sequence[Path], out: Path) -> None:
@@ -31,7 +31,7 @@ def write_overall(folders: Sequence[Path], out: Path) -> None:
     InputError if one cannot be read, or if `out` cannot be written.
     """
     parts = sorted(parts_of(folders), key=lambda part: part.scenario)
-    write_page(out, _render(parts, out.parent))
+    write_file(out, _render(parts, out.parent))
 
 
 def _render(parts: Sequence[Part], base: Path) -> str:

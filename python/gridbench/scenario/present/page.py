@@ -12,7 +12,6 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration, percent
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header
 from gridbench.report.data import most_tasks, page_data
@@ -35,6 +34,7 @@ from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import tiles, verdict
 from gridbench.scenario.results import CaseResult, read_results
+from gridbench.whole_file import write_file
 
 STYLE = "scenario/present/scenario.css"
 SCRIPTS = ("pages/curves.js", "scenario/present/scenario.js", "report/report.js")
@@ -48,7 +48,7 @@ def write_report(folder: Path, out: Path) -> None:
     InputError if they cannot be read, or if `out` cannot be written.
     """
     header, results = read_results(folder)
-    write_page(out, render(header, results))
+    write_file(out, render(header, results))
 
 
 def render(header: Header, results: Sequence[CaseResult]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header, folder_of
 from gridbench.sync.cases import Case, cases_of
@@ -29,6 +28,7 @@ from gridbench.sync.present.notes import (
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
 from gridbench.sync.record import FORM, Round
+from gridbench.whole_file import write_file
 
 
 def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None:
@@ -38,7 +38,7 @@ def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None
     """
     header, rounds = FORM.read(source)
     files = Path(os.path.relpath(folder_of(source).resolve(), out.resolve().parent))
-    write_page(out, render(header, rounds, limits=limits, files=files))
+    write_file(out, render(header, rounds, limits=limits, files=files))
 
 
 def render(

@@ -33,8 +33,8 @@ from gridbench.bench.micro.present.wording import (
     titled,
     to_reach,
 )
-from gridbench.pages.files import write_page
 from gridbench.pages.markdown import escaped
+from gridbench.whole_file import write_file
 
 ARCHIVE = "benchmarks/micro.json"
 """Where the results lie, as seen from the page, docs/performance.md."""
@@ -44,7 +44,7 @@ _COLUMNS = 4
 
 def write_markdown(results: Results, path: Path) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, markdown(results))
+    write_file(path, markdown(results))
 
 
 def markdown(results: Results) -> str:

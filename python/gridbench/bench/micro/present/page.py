@@ -44,8 +44,8 @@ from gridbench.bench.micro.present.wording import (
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Cell, Table, facts
+from gridbench.whole_file import write_file
 
 _LIMIT = (
     "The limit is what the same machine did in the same rounds without an engine: a bare round"
@@ -55,7 +55,7 @@ _LIMIT = (
 
 def write_report(results: Results, path: Path) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, render(results))
+    write_file(path, render(results))
 
 
 def render(results: Results) -> str:

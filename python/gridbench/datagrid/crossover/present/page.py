@@ -27,9 +27,9 @@ from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
-from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header
+from gridbench.whole_file import write_file
 
 
 def write_report(source: Path, out: Path) -> None:
@@ -37,7 +37,7 @@ def write_report(source: Path, out: Path) -> None:
 
     InputError if they cannot be read, or if `out` cannot be written.
     """
-    write_page(out, render(*FORM.read(source)))
+    write_file(out, render(*FORM.read(source)))
 
 
 def render(header: Header, found: Sequence[Sharing]) -> str:

@@ -1,0 +1,39 @@
+"""Writing files that appear under their name when they are complete, or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gridbench.errors import InputError
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write or replace it. InputError if that cannot be; an older file is then as it was."""
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}",
+            file=path,
+            remedy="give a file in a folder that exists and can be written to",
+        ) from None
+
+
+def replace_file(path: Path, text: str) -> None:
+    """The same for one who has more to say than that it cannot be written: OSError.
+
+    What is no regular file, such as a pipe or /dev/stdout, is written to as it is. A symbolic link
+    stays, and the file that it leads to is replaced.
+    """
+    place = Path(os.path.realpath(path))
+    if place.exists() and not place.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    part = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(place)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
