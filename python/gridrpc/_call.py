@@ -339,9 +339,10 @@ class Dispatcher:
 
     @staticmethod
     def _call(callback: Callable[[], object]) -> None:
-        from gridrpc._log import logger
-
         try:
             callback()
         except BaseException:  # the callback is the user's, the thread is everybody's
+            # Not before: loading `logging` would keep the first results of a program waiting.
+            from gridrpc._log import logger
+
             logger.exception("a callback of a call raised an error")

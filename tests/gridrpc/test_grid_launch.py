@@ -207,6 +207,19 @@ def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
 
 
+def test_results_do_not_wait_for_modules_that_only_errors_need(tmp_path: Path) -> None:
+    source = """
+        import sys, threading, gridrpc
+        with gridrpc.Grid(workers=1) as grid:
+            done = threading.Event()
+            grid.submit(abs, -1).add_done_callback(lambda _: done.set())
+            assert done.wait(60)
+        print("logging" in sys.modules)
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False\n", "")
+
+
 def test_folders_whose_names_are_not_utf8(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(folder)
