@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ SIZES = [4, 100_000]
 
 IDL = """
 Module inout;
+Globals {
+#include <stdio.h>
+}
 Define double_it(IN int n, INOUT double a[n]) { for (int i = 0; i < n; i++) a[i] *= 2; }
 Define filled(IN int n, IN double x, OUT double r[n]) { for (int i = 0; i < n; i++) r[i] = x; }
 Define two(IN int n, IN double x, OUT double r[n], OUT int s[n])
@@ -28,6 +32,7 @@ Define two(IN int n, IN double x, OUT double r[n], OUT int s[n])
 Define sum(IN int n, IN double a[n], OUT double r[1])
     { *r = 0; for (int i = 0; i < n; i++) *r += a[i]; }
 Define changes_its_input(IN int n, IN double a[n], OUT double r[1]) { *r = a[0]; a[0] = -1; }
+Define waits_for(IN string gate) { FILE *f = fopen(gate, "r"); fgetc(f); fclose(f); }
 Define unfinished(IN int n, OUT double r[n]) { (void)r; }
 Define by_columns(IN int n, INOUT double a[n][n], OUT double d[n][n]) Language "FORTRAN"
     { for (int i = 0; i < n * n; i++) { a[i] = -a[i]; d[i] = i; } }
@@ -211,11 +216,54 @@ def test_calls_may_change_different_parts_of_one_array_at_once(each_module_grid:
     np.testing.assert_array_equal(a[:, 7], 2.0 * np.arange(16))
 
 
-def test_a_result_is_not_moved_when_it_becomes_an_argument(module_grid: Grid) -> None:
-    result = module_grid.function("filled")(100_000, 2.0)
+@pytest.mark.parametrize("own", [False, True])
+def test_a_result_that_becomes_an_argument_moves_only_if_it_is_not_in_memory_of_gridrpc(
+    module_grid: Grid, own: bool
+) -> None:
+    place = gridrpc.empty(100_000) if own else None
+    result = module_grid.function("filled")(100_000, 2.0, out=place)
     call = module_grid.function("sum").submit(result)
     assert call.result(LONG)[0] == 2e5
-    assert call.profile.bytes_in < 1_000
+    assert call.profile.bytes_in < 1_000 if own else call.profile.bytes_in >= 800_000
+
+
+def test_what_a_function_does_to_a_result_that_it_is_given_stays_with_it(
+    module_grid: Grid,
+) -> None:
+    result = module_grid.function("filled")(100_000, 2.0)
+    assert module_grid.function("changes_its_input")(result)[0] == 2
+    np.testing.assert_array_equal(result, 2)
+
+
+def test_workers_use_the_memory_of_their_results_again(compile_idl: CompileIdl) -> None:
+    places: dict[int | None, set[int]] = {}
+    with opened(workers=4, worker="native", modules=[compile_idl(IDL)]) as grid:
+        grid.wait_until_ready()
+        for _ in range(10):
+            calls = [grid.function("filled").submit(100_000, 2.0) for _ in range(8)]
+            for call in calls:
+                address = call.result(LONG).__array_interface__["data"][0]
+                places.setdefault(call.profile.worker, set()).add(address)
+            del call, calls
+    # No more than a worker's share of what the client has at a time.
+    assert all(len(addresses) <= 8 for addresses in places.values())
+    assert len(set.union(*places.values())) == sum(map(len, places.values())), "no two share any"
+
+
+def test_results_do_not_count_before_a_worker_makes_them(
+    compile_idl: CompileIdl, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with opened(
+        workers=1, worker="native", modules=[compile_idl(IDL)], max_queued_bytes=1_000_000
+    ) as grid:
+        waits = grid.function("waits_for").submit(str(gate))
+        # None of these would be taken before the first has ended, if results counted.
+        calls = [grid.function("filled").submit(100_000, float(n)) for n in range(20)]
+        assert not waits.done()
+        gate.write_text("open")
+        assert [call.result(LONG)[-1] for call in calls] == list(range(20))
 
 
 def test_calls_and_arrays_that_nobody_keeps_do_no_harm(each_module_grid: Grid) -> None:

@@ -24,6 +24,8 @@ static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 static IN_COMMON: OnceLock<&AtomicU64> = OnceLock::new();
 /// A huge page that takes longer than this takes longer than small ones would, ns of processor time.
 const SLOW: u64 = 1_000_000;
+/// A request that waits for longer than this does so behind others' requests, as each waits for all processors, ns.
+const LONG: u64 = 5_000_000;
 /// Huge pages asked for in one request at most: whether it takes long is known behind it.
 const MOST_AT_ONCE: usize = 32;
 /// How long small pages are used then, ns.
@@ -182,19 +184,21 @@ fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
     }
     let (from, len) = (first * HUGE, count * HUGE);
     let Some(start) = mapping.at(from as u64, len as u64) else { return false };
-    let busy = sys::thread_ns();
+    let busy_before = sys::thread_ns();
     for at in (0..len).step_by(HUGE) {
         // There has to be a small page for the others to join.
         // SAFETY: `at` has checked the stretch; what is there does not matter.
         unsafe { start.add(at).as_ptr().read_volatile() };
     }
     let collapsed = sys::collapse(start, len);
+    let busy = sys::thread_ns() - busy_before;
+    let waited = (sys::monotonic_ns() - begun).saturating_sub(busy);
     let pause = match &collapsed {
         // An older kernel, or one that was told not to: no use in asking again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => u64::MAX - begun,
-        Ok(()) if sys::thread_ns() - busy < SLOW * count as u64 => return true,
+        Ok(()) if busy < SLOW * count as u64 && waited < LONG => return true,
         // Large stretches of memory are short; or this is a virtual machine, whose host has taken
-        // them back and has to give them again.
+        // them back and has to give them again; or hundreds of workers ask at the same time.
         _ => PAUSE,
     };
     not_before().store(begun + pause, Ordering::Relaxed);

@@ -142,6 +142,11 @@ impl Lent {
         memory.make_ready(end.min(memory.len()));
     }
 
+    /// The first `len` bytes have been written to, so that their pages are there.
+    pub(crate) fn is_written(&self, len: u64) {
+        self.segment.memory.is_written(len as usize);
+    }
+
     /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
     pub fn make_ready(&self, len: u64) {
         let end = len.min(self.segment.len()).min(MOST_READY) as usize;

@@ -1,7 +1,7 @@
 //! Results of functions of modules as Python objects.
 
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory, Run};
+use gridrpc_runtime::client::invoke::{MadeArray, Run};
 use gridrpc_wire::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -59,10 +59,7 @@ pub fn to_numpy<'py>(
     array: MadeArray,
     fortran: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let buffer = match array.memory {
-        MadeMemory::Shared(shared) => Buffer::of_array(shared),
-        MadeMemory::Came(section) => Buffer::new(section, false),
-    };
+    let buffer = Buffer::new(array.elements, false);
     numpy_array(py, &array.dimensions, array.dtype, fortran, buffer)
 }
 

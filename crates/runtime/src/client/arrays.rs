@@ -15,7 +15,7 @@ const KEEP_FREE: u64 = 256 << 20;
 /// Memory that workers can share.
 #[derive(Debug)]
 pub struct SharedArray {
-    lent: Arc<Lent>,
+    _lent: Arc<Lent>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -69,7 +69,7 @@ impl SharedArray {
         let lent = Arc::new(lent);
         lock(&arrays.live).insert(start.as_ptr() as usize, (len, Arc::downgrade(&lent)));
         arrays.count.fetch_add(1, Ordering::Release);
-        Ok(SharedArray { lent, start, len })
+        Ok(SharedArray { _lent: lent, start, len })
     }
 
     /// Where it starts.
@@ -88,10 +88,6 @@ impl SharedArray {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    pub(crate) fn lent(&self) -> Arc<Lent> {
-        Arc::clone(&self.lent)
     }
 }
 

@@ -183,6 +183,7 @@ impl<'p> PayloadBuilder<'p> {
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
             fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
+            lent.is_written(len as u64);
             let lent = Arc::new(lent);
             self.push(Outgoing::Shared { lent, offset: 0, len: len as u64 }, len as u64);
             return Ok(());

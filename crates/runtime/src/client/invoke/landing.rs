@@ -7,7 +7,6 @@ use std::sync::Arc;
 use gridrpc_wire::{DType, Order, Value, decode_values};
 use thiserror::Error;
 
-use crate::client::arrays::SharedArray;
 use crate::loan::{Sink, Source};
 use crate::payload::Incoming;
 use crate::segment::Lent;
@@ -20,8 +19,8 @@ pub(super) enum Destination {
     Caller(*mut u8),
     /// Nowhere: the worker has written them where the caller has them.
     InPlace,
-    /// Into memory that is made for the caller; the worker may have written them there.
-    Made(Option<SharedArray>),
+    /// Nowhere: the caller takes them where they come.
+    Made,
 }
 
 /// What to do with one result.
@@ -65,17 +64,8 @@ pub struct MadeArray {
     pub dtype: DType,
     /// Its dimensions, in the order of the interface.
     pub dimensions: Vec<u64>,
-    /// Where it lies.
-    pub memory: MadeMemory,
-}
-
-/// Where an array lies that was made for the caller.
-#[derive(Debug)]
-pub enum MadeMemory {
-    /// In shared memory of the caller's.
-    Shared(SharedArray),
-    /// Where it came.
-    Came(Incoming),
+    /// Its elements, where they came.
+    pub elements: Incoming,
 }
 
 /// One result for the caller to take.
@@ -149,8 +139,8 @@ impl Landing {
                         return Err(misfit());
                     }
                     let made = self.put(section, &shape, to).ok_or_else(misfit)?;
-                    if let Some(memory) = made {
-                        let made = MadeArray { dtype, dimensions, memory };
+                    if let Some(elements) = made {
+                        let made = MadeArray { dtype, dimensions, elements };
                         landed.push((parameter, Landed::Array(made)));
                     }
                 }
@@ -180,7 +170,7 @@ impl Landing {
         Ok(landed)
     }
 
-    fn put(&self, section: Incoming, shape: &Shape, to: Destination) -> Option<Option<MadeMemory>> {
+    fn put(&self, section: Incoming, shape: &Shape, to: Destination) -> Option<Option<Incoming>> {
         let in_room = match &section {
             Incoming::Argument(index, len) => Some(self.room(*index, *len)?),
             _ => None,
@@ -197,14 +187,11 @@ impl Landing {
                 }
                 Some(None)
             }
-            Destination::Made(Some(array)) if in_room.is_some() => {
-                Some(Some(MadeMemory::Shared(array)))
-            }
-            Destination::Made(_) if shape.is_whole() => Some(Some(MadeMemory::Came(section))),
-            Destination::Made(_) => {
+            Destination::Made if shape.is_whole() => Some(Some(section)),
+            Destination::Made => {
                 let mut array = vec![0; shape.bytes()];
                 scatter(shape, bytes, &mut array);
-                Some(Some(MadeMemory::Came(Incoming::Bytes(array))))
+                Some(Some(Incoming::Bytes(array)))
             }
         }
     }

@@ -16,7 +16,7 @@ pub use callback::{CallbackFrame, CallbackValue};
 pub use chunk::ChunkBuilder;
 pub use chunk_landing::{ChunkLanding, LandedChunk, LandedColumn, Run};
 pub use given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
-pub use landing::{LandError, Landed, Landing, MadeArray, MadeMemory};
+pub use landing::{LandError, Landed, Landing, MadeArray};
 pub use prepare::prepare;
 pub use prepared::{CallOptions, Lending, Prepared};
 pub use target::{ModuleSearch, SearchError, Target};

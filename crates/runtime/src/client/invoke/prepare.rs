@@ -154,7 +154,7 @@ impl Preparation<'_> {
                         Ok(self.array(dtype, &shape))
                     }
                     (Mode::Out, Given::Array(_) | Given::Absent) => {
-                        let (to, room) = self.add_out(given, &shape)?;
+                        let (to, room) = self.add_out(given, &shape);
                         self.plan(
                             index,
                             Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gridrpc_core::BlobId;
 use gridrpc_wire::DType;
 
-use crate::client::arrays::{self, SharedArray};
+use crate::client::arrays;
 use crate::client::invoke::given::{Given, Memory, SharedPart};
 use crate::client::invoke::landing::{Destination, Room};
 use crate::client::invoke::prepare::{Preparation, Problem};
@@ -15,7 +15,6 @@ use crate::client::invoke::prepared::Lending;
 use crate::client::invoke::sizes::bytes;
 use crate::loan::{Sink, Source};
 use crate::segment::Lent;
-use crate::sys;
 use crate::typed::{Shape, gather};
 
 impl Preparation<'_> {
@@ -112,42 +111,21 @@ impl Preparation<'_> {
         Ok(to)
     }
 
-    /// Makes room for a result, if it is large. Returns whether the call has a section for it.
-    pub(super) fn add_out(
-        &mut self,
-        given: &Given,
-        shape: &Shape,
-    ) -> Result<(Destination, bool), Problem> {
-        let len = shape.bytes() as u64;
-        let shares = self.payload.has_shared_memory() && self.is_large(shape);
-        let Given::Array(memory) = given else {
-            if !shares {
-                return Ok((Destination::Made(None), false));
-            }
-            let array = match SharedArray::new(shape.bytes()) {
-                Err(error) if sys::is_out_of_descriptors(&error) => {
-                    return Ok((Destination::Made(None), false));
+    /// Where a result goes; and whether the call has a section for it, as the caller has it in shared
+    /// memory. Else the worker leaves it in memory of its own, which is warm from its results before.
+    pub(super) fn add_out(&mut self, given: &Given, shape: &Shape) -> (Destination, bool) {
+        let Given::Array(memory) = given else { return (Destination::Made, false) };
+        if self.is_large(shape) {
+            if !self.payload.has_shared_memory() {
+                if !self.function.idempotent {
+                    self.sink(memory, shape);
                 }
-                array => array?,
-            };
-            self.room(&array.lent(), 0, len, len);
-            return Ok((Destination::Made(Some(array)), true));
-        };
-        let to = Destination::Caller(memory.start);
-        if !shares {
-            if self.is_large(shape) && !self.function.idempotent {
-                self.sink(memory, shape);
+            } else if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+                self.room(&lent, offset, shape.bytes() as u64, 0);
+                return (Destination::InPlace, true);
             }
-            return Ok((to, false));
         }
-        if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
-            self.room(&lent, offset, len, 0);
-            return Ok((Destination::InPlace, true));
-        }
-        let Some(lent) = self.payload.take_shared(len)? else { return Ok((to, false)) };
-        lent.make_ready(len);
-        self.room(&Arc::new(lent), 0, len, len);
-        Ok((to, true))
+        (Destination::Caller(memory.start), false)
     }
 
     /// A section that the worker writes a result to.

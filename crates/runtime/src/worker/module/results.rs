@@ -75,6 +75,7 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
         }
         Backing::Shared(lent) => {
             let len = shape.bytes() as u64;
+            lent.is_written(len);
             payload.add_shared(Arc::new(lent), 0, len, len);
             Ok(())
         }
