@@ -126,18 +126,12 @@ def told() -> Iterator[str]:
     yield f"which is {(many[0] - one[0]) / 9_999 * 1e3:.1f} µs for each further task"
     python, pool = (f"{one[at]:.0f} ms and {many[at]:.0f} ms" for at in (1, 2))
     yield f"cost {python}, with the pool {pool}"
-    for seconds, data, form in (
-        (1.0, 0, "{} with native workers, as {} with Python workers and as {} with the pool"),
-        (1.0, MB, "{}, {} and {}"),
-    ):
+    in_full = "{} with native workers, as {} with Python workers and as {} with the pool"
+    for seconds, data, form in ((1.0, 0, in_full), (1.0, MB, "{}, {} and {}"), (0.1, 0, in_full)):
         best = [soonest(engine, seconds, data) for engine in ALL]
         yield "soonest as " + form.format(
             *(f"{tasks} tasks ({total * 1e3:.0f} ms)" for tasks, total in best)
         )
-    best = [soonest(engine, 0.1) for engine in ALL]
-    (tasks,) = {tasks for tasks, _ in best}
-    ends = [f"{total * 1e3:.0f} ms" for _, total in best]
-    yield f"soonest as {tasks} tasks with all three: after {ends[0]}, {ends[1]} and {ends[2]}"
 
     model = made.read_errors()["native"]
     predicted, again = model["held_out"][0]["overhead_median"], model["repeated"]["median"]
