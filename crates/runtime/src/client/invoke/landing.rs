@@ -187,6 +187,8 @@ impl Landing {
                 }
                 Some(None)
             }
+            // The call has no section for it that a worker could have left it in.
+            Destination::Made if in_room.is_some() => None,
             Destination::Made if shape.is_whole() => Some(Some(section)),
             Destination::Made => {
                 let mut array = vec![0; shape.bytes()];
@@ -219,5 +221,46 @@ impl Drop for Landing {
             }
         }
         self.sinks.iter().for_each(|sink| sink.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gridrpc_idl::Extent;
+    use gridrpc_wire::{Array, encode_values};
+
+    use super::*;
+    use crate::segment::Pool;
+
+    const COUNT: u64 = 4;
+
+    /// What becomes of a result of so many doubles, of which the worker says that they are in `section`.
+    fn landed(section: Incoming) -> Result<Vec<(usize, Landed)>, LandError> {
+        let extent = Extent { size: COUNT, start: 0, end: COUNT, step: 1 };
+        let (dtype, shape) = (DType::Float64, Shape::new(vec![extent], false, 8));
+        let mut landing = Landing::new(&Arc::from("module/function"));
+        let plan = Plan::Array { dtype, shape, dimensions: vec![COUNT], to: Destination::Made };
+        landing.plans.push((0, "result".into(), plan));
+        let lent = Arc::new(Pool::new(0).take(COUNT * 8).unwrap());
+        landing.rooms.push(Room { section: 0, lent, offset: 0 });
+        let array = Array { dtype, fortran: false, shape: vec![COUNT], section: 1 };
+        let mut values = Vec::new();
+        encode_values(&[Value::Array(array)], Order::NATIVE, &mut values).unwrap();
+        landing.land(vec![Incoming::Bytes(values), section])
+    }
+
+    #[test]
+    fn a_result_that_the_caller_has_no_place_for_is_taken_where_it_came() {
+        let mut landed = landed(Incoming::Bytes(vec![7; 32])).unwrap();
+        let Some((0, Landed::Array(array))) = landed.pop() else { panic!("no array") };
+        assert_eq!((array.dimensions, array.elements.bytes()), (vec![COUNT], &[7; 32][..]));
+    }
+
+    #[test]
+    fn a_result_in_a_section_that_is_not_for_it_or_of_another_size_is_refused() {
+        for section in [Incoming::Argument(0, 32), Incoming::Bytes(vec![7; 31])] {
+            let error = landed(section).unwrap_err().to_string();
+            assert_eq!(error, "module/function: result `result` does not fit its interface");
+        }
     }
 }
