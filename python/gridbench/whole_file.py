@@ -7,6 +7,9 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 
+_DEVICES = (Path("/dev"), Path("/dev/fd"))
+"""Folders whose names stand for files that are open."""
+
 
 def write_file(path: Path, text: str) -> None:
     """Write or replace it. InputError if that cannot be; an older file is then as it was."""
@@ -26,10 +29,10 @@ def replace_file(path: Path, text: str) -> None:
     What is no regular file, such as a pipe or /dev/stdout, is written to as it is. A symbolic link
     stays, and the file that it leads to is replaced.
     """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
+    if path.parent in _DEVICES or (path.exists() and not path.is_file()):
         path.write_text(text, encoding="utf-8")
         return
+    place = Path(os.path.realpath(path))
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,3 +85,19 @@ def test_a_pipe_or_device_is_written_to_and_stays(tmp_path: Path) -> None:
     assert read == ["for whoever reads"]
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
+@pytest.mark.parametrize("to_file", [False, True])
+def test_standard_output_can_be_written_to(tmp_path: Path, name: str, to_file: bool) -> None:
+    write = "import sys, pathlib, gridbench.whole_file as to;"
+    write += "to.write_file(pathlib.Path(sys.argv[1]), 'text')"
+    command = [sys.executable, "-c", write, name]
+    out = tmp_path / "out"
+    if to_file:
+        with out.open("w") as file:
+            subprocess.run(command, stdout=file, check=True, timeout=60)
+        assert (out.read_text(), os.listdir(tmp_path)) == ("text", ["out"])
+    else:
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+        assert run.stdout == "text"
