@@ -3,7 +3,8 @@
 A wheel of maturin's holds the Python packages and the native module. What `make install-c` installs
 for C and Fortran programs, and the program `gridrpc` that native workers run, are added to it: as
 scripts, and as data, which installers put below the environment's prefix. So an environment looks
-the same as the PREFIX of `make install-c`, and has what shells complete besides.
+the same as the PREFIX of `make install-c`, and has what shells complete besides. The static library
+alone is as large as all the rest, and few programs link it: it has a wheel of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,13 +29,12 @@ from maturin import (
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
-    prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
     "build_editable",
     "build_sdist",
+    "build_static_wheel",
     "build_wheel",
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
@@ -43,6 +44,10 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: The library that programs link statically, below the prefix.
+STATIC_LIBRARY = "lib/libgridrpc.a"
 
 #: What a source distribution has: all that is built, and what the README points to first.
 SOURCES = (
@@ -74,8 +79,20 @@ DATA_GRIDS = re.compile(r"datagrid/(?!.*/src/test/)")
 Settings = Mapping[str, str] | None
 
 
+def prepare_metadata_for_build_wheel(folder: str, settings: Settings = None) -> str:
+    """The metadata of the wheel, whose description works outside of the repository."""
+    name: str = maturin.prepare_metadata_for_build_wheel(folder, settings)
+    file = Path(folder, name, "METADATA")
+    file.write_text(_with_absolute_links(file.read_text()))
+    return name
+
+
+#: The packages that are used where they lie have the same.
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
 def build_wheel(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
-    """A wheel with everything."""
+    """A wheel with everything but the static library."""
     with tempfile.TemporaryDirectory() as work:
         name = maturin.build_wheel(work, settings, metadata)
         return _complete(Path(work), name, Path(folder))
@@ -88,13 +105,36 @@ def build_editable(folder: str, settings: Settings = None, metadata: str | None 
         return _complete(Path(work), name, Path(folder), ROOT / "python")
 
 
+def build_static_wheel(folder: str) -> str:
+    """The wheel `gridrpc-static`, with the library that C and C++ programs link statically."""
+    with tempfile.TemporaryDirectory() as work:
+        stage = Path(work)
+        _stage_library(stage)
+        library = (stage / STATIC_LIBRARY).read_bytes()
+        tag = f"py3-none-{_platform(_staged(stage))}"
+    version = PROJECT["version"]
+    stem = f"gridrpc_static-{version}"
+    metadata = (
+        "Metadata-Version: 2.4\nName: gridrpc-static\n"
+        f"Version: {version}\nSummary: The static library of gridrpc, for C and C++ programs\n"
+        f"License-Expression: {PROJECT['license']}\n"
+        f"Requires-Python: {PROJECT['requires-python']}\nRequires-Dist: gridrpc=={version}\n"
+    )
+    kind = f"Wheel-Version: 1.0\nGenerator: gridrpc\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    contents = {
+        f"{stem}.data/data/{STATIC_LIBRARY}": (library, 0o644),
+        f"{stem}.dist-info/METADATA": (metadata.encode(), 0o644),
+        f"{stem}.dist-info/WHEEL": (kind.encode(), 0o644),
+    }
+    return _write_wheel(Path(folder, f"{stem}-{tag}.whl"), contents, f"{stem}.dist-info/RECORD")
+
+
 def build_sdist(folder: str, settings: Settings = None) -> str:
     """The sources, also those that maturin does not know of."""
     with tempfile.TemporaryDirectory() as work:
         metadata = Path(work, prepare_metadata_for_build_wheel(work, settings), "METADATA")
         text = metadata.read_bytes()
-    fields = dict(re.findall(r"^(Name|Version): (.*)$", text.decode(), re.MULTILINE))
-    stem = f"{fields['Name']}-{fields['Version']}"
+    stem = f"{PROJECT['name']}-{PROJECT['version']}"
     with tarfile.open(Path(folder, f"{stem}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
         entry = tarfile.TarInfo(f"{stem}/PKG-INFO")
         entry.size = len(text)
@@ -135,16 +175,12 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
 
     So it does with the packages' compiled modules, with the program of gridbench's built-in tasks,
     with the part of plotly.js that pages need, and with the sources of its data grids, if
-    `packages` does not say where they lie.
+    `packages` does not say where they lie. Binaries lose what only debuggers read, which is most of
+    them; the native module of packages that are used where they lie is not in the wheel.
     """
     stage = work / "stage"
-    # Modules of Fortran are for one compiler, so their source goes along, and no module.
-    subprocess.run(
-        [ROOT / "scripts/build-capi", stage],
-        env={**os.environ, "FC": ""},
-        stdout=sys.stderr,
-        check=True,
-    )
+    _stage_library(stage)
+    (stage / STATIC_LIBRARY).unlink()
     _stage_completion(stage)
     modules = packages or work / "modules"
     subprocess.run(
@@ -171,20 +207,62 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
     information = record.rpartition("/")[0]
     data = information.removesuffix(".dist-info") + ".data"
     contents |= {f"{data}/{path}": file for path, file in _staged(stage).items()}
+    contents = {
+        path: (_stripped(content, work), mode) for path, (content, mode) in contents.items()
+    }
 
     tag = "-".join((*name.removesuffix(".whl").split("-")[2:4], _platform(contents)))
     text = contents[f"{information}/WHEEL"][0].decode()
     text = re.sub(r"^Tag: .*$", f"Tag: {tag}", text, flags=re.MULTILINE)
     contents[f"{information}/WHEEL"] = (text.encode(), 0o644)
+    text = _with_absolute_links(contents[f"{information}/METADATA"][0].decode())
+    contents[f"{information}/METADATA"] = (text.encode(), 0o644)
+    return _write_wheel(folder / "-".join((*name.split("-")[:2], f"{tag}.whl")), contents, record)
+
+
+def _write_wheel(file: Path, contents: dict[str, tuple[bytes, int]], record: str) -> str:
+    """Writes a wheel of these files and of the record of them, and returns its name."""
     contents[record] = (_record(contents, record), 0o644)
-    complete = "-".join((*name.split("-")[:2], f"{tag}.whl"))
-    with zipfile.ZipFile(folder / complete, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, (content, mode) in contents.items():
             entry = zipfile.ZipInfo(path)
             entry.external_attr = (0o100000 | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, content)
-    return complete
+    return file.name
+
+
+def _with_absolute_links(metadata: str) -> str:
+    """The metadata with links of the README that work outside of the repository."""
+    repository = PROJECT["urls"]["Repository"]
+
+    def absolute(link: re.Match[str]) -> str:
+        kind = "raw" if link["image"] else "blob"
+        return f"{link['image']}{link['text']}({repository}/{kind}/main/{link['path']})"
+
+    relative = r"(?P<image>!?)(?P<text>\[[^\]]*\])\((?P<path>(?!#|\w+:)[^)\s]+)\)"
+    return re.sub(relative, absolute, metadata)
+
+
+def _stripped(content: bytes, work: Path) -> bytes:
+    """A program or shared library without what only debuggers read; anything else as it is."""
+    if not content.startswith(b"\x7fELF"):
+        return content
+    file = work / "binary"
+    file.write_bytes(content)
+    subprocess.run(["strip", "--strip-unneeded", file], check=True)
+    return file.read_bytes()
+
+
+def _stage_library(stage: Path) -> None:
+    """What C and Fortran programs are built with, and the program `gridrpc`."""
+    # Modules of Fortran are for one compiler, so their source goes along, and no module.
+    subprocess.run(
+        [ROOT / "scripts/build-capi", stage],
+        env={**os.environ, "FC": ""},
+        stdout=sys.stderr,
+        check=True,
+    )
 
 
 def _stage_completion(stage: Path) -> None:
@@ -193,10 +271,12 @@ def _stage_completion(stage: Path) -> None:
         "gridrpc": [stage / "bin/gridrpc", "completion"],
         "gridbench": [sys.executable, "-m", "gridbench.completion"],
     }
+    # Isolated builds find the packages that they need by this variable.
+    path = os.pathsep.join(filter(None, (str(ROOT / "python"), os.environ.get("PYTHONPATH"))))
     for program, command in commands.items():
         subprocess.run(
             [ROOT / "scripts/build-completion", stage, program, *command],
-            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            env={**os.environ, "PYTHONPATH": path},
             stdout=sys.stderr,
             check=True,
         )

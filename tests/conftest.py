@@ -7,7 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from fresh import environment, full_environment, packages, sdist, unpacked, wheel
+from fresh import environment, full_environment, packages, sdist, static_wheel, unpacked, wheel
 from hypothesis import settings
 
 # What tests measure is not for claims, and machines that run tests are busy. Those of what is done
@@ -19,7 +19,15 @@ settings.register_profile("without deadline", deadline=None)
 settings.load_profile("without deadline")
 
 #: Fixtures for all folders.
-__all__ = ["environment", "full_environment", "packages", "sdist", "unpacked", "wheel"]
+__all__ = [
+    "environment",
+    "full_environment",
+    "packages",
+    "sdist",
+    "static_wheel",
+    "unpacked",
+    "wheel",
+]
 
 #: Files that take longer than others with as few tests.
 LONG = (

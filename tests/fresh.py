@@ -1,4 +1,4 @@
-"""A fresh environment for tests: the wheel made of the source distribution, installed elsewhere.
+"""Fresh environments for tests, made as users make them, from the source distribution.
 
 What takes long is made once for all processes of a test run: see `once`.
 """
@@ -33,8 +33,15 @@ QUICK_BUILD = {
     "DPKG_DEB_COMPRESSOR_LEVEL": "1",
     # Libraries of C that crates bring along.
     "DEB_BUILD_OPTIONS": "noopt",
+    # Packages that builds and environments need come in the versions that are tested.
+    "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
+    "UV_BUILD_CONSTRAINT": str(ROOT / "constraints.txt"),
+}
+#: Builds that are not isolated use what the environment of the tests has.
+TOOLS = {
     "PYO3_PYTHON": sys.executable,
-    # The environment of the tests has what builds packages.
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
 }
 
@@ -63,8 +70,14 @@ def run(
 
 def build_sdist(sources: Path, folder: Path) -> None:
     code = f"import backend; backend.build_sdist({str(folder)!r})"
-    environment = {**os.environ, **QUICK_BUILD, "PYTHONPATH": str(sources / "packaging")}
+    environment = {**os.environ, **QUICK_BUILD, **TOOLS, "PYTHONPATH": str(sources / "packaging")}
     run(sys.executable, "-c", code, cwd=sources, environment=environment)
+
+
+def isolated_build(sources: Path) -> dict[str, str]:
+    """The variables of builds that pip isolates, so that they bring their own tools."""
+    # With other variables Debian's packages would have most of this built again.
+    return {**debian_variables(sources), **os.environ, **QUICK_BUILD}
 
 
 def debian_variables(sources: Path) -> dict[str, str]:
@@ -144,7 +157,7 @@ def once(name: str, factory: pytest.TempPathFactory, make: Callable[[Path], None
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that is built from it."""
+    """A folder with the source distribution, and the wheels that are built from it."""
 
     def make(folder: Path) -> None:
         with alone():
@@ -156,10 +169,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 archive.extractall(ROOT / "target" / "sdist", filter="data")
             (sources,) = (ROOT / "target" / "sdist").iterdir()
             build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
-            options = ("--no-build-isolation", "--wheel-dir", folder, ".")
-            # With other variables Debian's packages would have most of this built again.
-            debian = debian_variables(sources)
-            run(*build, *options, cwd=sources, environment={**debian, **os.environ, **QUICK_BUILD})
+            options = ("--wheel-dir", folder, ".")
+            run(*build, *options, cwd=sources, environment=isolated_build(sources))
+            code = f"import backend; backend.build_static_wheel({str(folder)!r})"
+            variables = {**isolated_build(sources), **TOOLS, "PYTHONPATH": "packaging"}
+            run(sys.executable, "-c", code, cwd=sources, environment=variables)
 
     return once("packages", tmp_path_factory, make)
 
@@ -181,34 +195,40 @@ def unpacked(sdist: Path) -> Path:
 @pytest.fixture(scope="session")
 def wheel(packages: Path) -> Path:
     """The wheel that is built from the source distribution."""
-    (file,) = packages.glob("*.whl")
+    (file,) = packages.glob("gridrpc-*.whl")
     return file
 
 
-def _install(prefix: Path, *packages: str | Path) -> None:
+@pytest.fixture(scope="session")
+def static_wheel(packages: Path) -> Path:
+    """The wheel with the static library."""
+    (file,) = packages.glob("gridrpc_static-*.whl")
+    return file
+
+
+def install(prefix: Path, sources: Path, *packages: str | Path) -> None:
+    """Makes an environment, and has its own pip install packages, in the folder of the sources."""
     run(sys.executable, "-m", "venv", prefix, cwd=prefix.parent)
-    run(
-        prefix / "bin/python", "-m", "pip", "install", "--quiet",
-        "--disable-pip-version-check", "-c", ROOT / "constraints.txt", *packages,
-        cwd=prefix.parent,
-    )  # fmt: skip
+    command = (prefix / "bin/python", "-m", "pip", "install", "--quiet", *packages)
+    with alone():
+        run(*command, cwd=sources, environment=isolated_build(sources))
 
 
 @pytest.fixture(scope="session")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """A fresh virtual environment, outside of the checkout, with `pip install WHEEL`."""
+def environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A fresh virtual environment, outside of the checkout, with `pip install .`."""
 
     def make(folder: Path) -> None:
-        _install(folder / "venv", wheel)
+        install(folder / "venv", unpacked, ".")
 
     return Environment(once("fresh", tmp_path_factory, make) / "venv")
 
 
 @pytest.fixture(scope="session")
-def full_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def full_environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Another one, with all extras: what `make install` installs."""
 
     def make(folder: Path) -> None:
-        _install(folder / "venv", f"gridrpc[gridbench,joblib,mpi,progress] @ {wheel.as_uri()}")
+        install(folder / "venv", unpacked, ".[gridbench,joblib,mpi,progress]")
 
     return Environment(once("full", tmp_path_factory, make) / "venv")

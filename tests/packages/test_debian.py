@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from fresh import QUICK_BUILD, ROOT, Environment, alone, run
+from fresh import QUICK_BUILD, ROOT, TOOLS, Environment, alone, run
 from samples import FORTRAN, IDL, C
 
 pytestmark = pytest.mark.skipif(
@@ -48,7 +48,7 @@ print(gridrpc.__file__)
 def debs(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The packages that are built from the source distribution, by name."""
     folder = tmp_path_factory.mktemp("debian")
-    environment = {**os.environ, **QUICK_BUILD}
+    environment = {**os.environ, **QUICK_BUILD, **TOOLS}
     build = (unpacked / "scripts/build-deb", sys.executable, unpacked, folder)
     with alone():
         run(*build, cwd=folder, environment=environment)

@@ -55,7 +55,6 @@ def test_python_has_grids_native_workers_and_modules(environment: Environment, w
     "build",
     [
         "cc -o client client.c $(gridrpc config --cflags --libs)",
-        "cc -o client client.c $(gridrpc config --cflags --libs --static)",
         "PKG_CONFIG_PATH=$(gridrpc config --pkgconfigdir) && export PKG_CONFIG_PATH &&"
         " cc -o client client.c $(pkg-config --cflags --libs gridrpc)"
         " -Wl,-rpath,$(gridrpc config --libdir)",
@@ -64,6 +63,49 @@ def test_python_has_grids_native_workers_and_modules(environment: Environment, w
 )
 def test_c_programs_are_compiled_and_run(environment: Environment, work: Path, build: str) -> None:
     assert shell(environment, work, f"{build}; GRIDRPC_MODULE_PATH=. ./client") == "2 4 6\n"
+
+
+def test_c_programs_link_the_static_library_of_its_own_wheel(
+    environment: Environment, static_wheel: Path, work: Path
+) -> None:
+    build = "cc -o client client.c $(gridrpc config --cflags --libs --static)"
+    missing = environment.run("gridrpc", "config", "--libs", "--static", cwd=work, expected=1)
+    assert "wheel gridrpc-static" in missing
+    environment.run("python", "-m", "pip", "install", "-q", "--no-index", static_wheel, cwd=work)
+    try:
+        assert shell(environment, work, f"{build}; GRIDRPC_MODULE_PATH=. ./client") == "2 4 6\n"
+        assert "libgridrpc" not in run("ldd", "client", cwd=work)
+    finally:
+        remove = ("python", "-m", "pip", "uninstall", "-q", "-y", "gridrpc-static")
+        environment.run(*remove, cwd=work)
+
+
+def test_binaries_of_the_wheel_have_nothing_for_debuggers(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        files = [name for name in names if archive.read(name).startswith(b"\x7fELF")]
+        archive.extractall(tmp_path, files)
+    for name in files:
+        assert not re.search(r"\.(debug_\w+|symtab)", run("readelf", "-SW", name, cwd=tmp_path)), (
+            name
+        )
+    assert not [name for name in names if name.endswith(".a")]
+
+
+def test_the_page_of_the_package_has_authors_addresses_and_links_that_work(
+    wheel: Path, sdist: Path
+) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read("gridrpc-0.1.0.dist-info/METADATA").decode()
+    with tarfile.open(sdist) as archive:
+        assert archive.extractfile("gridrpc-0.1.0/PKG-INFO").read().decode() == text
+    fields, _, page = text.partition("\n\n")
+    for field in ("Author-email", "Keywords", "License-Expression", "Project-URL"):
+        assert re.search(rf"^{field}: .", fields, re.MULTILINE), field
+    assert "Classifier: Topic :: Scientific/Engineering" in fields
+    links = re.findall(r"\]\(([^)\s]+)\)", page)
+    assert len(links) > 20
+    assert [link for link in links if not re.match(r"https://|#", link)] == []
 
 
 def test_fortran_programs_are_compiled_and_run(environment: Environment, work: Path) -> None:

@@ -54,6 +54,13 @@ pub enum ConfigError {
          Debian's package of it is libgridrpc-dev", .0.display()
     )]
     Missing(PathBuf),
+    /// The library is there, but not the one to link statically.
+    #[error(
+        "the static library is not installed with this program: there is no `{}`. It is in the wheel \
+         gridrpc-static, which `make wheel` builds; `make install-c PREFIX=...` installs it, and so does \
+         Debian's libgridrpc-dev", .0.display()
+    )]
+    MissingStatic(PathBuf),
     /// The file for pkg-config cannot be read.
     #[error("could not read `{}`: {error}", .file.display())]
     Unreadable {
@@ -105,7 +112,11 @@ fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
         words.push(text(&fortran.join("grpc_arguments.c")));
     }
     if wanted.libs && wanted.r#static {
-        words.push(text(&lib.join("libgridrpc.a")));
+        let library = lib.join("libgridrpc.a");
+        if !library.is_file() {
+            return Err(ConfigError::MissingStatic(library));
+        }
+        words.push(text(&library));
         words.extend(private_libraries(&pkgconfig.join("gridrpc.pc"))?);
     } else if wanted.libs {
         if !is_known {
@@ -177,6 +188,7 @@ mod tests {
         let prefix = Folder::new("flags");
         prefix.write("include/grpc.h", "");
         prefix.write("lib/pkgconfig/gridrpc.pc", "Libs: -lgridrpc\nLibs.private: -lpthread  -lm\n");
+        prefix.write("lib/libgridrpc.a", "");
         let at = prefix.0.display();
         let told =
             |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
@@ -199,6 +211,7 @@ mod tests {
         let lib = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
         prefix.write("include/grpc.h", "");
         prefix.write(&format!("{lib}/pkgconfig/gridrpc.pc"), "Libs.private: -lm\n");
+        prefix.write(&format!("{lib}/libgridrpc.a"), "");
         let at = prefix.0.join(lib);
         let told =
             |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
@@ -213,5 +226,8 @@ mod tests {
         let prefix = Folder::new("nothing");
         let error = words(&prefix.0, wanted(&["--libs"])).expect_err("nothing is there");
         assert!(error.to_string().contains("include/grpc.h"), "{error}");
+        prefix.write("include/grpc.h", "");
+        let error = words(&prefix.0, wanted(&["--libs", "--static"])).expect_err("only the other");
+        assert!(error.to_string().contains("lib/libgridrpc.a"), "{error}");
     }
 }

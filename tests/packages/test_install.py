@@ -1,0 +1,51 @@
+"""Ways to install from sources, each in a fresh environment and with a build that is isolated.
+
+`pip install .` and `pip install '.[...]'` make the environments of all other tests, in fresh.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from fresh import Environment, alone, install, isolated_build, run
+
+PROGRAM = """
+import gridrpc
+with gridrpc.Grid(workers=2) as grid:
+    print(list(grid.map(abs, [-1, 2])))
+"""
+
+
+def check(environment: Environment, folder: Path) -> None:
+    assert environment.run("python", "-c", PROGRAM, cwd=folder) == "[1, 2]\n"
+    assert "gridrpc 0.1.0" in environment.run("gridrpc", "--version", cwd=folder)
+    assert environment.run("python", "-m", "pip", "check", cwd=folder)
+
+
+@pytest.mark.parametrize("extras", [False, True], ids=["plain", "extras"])
+def test_pip_installs_the_sources(
+    request: pytest.FixtureRequest, tmp_path: Path, extras: bool
+) -> None:
+    name = "full_environment" if extras else "environment"
+    environment: Environment = request.getfixturevalue(name)
+    check(environment, tmp_path)
+    if extras:
+        assert "gridbench" in environment.run("gridbench", "--version", cwd=tmp_path)
+
+
+def test_pip_installs_the_source_distribution(sdist: Path, unpacked: Path, tmp_path: Path) -> None:
+    install(tmp_path / "venv", unpacked, sdist)
+    check(Environment(tmp_path / "venv"), tmp_path)
+
+
+def test_uv_installs_the_sources(unpacked: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "venv"
+    uv = Path(sys.executable).parent / "uv"
+    variables = {**isolated_build(unpacked), "VIRTUAL_ENV": str(prefix)}
+    with alone():
+        make = (uv, "venv", "--quiet", "--seed", "--python", sys.executable, prefix)
+        run(*make, cwd=tmp_path, environment=variables)
+        run(uv, "pip", "install", "--quiet", ".", cwd=unpacked, environment=variables)
+    check(Environment(prefix), tmp_path)
