@@ -20,6 +20,7 @@ mod passing;
 mod patience;
 pub mod payload;
 mod room;
+mod safe_path;
 pub mod segment;
 pub mod servers;
 pub mod sys;

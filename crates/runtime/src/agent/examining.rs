@@ -35,7 +35,7 @@ impl Examining {
     ) -> Result<(), LinkError> {
         match received.message {
             Message::Examine(examine) => {
-                let staging = modules::folder(examine.staging);
+                let staging = modules::folder(examine.staging).unwrap_or_else(std::env::temp_dir);
                 let there = There::look(&examine, &staging, &self.way);
                 let text = serde_json::to_string(&there).unwrap_or_default();
                 answers.tell(&Message::Findings { text: &text });

@@ -125,7 +125,9 @@ fn folders(there: &There) -> Vec<Complaint> {
     let elsewhere = "make room, or name another folder there by `staging` in grid.toml";
     if let Some(why) = fault {
         let what = format!("programs and modules cannot be kept in `{}`: {why}", folder.display());
-        found.push(Complaint::fault(Point::Staging, what, elsewhere));
+        let safe = "make it writable and see that there is room, or name another folder there by `staging` in \
+                    grid.toml: it and all above it belong to you or root, and nobody else can write to them";
+        found.push(Complaint::fault(Point::Staging, what, safe));
     } else if *free < ROOM {
         let free = mebibytes(*free);
         let what =

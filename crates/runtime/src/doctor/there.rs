@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{self, Processes};
 use super::python::{self, Python};
 use crate::memory;
+use crate::safe_path;
 use crate::sys::{self, monotonic_ns};
 use crate::transport::dial::{Dialled, Failure};
 
@@ -201,7 +202,10 @@ impl Staging {
             #[allow(clippy::useless_conversion)] // other types on other systems
             u64::from(system.blocks_available()).saturating_mul(system.fragment_size().into())
         });
-        let fault = write_a_little(there).err().map(|error| error.to_string());
+        let unsafe_path =
+            safe_path::check_place(&folder.join("modules")).err().map(|error| error.to_string());
+        let fault =
+            unsafe_path.or_else(|| write_a_little(there).err().map(|error| error.to_string()));
         Staging { folder: folder.to_owned(), free, fault }
     }
 }

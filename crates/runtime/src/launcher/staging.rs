@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::safe_path;
+
 /// What runs on the host. It is not in the command line of ssh, which whatever login shell the user
 /// has would have to take as it is, but comes by standard input.
 const SCRIPT: &str = include_str!("staging.sh");
@@ -110,6 +112,21 @@ pub(super) fn failure(host: &str, folder: &str, kind: &str, why: &str) -> String
                  name a folder there by `staging` in grid.toml"
             )
         }
+        "owner" | "writable" => {
+            let mut words = why.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (uid, mode, path) = (word(), word(), word());
+            let what = match kind {
+                "owner" => format!(
+                    "`{path}` belongs to user {uid} (mode {mode}), who can change what it holds"
+                ),
+                _ => format!("others can write to `{path}` (user {uid}, mode {mode})"),
+            };
+            format!(
+                "on {host} the program is not run from `{folder}`: {what}; {elsewhere}: it and all above it belong to \
+                 you or root, and nobody else can write to them"
+            )
+        }
         "folder" => format!(
             "on {host} the program cannot be kept in `{folder}`: {why}; make that folder writable, \
              or {elsewhere}"
@@ -198,6 +215,11 @@ impl Program {
         Ok(Program { file, size, hash, machine })
     }
 
+    /// Whether a file that others cannot change has all of it.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        safe_path::holds(path, &mut ReadAt { file: &self.file, at: 0 })
+    }
+
     /// Writes all of it.
     pub(super) fn send(&self, to: &mut impl Write) -> io::Result<()> {
         let (mut sent, mut piece) = (0, vec![0; PIECE]);
@@ -212,6 +234,20 @@ impl Program {
             sent += fits as u64;
         }
         to.flush()
+    }
+}
+
+/// Reads a file that others read as well.
+struct ReadAt<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for ReadAt<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

@@ -2,7 +2,7 @@
 //! shell that the host is named after. by_real_ssh.rs has real ones.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -160,6 +160,53 @@ fn a_folder_that_cannot_be_made_is_told() {
     host.server.staging = Some("/proc/gridrpc".into());
     let why = host.failure();
     assert!(why.contains("cannot be kept in `/proc/gridrpc`: mkdir: "), "{why}");
+}
+
+#[test]
+fn a_folder_that_others_can_change_is_refused() {
+    let host = Host::new(AGENT, &[]);
+    let mut ssh = host.open();
+    ssh.launcher.start(vec![start(1, "sh")]);
+    ssh.ticket();
+    let (program, cache) = (host.staged().remove(0), host.folder.join("cache"));
+    let folder = program.parent().unwrap();
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let refused = |path: &Path, what: &str| {
+        let why = host.failure();
+        let why = why.strip_prefix("on sh the program is not run from ").unwrap_or(&why);
+        assert!(why.contains(&format!("`{}`", path.display())) && why.contains(what), "{why}");
+        assert!(why.contains("`staging` in grid.toml"), "{why}");
+    };
+    for path in [&host.folder, &cache, folder, &program] {
+        set(path, 0o777).unwrap();
+        refused(path, "mode 0777");
+        set(path, 0o700).unwrap();
+    }
+    set(&cache, 0o1777).unwrap();
+    let mut ssh = host.open();
+    ssh.launcher.start(vec![start(1, "sh")]);
+    ssh.ticket();
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        for path in [folder, &program] {
+            chown(path, Some(4711), None).unwrap();
+            refused(path, "belongs to user 4711 (mode 0700)");
+            chown(path, Some(0), None).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_not_whole_is_copied_again() {
+    let host = Host::new(AGENT, &[]);
+    for _ in 0..2 {
+        let mut ssh = host.open();
+        ssh.launcher.start(vec![start(1, "sh")]);
+        ssh.ticket();
+        ssh.launcher.close();
+        let program = host.staged().remove(0);
+        assert_eq!(fs::read(&program).unwrap(), fs::read(&host.program).unwrap());
+        fs::write(program, "exit 0").unwrap();
+    }
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! What nodes read: a folder that they share with this machine has the program, and a file with each
 //! agent's ticket, which nobody else can read.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use super::super::permits::Permits;
 use super::super::staging::Source;
 use crate::agent::Ticket;
+use crate::safe_path::{self, UnsafePath};
 use crate::servers::Server;
 use crate::sys;
 
@@ -43,22 +44,18 @@ impl Placing {
 
     /// The folder that all is in.
     pub(in crate::launcher) fn folder(&self) -> Result<PathBuf, String> {
-        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-        let nowhere = || {
-            "there is no home folder to keep the program and tickets in (HOME is not set): name a folder \
-             that the nodes share by `staging` in grid.toml"
-                .to_owned()
-        };
-        match self.staging.as_deref() {
+        let folder = match self.staging.as_deref() {
             Some(path) => match path.strip_prefix("~/") {
-                Some(rest) => Ok(home.ok_or_else(nowhere)?.join(rest)),
-                None => Ok(PathBuf::from(path)),
+                Some(rest) => safe_path::home().map(|home| home.join(rest)),
+                None => Some(PathBuf::from(path)),
             },
-            None => match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
-                Some(cache) => Ok(PathBuf::from(cache).join("gridrpc")),
-                None => Ok(home.ok_or_else(nowhere)?.join(".cache/gridrpc")),
-            },
-        }
+            None => safe_path::caches().map(|caches| caches.join("gridrpc")),
+        };
+        folder.ok_or_else(|| {
+            "there is no home folder to keep the program and tickets in (HOME is not set, and this user has none): \
+             name a folder that the nodes share by `staging` in grid.toml"
+                .to_owned()
+        })
     }
 
     /// The program that nodes run. This one is copied if it is not there yet, and `copies` hears of it.
@@ -72,11 +69,11 @@ impl Placing {
         // Another server's agents may run it already, and would lose their file if it took the place of theirs.
         static COPYING: LazyLock<Permits> = LazyLock::new(|| Permits::new(1));
         let _copying = COPYING.take(|| true);
-        if !path.exists() {
+        if !program.is_at(&path) {
             copies();
+            make(&folder)?;
             let new = folder.join(format!("gridrpc.{}", word().map_err(|e| stuck(&folder, &e))?));
             let copy = || {
-                make(&folder)?;
                 let mut file =
                     OpenOptions::new().write(true).create_new(true).mode(0o700).open(&new)?;
                 program.send(&mut file)?;
@@ -94,15 +91,9 @@ impl Placing {
     /// A new folder for tickets.
     pub(in crate::launcher) fn open(&self) -> Result<Folder, String> {
         let all = self.folder()?.join("jobs");
-        let open = || {
-            make(&all)?;
-            let path = all.join(word()?);
-            make(&path)?;
-            // Also where a mask of the user's would have others look in.
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
-            Ok(Folder { path, requests: 0 })
-        };
-        open().map_err(|error| stuck(&all, &error))
+        let path = all.join(word().map_err(|error| stuck(&all, &error))?);
+        make(&path)?;
+        Ok(Folder { path, requests: 0 })
     }
 }
 
@@ -118,8 +109,8 @@ impl Folder {
     ) -> Result<PathBuf, String> {
         self.requests += 1;
         let folder = self.path.join(self.requests.to_string());
-        let put = || {
-            make(&folder)?;
+        make(&folder)?;
+        let put = || -> io::Result<()> {
             for (name, ticket) in tickets {
                 let mut new = OpenOptions::new();
                 let mut file =
@@ -182,8 +173,16 @@ pub(in crate::launcher) fn text(path: &Path) -> Result<String, String> {
     })
 }
 
-fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+fn make(folder: &Path) -> Result<(), String> {
+    safe_path::make_folder(folder).map_err(|error| match error {
+        UnsafePath::Io(error) => stuck(folder, &error),
+        others => format!(
+            "the program and tickets for the nodes are not put into `{}`: {others}; name another folder, which the \
+             nodes share, by `staging` in grid.toml: it and all above it belong to you or root, and nobody else can \
+             write to them",
+            folder.display()
+        ),
+    })
 }
 
 /// A word that nobody else comes upon.
