@@ -9,13 +9,15 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -391,6 +393,58 @@ def test_other_users_cannot_look(watched: Watched) -> None:
     assert ran.stdout == "b''\n", ran.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_root_does_not_believe_others_who_take_a_name(watched: Watched) -> None:
+    code = f"""
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+listeners = []
+for name in (f"gridrpc-0-{{os.getpid()}}-1", "gridrpc-65534-{watched.pid}-1", "gridrpc-0-{watched.pid}-2"):
+    listeners.append(socket.socket(socket.AF_UNIX))
+    listeners[-1].bind(chr(0) + name)
+    listeners[-1].listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        ran = top(other.pid, "--once")
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert f"process {other.pid} has no grid" in ran.stderr
+        assert told(watched.pid)["calls"]["submitted"] == 41
+        other.communicate("")
+
+
+def test_one_that_answers_for_ever_is_not_waited_for() -> None:
+    name = f"gridrpc-{os.geteuid()}-{os.getpid()}-999"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("\0" + name)
+        listener.listen()
+        ends = threading.Event()
+
+        def answer() -> None:
+            with suppress(OSError):
+                while not ends.is_set():
+                    accepted, _ = listener.accept()
+                    with accepted, suppress(OSError):
+                        while not ends.wait(0.2):
+                            accepted.send(b" ")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            ran = top(f"{os.getpid()}.999", "--once")
+        finally:
+            ends.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+    assert ran.returncode == 1
+    assert "has not answered within 3 s" in ran.stderr
+
+
 # ---- The page
 
 
@@ -517,6 +571,14 @@ def test_pages_of_other_sites_are_refused(watched: Watched) -> None:
         with pytest.raises(urllib.error.HTTPError, match="404"):
             page.fetched("etc/passwd")
         assert json.loads(page.fetched("stats", Host="localhost:99"))["grids"]
+
+
+def test_silent_connections_do_not_keep_others_out(watched: Watched) -> None:
+    with served(watched.pid) as page, ExitStack() as connections:
+        for _ in range(300):
+            connections.enter_context(socket.create_connection(("127.0.0.1", int(page.port))))
+        for _ in range(3):
+            assert json.loads(page.fetched("stats"))["grids"]
 
 
 def test_a_port_that_is_taken_is_told(watched: Watched) -> None:

@@ -24,6 +24,7 @@ mod safe_path;
 pub mod segment;
 pub mod servers;
 pub mod sys;
+mod timed_stream;
 pub mod tool;
 pub mod transport;
 pub mod typed;

@@ -1,20 +1,25 @@
 //! Where grids can be looked at: sockets with abstract names, which the kernel lists, and which end with the last
 //! process that has them. So there is no folder to be made, and no file to be left behind.
 //!
-//! Everybody may connect to such a socket, so both sides ask the kernel who the other is: a grid answers its own
-//! user and root, and who looks believes what its own user's process says.
+//! Everybody may connect to such a socket, and everybody may make one under any name. So both sides ask the kernel who
+//! the other is: a grid answers its own user and root, and whoever looks believes a process of the user and of the
+//! number that the name has, and no other.
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt,
+};
 use thiserror::Error;
 
 use crate::live::Stats;
+use crate::timed_stream::TimedStream;
 
 /// How long a grid has to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -43,6 +48,14 @@ pub enum LookError {
     /// It is another user's.
     #[error("it is of user {0}, and only that user and root can look at it")]
     NotYours(u32),
+    /// Somebody else has taken its name.
+    #[error("process {pid} of user {user} listens in its place, and is not believed")]
+    Impostor {
+        /// Who listens.
+        user: u32,
+        /// Its process.
+        pid: i32,
+    },
     /// It takes longer than a grid does.
     #[error("it has not answered within {} s: its process may have been stopped", PATIENCE.as_secs())]
     Late,
@@ -85,31 +98,60 @@ impl Place {
     /// # Errors
     /// When it tells nothing.
     pub fn look(&self) -> Result<Stats, LookError> {
-        let address = SocketAddr::from_abstract_name(self.name()).map_err(LookError::Silent)?;
-        let mut stream =
-            UnixStream::connect_addr(&address).map_err(|error| match error.kind() {
-                io::ErrorKind::ConnectionRefused => LookError::Gone,
-                _ => LookError::Silent(error),
-            })?;
-        let of = user_of(&stream).map_err(LookError::Silent)?;
-        let me = nix::unistd::geteuid().as_raw();
-        if of != me && me != 0 {
-            return Err(LookError::NotYours(of));
-        }
-        stream.set_read_timeout(Some(PATIENCE)).map_err(LookError::Silent)?;
+        let mut stream = TimedStream::new(self.connect()?, PATIENCE).take(LONGEST);
         let mut text = Vec::new();
-        stream.by_ref().take(LONGEST).read_to_end(&mut text).map_err(|error| {
-            match error.kind() {
-                io::ErrorKind::ConnectionReset => LookError::Gone,
-                io::ErrorKind::WouldBlock => LookError::Late,
-                _ => LookError::Silent(error),
-            }
+        stream.read_to_end(&mut text).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionReset => LookError::Gone,
+            io::ErrorKind::TimedOut => LookError::Late,
+            _ => LookError::Silent(error),
         })?;
         if text.is_empty() {
             return Err(LookError::Gone);
         }
         serde_json::from_slice(&text).map_err(LookError::Nonsense)
     }
+
+    /// Whether somebody else has taken the name of a grid.
+    pub(crate) fn is_impostor(&self) -> bool {
+        matches!(self.connect(), Err(LookError::Impostor { .. }))
+    }
+
+    /// Connects to a process that may be believed.
+    fn connect(&self) -> Result<UnixStream, LookError> {
+        let silent = |errno: Errno| LookError::Silent(errno.into());
+        // A process that accepts nobody would keep a blocking one for ever.
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket: OwnedFd =
+            socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(silent)?;
+        let address = UnixAddr::new_abstract(self.name().as_bytes()).map_err(silent)?;
+        connect(socket.as_raw_fd(), &address).map_err(|errno| match errno {
+            Errno::ECONNREFUSED => LookError::Gone,
+            Errno::EAGAIN => LookError::Late,
+            other => silent(other),
+        })?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false).map_err(LookError::Silent)?;
+        let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(silent)?;
+        let (user, pid) = (peer.uid(), peer.pid());
+        if user != self.user || !is_called(pid, self.pid) {
+            return Err(LookError::Impostor { user, pid });
+        }
+        let me = nix::unistd::geteuid().as_raw();
+        if user != me && me != 0 {
+            return Err(LookError::NotYours(user));
+        }
+        Ok(stream)
+    }
+}
+
+/// Whether a process has this number, perhaps in a container. One that cannot be seen from here may have it.
+fn is_called(process: i32, number: u32) -> bool {
+    if u32::try_from(process) == Ok(number) {
+        return true;
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.is_none_or(|all| all.split_whitespace().any(|one| one.parse() == Ok(number)))
 }
 
 /// Who is at the other end.

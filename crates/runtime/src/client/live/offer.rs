@@ -10,6 +10,7 @@ use crate::client::common::Common;
 use crate::client::live::snapshot::{About, snapshot};
 use crate::forks;
 use crate::live::place::{Place, user_of};
+use crate::timed_stream::TimedStream;
 
 /// How long somebody who looks has to take what the socket does not hold.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -60,10 +61,10 @@ fn send(mut stream: UnixStream, text: Vec<u8>) {
     }
     if sent < text.len() {
         let rest = move || {
-            let waits = stream.set_nonblocking(false).is_ok()
-                && stream.set_write_timeout(Some(PATIENCE)).is_ok();
             // One who has gone away wants no more.
-            let _ = waits && stream.write_all(&text[sent..]).is_ok();
+            let _ = stream
+                .set_nonblocking(false)
+                .and_then(|()| TimedStream::new(stream, PATIENCE).write_all(&text[sent..]));
         };
         // Without a thread, who looks sees that something is missing, and looks again.
         let _ = std::thread::Builder::new().name("gridrpc-looked".into()).spawn(rest);

@@ -84,10 +84,12 @@ pub(super) fn one(
     all: &io::Result<Vec<Place>>,
 ) -> Result<Place, ChoiceError> {
     let all = all.as_ref().map_err(|error| ChoiceError::NoList(error.to_string()))?;
-    let meant: Vec<&Place> = all.iter().filter(|place| is_meant(place, wanted)).collect();
+    // Everybody can listen under any name.
+    let meant = all.iter().filter(|place| is_meant(place, wanted) && !place.is_impostor());
     let me = geteuid();
-    let of_others = |place: &&&Place| !me.is_root() && place.user != me.as_raw();
-    if let Some(other) = meant.iter().find(of_others) {
+    let can_look = |place: &&Place| me.is_root() || place.user == me.as_raw();
+    let (meant, of_others): (Vec<&Place>, Vec<&Place>) = meant.partition(can_look);
+    if let ([], [other, ..]) = (&meant[..], &of_others[..]) {
         return Err(ChoiceError::NotYours(called(other), user(other.user)));
     }
     match (&meant[..], wanted) {

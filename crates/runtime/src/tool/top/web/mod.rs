@@ -1,23 +1,26 @@
 //! `gridrpc top --web`: a page about running grids, for this machine alone; and the same for Prometheus.
 //!
 //! Other users can connect to this machine's own address too. So all that is asked for needs a token, which the
-//! address that is printed has. Pages of other sites get nothing in any case: what is asked for under another name
+//! address that is printed has. Nor can they keep others out by connections on which nothing is asked: each has a
+//! deadline, and the oldest goes when there are too many. Pages of other sites get nothing in any case: what is asked for under another name
 //! than this machine's own is refused.
 
 mod metrics;
 mod request;
 mod token;
 
+use std::collections::VecDeque;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
+use crate::timed_stream::TimedStream;
 use crate::tool::top::choice::Wanted;
 use crate::tool::top::signals::{Heard, Signals};
 use crate::tool::top::{TopError, all_told, print};
@@ -30,8 +33,10 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// How long a browser has to ask, and to take what it is sent.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections on which nothing has been asked yet.
+const MOST_ASKING: usize = 32;
 /// Connections that are served at one time.
-const MOST: usize = 32;
+const MOST: usize = 4 * MOST_ASKING;
 /// As often it is looked whether the user has ended this.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -136,8 +141,34 @@ pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Resul
     Ok(())
 }
 
+/// Connections on which nothing has been asked yet, the oldest first.
+#[derive(Default)]
+struct Asking(Mutex<VecDeque<Arc<TcpStream>>>);
+
+impl Asking {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more, in the place of the oldest if there are too many: a browser asks at once.
+    fn add(&self, stream: &Arc<TcpStream>) {
+        let mut all = self.lock();
+        all.push_back(Arc::clone(stream));
+        if all.len() > MOST_ASKING
+            && let Some(oldest) = all.pop_front()
+        {
+            // Its thread sees that.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn remove(&self, stream: &Arc<TcpStream>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, stream));
+    }
+}
+
 fn accept(listener: &TcpListener, served: &Arc<Served>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let (open, asking) = (Arc::new(AtomicUsize::new(0)), Arc::new(Asking::default()));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // There are too few descriptors, most likely: others end meanwhile.
@@ -148,22 +179,26 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
             continue;
         }
         open.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(stream);
+        asking.add(&stream);
         let (now, served) = (Arc::clone(&open), Arc::clone(served));
+        let (its, all) = (Arc::clone(&stream), Arc::clone(&asking));
         let run = move || {
             // One that has gone away is told nothing.
-            let _ = answer(stream, &served);
+            let _ = answer(&its, &all, &served);
             now.fetch_sub(1, Ordering::Relaxed);
         };
         if std::thread::Builder::new().name("gridrpc-web".into()).spawn(run).is_err() {
             open.fetch_sub(1, Ordering::Relaxed);
+            asking.remove(&stream);
         }
     }
 }
 
-fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let (answer, with_text) = match path_of(&mut stream, PATIENCE)? {
+fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Result<()> {
+    let asked = path_of(&mut TimedStream::new(&**stream, PATIENCE));
+    asking.remove(stream);
+    let (answer, with_text) = match asked? {
         Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
         Ok(asked) => {
             let why = "this address lacks its token, or has another one: open the address that \
@@ -180,7 +215,7 @@ fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
             (Answer::refused("421 Misdirected Request", why), true)
         }
     };
-    stream.write_all(&answer.bytes(with_text))
+    TimedStream::new(&**stream, PATIENCE).write_all(&answer.bytes(with_text))
 }
 
 fn found(path: &str, served: &Served) -> Answer {
