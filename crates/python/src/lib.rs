@@ -62,6 +62,12 @@ mod _native {
         gridrpc_runtime::worker::ranks_environment()
     }
 
+    /// What `gridrpc top` calls this process, instead of by its command line.
+    #[pyfunction]
+    fn name_program(name: String) {
+        gridrpc_runtime::client::name_program(name);
+    }
+
     /// The exception for an error of a remote function: its type's name, message and traceback there,
     /// and the pickled exception with its buffers, if there is one.
     #[pyfunction]

@@ -36,6 +36,7 @@ pub use error::GridError;
 pub use function::FunctionRef;
 pub use grid::{Counts, Grid, Waiter};
 pub use hosts::states::HostState;
+pub use live::name_program;
 pub use notice::Progress;
 pub use output::Output;
 pub(crate) use printer::Printer;

@@ -4,4 +4,5 @@ mod offer;
 mod snapshot;
 
 pub(crate) use offer::Offer;
+pub use snapshot::name_program;
 pub(crate) use snapshot::{About, snapshot};

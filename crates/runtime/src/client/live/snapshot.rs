@@ -1,8 +1,8 @@
 //! How a grid is getting on, put together for whoever asks.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gridrpc_core::{Activity, Tally, Time};
 
@@ -170,8 +170,19 @@ fn at_work(activity: &Activity) -> HostStats {
     }
 }
 
-/// The command line of this process, in one line.
+/// What this process is called instead of by its command line.
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Call this process so, and not by its command line. The first name stays.
+pub fn name_program(name: String) {
+    let _ = PROGRAM.set(name);
+}
+
+/// The name of this process, or else its command line, in one line.
 fn program() -> String {
+    if let Some(name) = PROGRAM.get() {
+        return name.clone();
+    }
     let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
     let words = line.split(|c: char| c.is_control() || c.is_whitespace()).filter(|w| !w.is_empty());
