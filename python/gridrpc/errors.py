@@ -112,13 +112,18 @@ class SessionRefused(SessionError):
     """The session exists, but this program cannot use it.
 
     `reason`: "user": it belongs to another user; "host": it runs on another machine; "version":
-    it has another version of gridrpc or Python.
+    it has another version of gridrpc or Python; "busy": it lacks threads or connections for another
+    program at the moment.
     """
 
     def __init__(self, message: str, name: str = "", reason: str = "") -> None:
         super().__init__(message, name)
         self.args = (message, name, reason)
         self.reason = reason
+
+
+class SessionSilent(SessionError, TimeoutError):
+    """The process of the session runs, but has not answered in time. Its results are kept."""
 
 
 class ProtocolError(GridError, RuntimeError):

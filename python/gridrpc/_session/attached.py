@@ -18,7 +18,7 @@ from gridrpc._map import shown
 from gridrpc._needs import needs
 from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
-from gridrpc._session.connections import Connections, error_of, received
+from gridrpc._session.connections import ANSWER, Connections, error_of, received
 from gridrpc._session.frames import Frames
 from gridrpc._session.kept import KeptMap
 from gridrpc._session.sending import planned, send_items
@@ -30,6 +30,8 @@ _open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
 
 #: How long the session is asked to wait for results, s.
 WAIT = 2.0
+#: How much later than that it may answer before it counts as silent, s.
+GRACE = 5.0
 
 
 def attach(name: str, *, ended: bool = False) -> AttachedGrid:
@@ -83,11 +85,14 @@ class AttachedGrid:
         This is `submit` and `results` in one: items whose results the session has under this key do
         not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`. The
         TimeoutError of `timeout` names the hosts without a worker that has answered, and why.
+        `timeout` counts from the call of `map`, and also bounds sending the items.
         """
-        count = self.submit(
+        until = None if timeout is None else monotonic() + timeout
+        count = self._submit(
             key,
             fn,
-            *iterables,
+            iterables,
+            until,
             chunk=chunk,
             deadline=deadline,
             idempotent=idempotent,
@@ -102,7 +107,7 @@ class AttachedGrid:
             if_changed=if_changed,
         )
         return self._results(
-            key, count, ordered=ordered, timeout=timeout, keep=return_exceptions, progress=progress
+            key, count, ordered=ordered, until=until, keep=return_exceptions, progress=progress
         )
 
     def submit(
@@ -132,6 +137,45 @@ class AttachedGrid:
         ones than before hold for the items that have no result yet. Raises SessionEnded, TypeError
         and ValueError for invalid options, and any error of pickling.
         """
+        return self._submit(
+            key,
+            fn,
+            iterables,
+            None,
+            chunk=chunk,
+            deadline=deadline,
+            idempotent=idempotent,
+            cores=cores,
+            memory=memory,
+            resources=resources,
+            expected=expected,
+            ranks=ranks,
+            retries=retries,
+            retry_on=retry_on,
+            backoff=backoff,
+            if_changed=if_changed,
+        )
+
+    def _submit(
+        self,
+        key: str,
+        fn: str | Callable[..., Any],
+        iterables: tuple[Iterable[Any], ...],
+        until: float | None,
+        *,
+        chunk: int | Literal["auto"],
+        deadline: float | None,
+        idempotent: bool,
+        cores: int,
+        memory: int | str | None,
+        resources: Mapping[str, int] | None,
+        expected: float | None,
+        ranks: int,
+        retries: int,
+        retry_on: Errors,
+        backoff: float,
+        if_changed: IfChanged,
+    ) -> int:
         if not iterables:
             raise TypeError("map() needs at least one iterable")
         places.checked(key, "map")
@@ -147,11 +191,14 @@ class AttachedGrid:
             retries=Retries(retries, retry_on, backoff),
         )
         items = zip(*iterables, strict=False)
-        with self._detaching(), self._connections.one() as frames:
+        with self._detaching(), self._connections.one(_limit(until)) as frames:
             what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}
             frames.send(("submit", what))
             have = received(frames)
-            send_items(frames, items, have)
+            for _ in send_items(frames, items, have):
+                if until is not None and monotonic() > until:
+                    raise TimeoutError(f"map `{key}`: the items have not been sent in time")
+                frames.limit(_limit(until))
             # Without this, as when an item raises an error, the session waits for more.
             frames.send(("end", None))
             there, count = received(frames)
@@ -178,8 +225,9 @@ class AttachedGrid:
         """
         if self._has_ended:
             return self._left(places.checked(key, "map"), ordered)
+        until = None if timeout is None else monotonic() + timeout
         return self._results(
-            key, None, ordered=ordered, timeout=timeout, keep=return_exceptions, progress=progress
+            key, None, ordered=ordered, until=until, keep=return_exceptions, progress=progress
         )
 
     def _results(
@@ -188,11 +236,10 @@ class AttachedGrid:
         count: int | None,
         *,
         ordered: bool,
-        timeout: float | None,
+        until: float | None,
         keep: bool,
         progress: bool | str,
     ) -> Iterator[Any]:
-        until = None if timeout is None else monotonic() + timeout
         groups = self._groups(key, count, ordered, until, keep)
         flat = shown(groups, count, progress)
         return (value for group in flat for value in group)
@@ -205,6 +252,7 @@ class AttachedGrid:
         with self._detaching(), self._connections.one() as frames:
             while count is None or given < count:
                 left = WAIT if until is None else min(WAIT, until - monotonic())
+                frames.limit(_limit(until))
                 asked = {"key": key, "cursor": cursor, "upto": count, "ordered": ordered}
                 frames.send(("results", {**asked, "wait": max(0.0, left)}))
                 results, errors, cursor, halted, total = received(frames)
@@ -234,6 +282,7 @@ class AttachedGrid:
 
     def _late(self, frames: Frames, key: str) -> TimeoutError:
         """That a result has not come in time, with the hosts that are absent, and why."""
+        frames.limit(ANSWER)
         frames.send(("status", {}))
         told = received(frames)
         text = (
@@ -313,7 +362,7 @@ class AttachedGrid:
 
     def _asked(self, what: str, **given: Any) -> Any:
         self._refuse_ended("cannot be asked")
-        with self._connections.one() as frames:
+        with self._connections.one(ANSWER) as frames:
             frames.send((what, given))
             return received(frames)
 
@@ -340,6 +389,11 @@ class AttachedGrid:
             f"again to come back, or end it by `gridrpc session stop {self.name}`",
             file=sys.stderr,
         )
+
+
+def _limit(until: float | None) -> float | None:
+    """How long the session may take for an answer, if results are waited for until then."""
+    return None if until is None else max(0.0, until - monotonic()) + GRACE
 
 
 @atexit.register

@@ -17,7 +17,7 @@ from typing import Any
 from gridrpc._launch import _flags
 from gridrpc._session import places
 from gridrpc._session.places import Record, State
-from gridrpc.errors import GridError, SessionEnded, SessionError
+from gridrpc.errors import GridError, SessionError
 
 #: How long a session has for its end, s: agents and batch jobs are ended meanwhile.
 END = 60.0
@@ -369,10 +369,8 @@ def _end(record: Record) -> None:
     try:
         with AttachedGrid(record.name) as grid:
             grid._asked("stop")
-    except SessionError as error:
+    except SessionError:
         # It ends already, or is another version's, or does not answer.
-        if not isinstance(error, SessionEnded) and getattr(error, "reason", "") != "version":
-            raise
         _signal(record, signal.SIGTERM)
     if not _is_gone(record, END):
         _signal(record, signal.SIGKILL)

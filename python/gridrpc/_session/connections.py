@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
 
 from gridrpc._session import places
-from gridrpc._session.frames import Frames, Gone, connect
+from gridrpc._session.frames import Frames, Gone, Silent, connect
 from gridrpc._session.task import Raised
-from gridrpc.errors import SessionEnded, SessionRefused
+from gridrpc.errors import SessionEnded, SessionError, SessionRefused, SessionSilent
 
 #: How long a process that has closed its connections is to be gone, s.
 LAST = 2.0
+#: How long the session may take for an answer that it has at once, s.
+ANSWER = 20
 
 
 class Connections:
@@ -34,14 +37,18 @@ class Connections:
         self._spare.append(self._connected())
 
     @contextmanager
-    def one(self) -> Iterator[Frames]:
-        """A connection for one conversation; it is used again if that came to its end. Raises
-        SessionEnded."""
+    def one(self, limit: float | None = None) -> Iterator[Frames]:
+        """A connection for one conversation; it is used again if that came to its end. `limit`: of
+        each answer, s. Raises SessionEnded and SessionSilent."""
         if self.is_closed:
             raise SessionEnded(f"this program has left session `{self.name}`", self.name)
         frames = self._spare.pop() if self._spare else self._connected()
         try:
+            frames.limit(limit)
             yield frames
+        except Silent:
+            frames.close()
+            raise self._silent() from None
         except Gone:
             frames.close()
             raise self._gone() from None
@@ -62,21 +69,37 @@ class Connections:
     def _connected(self) -> Frames:
         self.record = places.running(self.name)
         try:
-            frames = connect(self.folder)
+            frames = connect(self.folder, ANSWER)
+        except BlockingIOError:
+            raise self._silent() from None
         except OSError as error:
-            raise SessionEnded(
-                f"session `{self.name}` does not answer: {error.strerror}; "
-                f"see {self.folder / places.LOG}",
-                self.name,
+            if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
+                raise SessionEnded(
+                    f"session `{self.name}` does not listen: {error.strerror}; "
+                    f"see {self.folder / places.LOG}",
+                    self.name,
+                ) from None
+            raise SessionError(
+                f"this program cannot connect to session `{self.name}`: {error.strerror}", self.name
             ) from None
         import gridrpc
 
         ours = gridrpc.__version__, places.python_version()
         try:
-            frames.send_versions(gridrpc=ours[0], python=ours[1])
+            frames.limit(ANSWER)
+            # A session that refuses this connection may have closed it already.
+            with suppress(Gone):
+                frames.send_versions(gridrpc=ours[0], python=ours[1])
             told = frames.receive_versions()
+        except Silent:
+            frames.close()
+            raise self._silent() from None
         except Gone:
+            frames.close()
             raise self._gone() from None
+        if "refused" in told:
+            frames.close()
+            raise SessionRefused(f"session `{self.name}` {told['refused']}", self.name, "busy")
         theirs = told.get("gridrpc"), told.get("python")
         if theirs != ours:
             frames.close()
@@ -100,6 +123,14 @@ class Connections:
             sleep(0.01)
         return SessionEnded(
             f"session `{self.name}` has ended the connection; see {self.folder / places.LOG}",
+            self.name,
+        )
+
+    def _silent(self) -> SessionSilent:
+        return SessionSilent(
+            f"session `{self.name}` does not answer: its process {self.record.pid} is stopped, or "
+            f"its machine is overloaded; see {self.folder / places.LOG}. "
+            f"`gridrpc session stop {self.name}` ends it; results are kept",
             self.name,
         )
 

@@ -19,10 +19,17 @@ from typing import Any
 from gridrpc._session.places import SOCKET
 
 _LENGTH = struct.Struct("<Q")
+#: Connections that wait to be accepted; the next one waits before it connects.
+BACKLOG = 64
+_TIME = struct.Struct("ll")
 
 
 class Gone(Exception):
     """The other end of a connection is gone."""
+
+
+class Silent(Gone):
+    """The other end has not answered in time."""
 
 
 class Frames:
@@ -31,6 +38,11 @@ class Frames:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._reader = connection.makefile("rb")
+
+    def limit(self, seconds: float | None) -> None:
+        """Raise Silent when a read or a message that is sent takes longer than this. None: wait."""
+        with suppress(OSError):  # it is closed here
+            self._connection.settimeout(seconds)
 
     def send(self, message: Any) -> None:
         """Send a message."""
@@ -53,6 +65,8 @@ class Frames:
         try:
             self._connection.sendall(_LENGTH.pack(len(contents)))
             self._connection.sendall(contents)
+        except TimeoutError as error:
+            raise Silent from error
         except OSError as error:
             raise Gone from error
 
@@ -63,6 +77,8 @@ class Frames:
                 raise Gone
             (length,) = _LENGTH.unpack(head)
             contents = self._reader.read(length)
+        except TimeoutError as error:
+            raise Silent from error
         except (OSError, ValueError) as error:  # ValueError: it is closed here
             raise Gone from error
         if len(contents) < length:
@@ -83,16 +99,22 @@ def listen(folder: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with _short(folder) as path:
         listener.bind(path)
-    listener.listen(64)
+    listener.listen(BACKLOG)
     return listener
 
 
-def connect(folder: Path) -> Frames:
-    """A connection to the session of that folder. Raises OSError."""
+def connect(folder: Path, seconds: int) -> Frames:
+    """A connection to the session of that folder, within that time.
+
+    Raises OSError, and BlockingIOError if the session has not accepted earlier connections.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        # Python's own timeout would not wait for room in the backlog.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.pack(seconds, 0))
         with _short(folder) as path:
             connection.connect(path)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.pack(0, 0))
     except OSError:
         connection.close()
         raise

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import pickle
+import resource
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
+from gridrpc import _native
 from gridrpc._grid import Grid
 from gridrpc._hosts import HostState
 from gridrpc._journal import Journal
@@ -25,7 +27,7 @@ from gridrpc._session.frames import Frames, Gone, listen, user_of
 from gridrpc._session.kept import KeptMap, Plan
 from gridrpc._session.places import Record
 from gridrpc._session.running import Runner
-from gridrpc.errors import ConfigError, GridError, SessionError, StartError
+from gridrpc.errors import ConfigError, GridError, JournalError, SessionError, StartError
 
 #: A program that waits for results is answered after so long, s: it may be gone by then.
 MOST_WAIT = 5.0
@@ -34,6 +36,14 @@ LOCK_WAIT = 5.0
 #: How long a session that begins waits for a failure of its hosts, s; how long, if all have failed
 #: once, for them to be given up, as the grid tries again; and between two looks.
 FAILURE_WAIT, LOSS_WAIT, LOOK = 2.0, 10.0, 0.05
+#: How long a program may take to say its version, s.
+HANDSHAKE = 10.0
+#: Connections at a time; a quarter of the descriptors if that is less, as workers need some too.
+MOST_CONNECTIONS = 1000
+#: How long to wait when a connection cannot be accepted for want of descriptors or memory, s.
+SHORTAGE_PAUSE = 0.1
+#: The log has at most so many bytes, and what came before it as many.
+MOST_LOG = 32 << 20
 
 
 class Keeper:
@@ -42,6 +52,7 @@ class Keeper:
     def __init__(self, name: str, limit: float | None, settings: dict[str, Any]) -> None:
         self._folder = places.make(name)
         self._lock = _locked(self._folder, name)
+        _native.name_program(f"gridrpc session {name}")
         self._grid = Grid(**settings)
         try:
             if self._grid.config.worker != "python":
@@ -53,10 +64,13 @@ class Keeper:
             self._changing = Lock()
             #: Is set when the session is to end; why, is in the record.
             self._ends = Event()
+            #: When the limit is reached. The wall clock may be set.
+            self._until = None if limit is None else _now() + limit
             self._attached: set[Frames] = set()
             for key in places.keys_in(self._folder):
                 self._take(self._loaded(key))
             self._listener = listen(self._folder)
+            Thread(target=self._accept, name="accept", daemon=True).start()
             self._record.write()
         except BaseException:
             self._grid.close()
@@ -84,14 +98,13 @@ class Keeper:
         signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        Thread(target=self._accept, name="accept", daemon=True).start()
-        until = self._record.until
-        # In pieces, so that signals are seen to, and the clock may be set.
+        # In pieces, so that signals are seen to.
         while not self._ends.wait(0.2):
             if signals:
                 self.end("it was ended by SIGTERM")
-            elif until is not None and time.time() >= until:
+            elif self._until is not None and _now() >= self._until:
                 self.end("its limit was reached")
+            _bound(self._folder / places.LOG)
         self._close()
 
     def end(self, why: str) -> None:
@@ -102,6 +115,8 @@ class Keeper:
 
     def _close(self) -> None:
         logger.info("ends: %s", self._record.ended)
+        with suppress(OSError):  # has the thread that accepts end
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         # Programs are told by this why their connections end.
         self._record.write()
@@ -122,22 +137,50 @@ class Keeper:
     # ---- Programs
 
     def _accept(self) -> None:
-        while True:
+        was_short = False
+        while not self._ends.is_set():
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
-            if user_of(connection) not in (os.geteuid(), 0):
-                connection.close()
+            except (OSError, MemoryError) as error:
+                # Programs that connect meanwhile wait in the backlog.
+                if not (was_short or self._ends.is_set()):
+                    logger.warning("no connection can be accepted: %s; trying again", error)
+                was_short = True
+                self._ends.wait(SHORTAGE_PAUSE)
                 continue
-            Thread(target=self._attend, args=(connection,), daemon=True).start()
+            was_short = False
+            try:
+                self._admit(connection)
+            except Exception:  # of one program: the next one may have more luck
+                logger.exception("a program cannot attach")
+                connection.close()
 
-    def _attend(self, connection: socket.socket) -> None:
+    def _admit(self, connection: socket.socket) -> None:
+        """Serve a connection in a thread of its own, or refuse it."""
+        if user_of(connection) not in (os.geteuid(), 0):
+            connection.close()
+            return
         frames = Frames(connection)
+        frames.limit(HANDSHAKE)
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = min(MOST_CONNECTIONS, max(descriptors // 4, 1))
         self._attached.add(frames)
+        try:
+            if len(self._attached) > most:
+                raise RuntimeError(f"there are {most} connections already")
+            Thread(target=self._attend, args=(frames,), daemon=True).start()
+        except (RuntimeError, MemoryError) as error:
+            self._attached.discard(frames)
+            logger.warning("a program cannot attach: %s", error)
+            with suppress(Gone):
+                frames.send_versions(refused=f"takes no other program now: {error}. Try again")
+            frames.close()
+
+    def _attend(self, frames: Frames) -> None:
         try:
             theirs = frames.receive_versions()
             frames.send_versions(gridrpc=self._record.gridrpc, python=self._record.python)
+            frames.limit(None)
             if (theirs.get("gridrpc"), theirs.get("python")) == (
                 self._record.gridrpc,
                 self._record.python,
@@ -174,23 +217,25 @@ class Keeper:
         frames.send(answer)
 
     def _submit(self, frames: Frames, key: str, plan: bytes, if_changed: Any) -> tuple[int, int]:
-        """Take a map from a program. Returns how many results are there, and how many items."""
+        """Take a map from a program. Returns how many results are there, and how many items.
+
+        Several programs may send the same map at a time: none waits for another.
+        """
         wanted: Plan = pickle.loads(plan)
         # What it sends has to be taken also if it is not wanted.
         items = _Sent(frames)
         try:
             kept = self._map_for(key, wanted, Journal("", if_changed).if_changed == "restart")
-            with kept.sending_items:
-                kept.accept(wanted, if_changed)
-                there = kept.status()["results"]
-                frames.send(("have", kept.count))
-                items.begun = True
-                count = kept.check(items.digests())
-                for batch in items.batches():
-                    kept.add(batch)
-                    count += len(batch)
-                kept.complete()
-                return there, count
+            kept.accept(wanted, if_changed)
+            there, have = kept.status()["results"], kept.count
+            frames.send(("have", have))
+            items.begun = True
+            count = kept.check(items.digests(), have)
+            for batch in items.batches():
+                kept.add(count, batch)
+                count += len(batch)
+            kept.complete()
+            return there, count
         finally:
             items.finish()
 
@@ -223,7 +268,12 @@ class Keeper:
 
     def _results(self, key: str, cursor: int, upto: int | None, ordered: bool, wait: float) -> Any:
         kept = self._of(key)
-        piece = kept.take(cursor, upto, ordered=ordered, wait=min(wait, MOST_WAIT))
+        try:
+            piece = kept.take(cursor, upto, ordered=ordered, wait=min(wait, MOST_WAIT))
+        except (JournalError, ValueError):
+            if kept.is_closing:  # with its files
+                raise kept.removed() from None
+            raise
         return (*piece, kept.count if kept.plan.complete else None)
 
     def _forget(self, key: str) -> None:
@@ -270,6 +320,30 @@ class _Sent:
         """Take the rest, of which nothing is needed."""
         while self.begun and self._last != "end":
             self._receive()
+
+
+def _now() -> float:
+    """Seconds on a clock that nobody sets, and that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _bound(log: Path) -> None:
+    """Put aside what is in a log that has become too long. Other processes write to the open file,
+    which therefore stays and is emptied."""
+    try:
+        if log.stat().st_size < MOST_LOG:
+            return
+        old = log.with_name(f"{log.name}.old")
+        try:
+            with log.open("rb") as reader, old.open("wb") as writer:
+                reader.seek(-MOST_LOG, os.SEEK_END)
+                writer.write(reader.read(MOST_LOG))
+        finally:  # also on a full disk
+            os.truncate(log, 0)
+    except OSError as error:
+        logger.warning("the log cannot be put aside: %s", error)
+        return
+    logger.info("the log had %d MB: the last of them are in %s", MOST_LOG >> 20, old)
 
 
 def _refuse_hopeless(grid: Grid) -> None:

@@ -21,7 +21,7 @@ from gridrpc._needs import NOTHING, Needs
 from gridrpc._retries import NO_RETRIES, Retries
 from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.task import Raised, Task
-from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, StartError
+from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, SessionError, StartError
 
 #: Results go to programs in pieces of so many bytes, unless one has more.
 PIECE = 4 << 20
@@ -79,8 +79,8 @@ class KeptMap:
         self.key = key
         self.plan = plan
         self._folder = folder
-        #: Held by the program that sends items.
-        self.sending_items = Lock()
+        #: Held while something that a program has sent is stored.
+        self._storing = Lock()
         #: Is told of all that follows.
         self.changed = Condition()
         self.count = 0
@@ -178,7 +178,8 @@ class KeptMap:
                 "begin anew"
             )
         same = plan.fingerprint.digest == known.fingerprint.digest
-        with self.changed:
+        with self._storing, self.changed:
+            self._refuse_removed()
             if not same or plan.how != known.how:
                 plan.complete = known.complete
                 self.plan = plan
@@ -201,26 +202,63 @@ class KeptMap:
     def _error(self, what: str) -> JournalError:
         return JournalError(f"map `{self.key}` of the session {what}", str(self._folder))
 
-    def add(self, items: list[tuple[bytes, bytes]]) -> None:
-        """Further items: the digest of each, and its pickle."""
-        digest = blake2b(b"".join(one for one, _ in items), digest_size=DIGEST).digest()
-        batch = self._spool.returned(self.count, digest, items)
-        # An item that has run is known again, whatever happens.
-        self._spool.sync()
-        with self.changed:
-            self._add(batch)
-            self.changed.notify_all()
+    def removed(self) -> SessionError:
+        """The error for a program that still uses the map."""
+        return SessionError(
+            f"map `{self.key}` was removed, or begun anew, by another program in the meantime"
+        )
+
+    def _refuse_removed(self) -> None:
+        if self.is_closing:
+            raise self.removed()
+
+    def add(self, first: int, items: list[tuple[bytes, bytes]]) -> None:
+        """Items from `first` on: the digest of each, and its pickle. Those that another program has
+        sent meanwhile are compared. Raises JournalError."""
+        with self._storing:
+            self._refuse_removed()
+            known = self.count - first
+            if known > 0:
+                self._compare(first, [digest for digest, _ in items[:known]])
+                items = items[known:]
+            if not items:
+                return
+            digest = blake2b(b"".join(one for one, _ in items), digest_size=DIGEST).digest()
+            batch = self._spool.returned(self.count, digest, items)
+            # An item that has run is known again, whatever happens.
+            self._spool.sync()
+            with self.changed:
+                self._add(batch)
+                self.changed.notify_all()
 
     def _add(self, batch: Stretch) -> None:
         self._batches.append(batch)
         self._outcomes.extend(batch.size)
         self.count += batch.size
 
-    def check(self, digests: Iterator[bytes]) -> int:
-        """Compare the items that are there with those of a program, by their digests, as many as it
+    def _compare(self, first: int, digests: list[bytes]) -> None:
+        """Compare items from `first` on, all of which are there. Raises JournalError."""
+        at, end = first, first + len(digests)
+        while at < end:
+            batch = self._batch_of(at)
+            for number, (own, _) in enumerate(self._spool.results(batch), batch.first):
+                if at <= number < end and digests[number - first] != own:
+                    raise self._other_item(number)
+            at = batch.first + batch.size
+
+    def _other_item(self, number: int) -> JournalError:
+        return self._error(
+            f"has another item {number} (the first one is 0). Give the items that it was begun "
+            'with, another key, or if_changed="restart"'
+        )
+
+    def check(self, digests: Iterator[bytes], have: int) -> int:
+        """Compare the first `have` items with those of a program, by their digests, as many as it
         gives. Returns how many it gave. Raises JournalError."""
         given = 0
         for batch in list(self._batches):
+            if batch.first >= have:
+                break
             told = [one for _, one in zip(range(batch.size), digests, strict=False)]
             given += len(told)
             found = blake2b(b"".join(told), digest_size=DIGEST).digest()
@@ -228,10 +266,7 @@ class KeptMap:
                 continue
             for at, (own, _) in enumerate(self._spool.results(batch)):
                 if at < len(told) and told[at] != own:
-                    raise self._error(
-                        f"has another item {batch.first + at} (the first one is 0). Give the items "
-                        'that it was begun with, another key, or if_changed="restart"'
-                    )
+                    raise self._other_item(batch.first + at)
             if len(told) < batch.size:
                 raise self._error(
                     f"has {self.count} items, but this program gives {given}. Give the items that "
@@ -241,10 +276,11 @@ class KeptMap:
 
     def complete(self) -> None:
         """There are no more items, unless a program gives more than this one."""
-        if not self.plan.complete:
-            self.plan.complete = True
-            self.save()
-        with self.changed:
+        with self._storing, self.changed:
+            self._refuse_removed()
+            if not self.plan.complete:
+                self.plan.complete = True
+                self.save()
             self.changed.notify_all()
 
     # ---- Items, to the workers
@@ -270,11 +306,14 @@ class KeptMap:
     def _item(self, number: int) -> bytes:
         batch, items = self._batch
         if batch is None or not batch.first <= number < batch.first + batch.size:
-            at = bisect_right(self._batches, number, key=lambda one: one.first) - 1
-            batch = self._batches[at]
+            batch = self._batch_of(number)
             items = self._spool.results(batch)
             self._batch = batch, items
         return items[number - batch.first][1]
+
+    def _batch_of(self, number: int) -> Stretch:
+        """The batch that has an item."""
+        return self._batches[bisect_right(self._batches, number, key=lambda one: one.first) - 1]
 
     def wait_for_work(self) -> bool:
         """Wait until there is an item to be run. False: the map is to be closed."""
@@ -433,11 +472,13 @@ class KeptMap:
 
     def close(self) -> None:
         """Have all of it on disk, and let others open it."""
-        try:
-            self._journal.close()
-        finally:
-            self._spool.close()
-            self._outcomes.close()
+        with self._storing:
+            self.is_closing = True
+            try:
+                self._journal.close()
+            finally:
+                self._spool.close()
+                self._outcomes.close()
 
 
 def _keep_notes(error: BaseException) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import re
 import shutil
 import socket
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from gridrpc._paths import distrust, user_name
 from gridrpc.errors import NoSession, SessionEnded, SessionError, SessionRefused
 
 RECORD, SOCKET, LOG, LOCK = "session.json", "socket", "session.log", "lock"
@@ -27,9 +27,21 @@ State = Literal["running", "ended", "stale", "elsewhere"]
 
 
 def root() -> Path:
-    """The folder of all sessions, `gridrpc/sessions` in $XDG_STATE_HOME or ~/.local/state."""
+    """The folder of all sessions, `gridrpc/sessions` in $XDG_STATE_HOME or ~/.local/state.
+
+    Raises SessionError if there is neither.
+    """
     state = os.environ.get("XDG_STATE_HOME")
-    return Path(state or Path.home() / ".local/state", "gridrpc", "sessions")
+    if not state:
+        try:
+            state = os.path.join(Path.home(), ".local/state")
+        except RuntimeError:
+            raise SessionError(
+                "there is no place for sessions: neither XDG_STATE_HOME nor HOME is set, and user "
+                f"{os.geteuid()} has no home directory in /etc/passwd. Set XDG_STATE_HOME to a "
+                "folder that only you can write to"
+            ) from None
+    return Path(state, "gridrpc", "sessions")
 
 
 def checked(name: str, what: str) -> str:
@@ -125,10 +137,11 @@ def record_of(name: str) -> Record:
         owner = folder.stat().st_uid
         if owner != os.geteuid():
             raise SessionRefused(
-                f"session `{name}` belongs to {_user(owner)}: only that user can attach to it",
+                f"session `{name}` belongs to {user_name(owner)}: only that user can attach to it",
                 name,
                 "user",
             )
+        _refuse_foreign(folder, name)
         values: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         return Record(**values)
     except FileNotFoundError:
@@ -184,24 +197,32 @@ def _those_there() -> str:
     return "there are " + ", ".join(f"`{one}`" for one in names) + " (`gridrpc session list`)"
 
 
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
-
-
 def make(name: str) -> Path:
     """The folder of a session, made if it is not there. Raises SessionError, SessionRefused."""
     folder = folder_of(name)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in (*reversed(folder.parents), folder):
+            if not part.exists():
+                part.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
             record_of(name)
+        _refuse_foreign(folder, name)
         folder.chmod(0o700)
     except OSError as error:
         raise SessionError(f"{folder} cannot be used: {error.strerror}", name) from None
     return folder
+
+
+def _refuse_foreign(folder: Path, name: str) -> None:
+    """Raise SessionRefused if other users can change what is in the folder: pickles are loaded from
+    it, and processes ended by their numbers."""
+    if reason := distrust(folder):
+        raise SessionRefused(
+            f"session `{name}` is in {folder}, but {reason}. Take that away by chmod or chown, or "
+            "set XDG_STATE_HOME to a folder that only you can write to",
+            name,
+            "user",
+        )
 
 
 def forget(name: str) -> None:

@@ -9,6 +9,7 @@ from gridrpc._log import logger
 from gridrpc._map import Map
 from gridrpc._senders import Options
 from gridrpc._session.kept import Failure, KeptMap
+from gridrpc.errors import SessionError
 
 #: How often it is looked whether a program has sent more items, s.
 LOOK = 0.1
@@ -21,7 +22,11 @@ class Runner:
         self._grid = grid
         self._kept = kept
         self._thread = Thread(target=self._run, name=f"map {kept.key}", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            kept.close()
+            raise SessionError(f"map `{kept.key}` cannot run now: {error}. Try again") from None
 
     def close(self) -> None:
         """Give up what is under way, and close the map."""
@@ -55,6 +60,7 @@ class Runner:
                     timeout=None,
                     retries=plan.retries,
                     record=kept,
+                    few_ahead=not plan.idempotent,
                 )
                 self._follow(run)
             except Exception as error:  # such as a full disk

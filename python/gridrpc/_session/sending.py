@@ -56,11 +56,12 @@ def planned(
     )
 
 
-def send_items(frames: Frames, items: Iterator[Any], have: int) -> None:
-    """Send digests of the first items, which the session has, and then all others."""
+def send_items(frames: Frames, items: Iterator[Any], have: int) -> Iterator[None]:
+    """Send digests of the first items, which the session has, and then all others, in pieces."""
     known = islice(items, have)
     while digests := [digest_of(list(item)) for item in islice(known, DIGESTS)]:
         frames.send(("digests", digests))
+        yield
     frames.send(("checked", []))
     batch: list[tuple[bytes, bytes]] = []
     size, since = 0, monotonic()
@@ -71,5 +72,6 @@ def send_items(frames: Frames, items: Iterator[Any], have: int) -> None:
         if size > PIECE or len(batch) == MOST_ITEMS or monotonic() - since > LONGEST:
             frames.send(("items", batch))
             batch, size, since = [], 0, monotonic()
+            yield
     if batch:
         frames.send(("items", batch))
