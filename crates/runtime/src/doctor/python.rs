@@ -143,7 +143,8 @@ fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
 
 fn read_all(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    // Without a thread, nothing is known of its output.
+    let _ = thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         // What has come until it fails is of use.
         let _ = from.read_to_end(&mut bytes);

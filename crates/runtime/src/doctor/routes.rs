@@ -102,10 +102,6 @@ impl Routes {
     pub(super) fn close(&self) {
         lock(&self.doors).close();
         let launchers = std::mem::take(&mut *lock(&self.launchers));
-        std::thread::scope(|scope| {
-            for mut launcher in launchers.into_values() {
-                scope.spawn(move || launcher.close());
-            }
-        });
+        launcher::close_all(launchers.into_values().collect());
     }
 }

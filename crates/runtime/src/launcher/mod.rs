@@ -19,7 +19,8 @@ mod staging;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 pub(crate) use child::tie;
@@ -75,6 +76,25 @@ impl Report {
     pub fn tell(&self, agent: u32, event: Event) {
         (self.0)(agent, event);
     }
+}
+
+/// Closes launchers side by side.
+pub(crate) fn close_all(launchers: Vec<Box<dyn Launcher>>) {
+    let count = launchers.len();
+    let left = Mutex::new(launchers);
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let close = || {
+        while let Some(mut launcher) = next() {
+            launcher.close();
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..count {
+            // If the system refuses a thread, the others close more.
+            let _ = thread::Builder::new().spawn_scoped(scope, close);
+        }
+        close();
+    });
 }
 
 impl fmt::Debug for Report {

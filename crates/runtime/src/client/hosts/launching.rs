@@ -155,12 +155,7 @@ impl Launching {
     /// Ends all agents, and waits until they are gone.
     pub(crate) fn close(&mut self) {
         self.doors.close();
-        let launchers = self.launchers.iter_mut().filter_map(Option::take);
-        std::thread::scope(|scope| {
-            for mut launcher in launchers {
-                scope.spawn(move || launcher.close());
-            }
-        });
+        launcher::close_all(self.launchers.iter_mut().filter_map(Option::take).collect());
     }
 
     pub(crate) fn start_timeout(&self, plan: &Plan) -> Duration {
