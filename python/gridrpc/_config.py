@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
+from gridrpc import _native
 from gridrpc.errors import ConfigError
 
 WorkerKind = Literal["python", "native"]
@@ -99,8 +100,8 @@ class Config:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0))
+    """How many processors this process may use, by its affinity and its control groups' quotas."""
+    return _native.processors()
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
@@ -157,8 +158,11 @@ def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Conf
         except ConfigError as error:
             raise ConfigError(f"{file}: {error}") from None
     values.update((name, _plain(value)) for name, value in arguments.items() if value is not None)
-    if arguments.get("workers") == 0:
-        raise ConfigError("`workers` is 0: give a number from 1 on, or leave it out")
+    workers = _plain(arguments.get("workers"))
+    if isinstance(workers, int) and workers <= 0:
+        raise ConfigError(
+            f"`workers` is {workers}: give a number from 1 to {MOST['workers']:,}, or leave it out"
+        )
     return _build(values).resolved()
 
 

@@ -14,6 +14,7 @@ from gridrpc._profile import Profile
 _T = TypeVar("_T")
 
 __all__ = [
+    "THREAD_VARIABLES",
     "WIRE_VERSION",
     "Buffer",
     "Call",
@@ -39,14 +40,17 @@ __all__ = [
     "monotonic",
     "pipeline_figures",
     "plain_bytes",
+    "processors",
     "raised",
     "ranks_environment",
     "run_spawner",
     "shared_memory",
+    "thread_environment",
     "threads_are_known",
     "wait_for_held",
 ]
 
+THREAD_VARIABLES: Final[list[str]]
 WIRE_VERSION: Final[int]
 
 def monotonic() -> float: ...
@@ -61,6 +65,8 @@ def memory_of_machine() -> int: ...
 def memory_size(text: str) -> int | None: ...
 def large_bytes(buffer: Bytes) -> bytes: ...
 def large_bytearray(buffer: Bytes) -> bytearray: ...
+def processors() -> int: ...
+def thread_environment(workers: int) -> list[tuple[str, str]]: ...
 def fork_spawner(fork: Callable[[], int], threads: int) -> ForkedSpawner | None: ...
 def threads_are_known() -> bool: ...
 def run_spawner(

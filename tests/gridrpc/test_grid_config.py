@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import gridrpc
 from gridrpc import Config, ConfigError, Grid
 from grids import PROGRAM
+from processes import run_script, until
 
 SLURMS = '[server.lab]\nlauncher = "slurm"\n[server.far]\nlauncher = "slurm"\n'
 """Two servers."""
@@ -173,3 +177,69 @@ def test_a_script_whose_server_is_not_known_is_told(
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode != 0
     assert words in ran.stderr
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group for processor time; the test is skipped where none may be made."""
+    name = f"gridrpc-test-{os.getpid()}"
+    for mount, quota in (("cpu", "cpu.cfs_quota_us"), ("", "cpu.max")):
+        made = Path("/sys/fs/cgroup", mount, name)
+        with contextlib.suppress(OSError):
+            made.mkdir()
+            if (made / quota).exists():
+                break
+            made.rmdir()
+    else:
+        pytest.skip("no control group can be made here")
+    yield made
+    assert until(lambda: not (made / "cgroup.procs").read_text())
+    made.rmdir()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_workers_are_as_many_as_the_quota_of_processor_time_allows(
+    tmp_path: Path, group: Path
+) -> None:
+    source = f"""
+        import os, sys
+        from pathlib import Path
+        group = Path({str(group)!r})
+        one = {{"cpu.max": "100000 100000", "cpu.cfs_quota_us": "100000"}}
+        for name, quota in one.items():
+            if (group / name).exists():
+                (group / name).write_text(quota)
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        import gridrpc
+        from gridbench.run.machine import usable_processors
+        for settings in ({{}}, {{"transport": "tcp"}}, {{"servers": "local:"}}):
+            with gridrpc.Grid(**settings) as grid:
+                threads = grid.submit(os.getenv, "OMP_NUM_THREADS").result(60)
+                print(grid.workers, threads)
+        print(usable_processors())
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1 1\n1 1\n1 1\n1\n", "")
+
+
+def test_threads_of_workers_follow_the_processors_and_what_is_set(tmp_path: Path) -> None:
+    source = """
+        import os
+        for name in list(os.environ):
+            if name.endswith("_THREADS"):
+                del os.environ[name]
+        import gridrpc
+        def told():
+            names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+            return [os.environ.get(name) for name in names]
+        share = str(max(1, len(os.sched_getaffinity(0)) // 2))
+        for server in ({"workers": 2}, {"servers": "local:?workers=2"}):
+            with gridrpc.Grid(start_method="spawn", **server) as grid:
+                print(grid.submit(told).result(60) == [share] * 3)
+            os.environ["OMP_NUM_THREADS"] = "7"
+            with gridrpc.Grid(start_method="spawn", **server) as grid:
+                print(grid.submit(told).result(60) == ["7", None, share])
+            del os.environ["OMP_NUM_THREADS"]
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n" * 4, "")

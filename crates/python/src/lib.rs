@@ -83,6 +83,24 @@ mod _native {
         error.into_value(py).into_any()
     }
 
+    /// The environment variables that tell numerical libraries how many threads to start.
+    #[pymodule_export]
+    const THREAD_VARIABLES: [&str; 7] = gridrpc_runtime::numerical::THREADS;
+
+    /// Those of them that are not set, with each worker's share of the processors.
+    #[pyfunction]
+    fn thread_environment(workers: u32) -> Vec<(OsString, OsString)> {
+        let processors = gridrpc_runtime::processors::available();
+        gridrpc_runtime::numerical::environment(processors, workers)
+    }
+
+    /// The number of processors that this process may use: those it may run on, or the quota of its control
+    /// groups, rounded up.
+    #[pyfunction]
+    fn processors() -> usize {
+        gridrpc_runtime::processors::available()
+    }
+
     /// Seconds on the clock that all stamps are taken from.
     #[pyfunction]
     fn monotonic() -> f64 {

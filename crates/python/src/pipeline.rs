@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gridbench_pipeline as pipeline;
+use gridrpc_runtime::processors;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -308,7 +309,7 @@ impl<T> Known<T> {
 fn all_figures(jobs: &[(&pipeline::Case, &pipeline::Parameters)]) -> Vec<(f64, f64, f64, f64)> {
     let tasks: usize = jobs.iter().map(|(case, _)| case.sleep.len()).sum();
     let most = if tasks < TASKS_FOR_THREADS { 1 } else { jobs.len() };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(most.max(1));
+    let threads = processors::available().min(most.max(1));
     let next = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
@@ -319,7 +320,9 @@ fn all_figures(jobs: &[(&pipeline::Case, &pipeline::Parameters)]) -> Vec<(f64, f
         }
     };
     let mut all = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // With fewer threads, if the system refuses some, the others do more.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut all = work();
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod borrowed;
 pub mod client;
+mod control_groups;
 pub mod doctor;
 mod forks;
 pub mod gathered;
@@ -19,6 +20,7 @@ mod pages;
 mod passing;
 mod patience;
 pub mod payload;
+pub mod processors;
 mod room;
 mod safe_path;
 pub mod segment;

@@ -5,18 +5,11 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::control_groups::{self, Group};
 use crate::sys;
-
-/// A control group that this process is in, as far as it bounds memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
-    folder: PathBuf,
-    /// Version 1 or 2 of control groups: their files have other names.
-    version: u8,
-}
 
 /// Memory that this process may have in all, bytes: that of the machine with its swap space, or what
 /// its control groups allow.
@@ -96,53 +89,13 @@ pub(crate) fn too_little(needed: u64, there: u64, of: &str) -> io::Error {
 fn groups() -> &'static [Group] {
     static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
     GROUPS.get_or_init(|| {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        let found = find(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let found = control_groups::of_this_process(Path::new("/"), "memory");
         found.into_iter().filter(|group| group.most().is_some()).collect()
     })
 }
 
-/// The groups for memory that a process is in, the innermost first. `mounts` and `member`: what
-/// `/proc/self/mountinfo` and `/proc/self/cgroup` say.
-fn find(mounts: &str, member: &str) -> Vec<Group> {
-    let mut found = Vec::new();
-    for line in mounts.lines() {
-        // "36 35 98:0 /root /mount options - cgroup2 source options": the middle part varies.
-        let Some((place, kind)) = line.split_once(" - ") else { continue };
-        let place: Vec<_> = place.split(' ').collect();
-        let kind: Vec<_> = kind.split(' ').collect();
-        let ([_, _, _, root, mount, ..], [kind, _, options]) = (&place[..], &kind[..]) else {
-            continue;
-        };
-        let (version, controller) = match *kind {
-            "cgroup2" => (2, ""),
-            "cgroup" if options.split(',').any(|option| option == "memory") => (1, "memory"),
-            _ => continue,
-        };
-        let is_ours = |line: &&str| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            parts.next().is_some_and(|names| names.split(',').any(|name| name == controller))
-        };
-        let Some(path) = member.lines().find(is_ours).and_then(|line| line.splitn(3, ':').nth(2))
-        else {
-            continue;
-        };
-        let mount = Path::new(mount);
-        // In a container the group may be the root of what is mounted, or lie outside of it.
-        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        let own = mount.join(below);
-        let chain = own.ancestors().take_while(|folder| folder.starts_with(mount));
-        found.extend(chain.map(|folder| Group { folder: folder.to_owned(), version }));
-    }
-    found
-}
-
 impl Group {
-    fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.folder.join(name)).ok()
-    }
-
-    /// What it allows; `None`: anything.
+    /// The memory that it allows; `None`: any.
     fn most(&self) -> Option<u64> {
         let name = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
         let most = self.read(name)?.trim().parse().ok()?;
@@ -173,35 +126,6 @@ fn field(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "\
-24 1 0:22 / /sys rw - sysfs sysfs rw
-30 24 0:26 / /sys/fs/cgroup ro shared:9 - tmpfs tmpfs ro
-31 30 0:27 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw
-32 30 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
-33 30 0:29 /docker/7 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-broken";
-
-    #[test]
-    fn groups_are_found_from_the_innermost_out() {
-        let found = find(MOUNTS, "4:memory:/docker/7/job/3\n3:cpu:/\n0::/user.slice\n");
-        let told: Vec<_> =
-            found.iter().map(|group| (group.version, group.folder.to_str().unwrap())).collect();
-        assert_eq!(
-            told,
-            [
-                (2, "/sys/fs/cgroup/unified/user.slice"),
-                (2, "/sys/fs/cgroup/unified"),
-                (1, "/sys/fs/cgroup/memory/job/3"),
-                (1, "/sys/fs/cgroup/memory/job"),
-                (1, "/sys/fs/cgroup/memory"),
-            ]
-        );
-        // A container that sees its own group only, under a path of the host's.
-        let outside = find(MOUNTS, "4:memory:/kubepods/9\n");
-        assert_eq!(outside[0].folder, Path::new("/sys/fs/cgroup/memory"));
-        assert_eq!(find("", ""), []);
-    }
 
     #[test]
     fn sizes_have_units() {

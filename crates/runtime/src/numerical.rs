@@ -6,20 +6,28 @@ use std::ffi::{CStr, CString, OsString, c_int};
 
 /// What tells numerical libraries how many threads to start: as many as there are processors, if nothing
 /// does, in every worker.
-pub const THREADS: [&str; 5] = [
+pub const THREADS: [&str; 7] = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "BLIS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
 ];
+/// Those that follow `OMP_NUM_THREADS` where their own variable is not set.
+const FOLLOW_OMP: [&str; 4] =
+    ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
 
 /// Variables for workers, so that together they have no more threads than there are processors; those that
 /// are set already stay.
 #[must_use]
 pub fn environment(processors: usize, workers: u32) -> Vec<(OsString, OsString)> {
     let share = (processors / workers.max(1) as usize).max(1).to_string();
-    let unset = THREADS.iter().filter(|name| std::env::var_os(name).is_none());
+    let is_set = |name| std::env::var_os(name).is_some();
+    let omp = is_set("OMP_NUM_THREADS");
+    let unset =
+        THREADS.into_iter().filter(|name| !is_set(name) && !(omp && FOLLOW_OMP.contains(name)));
     unset.map(|name| (OsString::from(name), OsString::from(&share))).collect()
 }
 

@@ -24,6 +24,7 @@ from gridbench.process.child import Child, Ended
 from gridbench.process.children import descendants_of
 from gridbench.process.children import end as end_processes
 from gridbench.process.daemons import free_ports
+from gridrpc._native import processors
 
 Role = Literal["member", "client"]
 _MAINS = {"member": MEMBER, "client": CLIENT}
@@ -98,7 +99,7 @@ class Keeper:
         """About the host."""
         return Facts(
             platform.node(),
-            len(os.sched_getaffinity(0)),
+            processors(),
             psutil.virtual_memory().available,
             _address(),
             str(self._folder),

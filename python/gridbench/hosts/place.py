@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from gridbench.hosts.emulated import emulated
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
 from gridbench.terminal import say
+from gridrpc._native import processors
 
 _FOR_AN_OBJECT = 30.0
 """Seconds until the remote object has to be there, on a host that is."""
@@ -178,7 +178,7 @@ def _by_ssh(host: Host) -> str:
 def _members(grid: gridrpc.Grid, where: Where, cores: int | None) -> list[Member]:
     states = grid.hosts()
     if not states:
-        own = sum(host.cores for host in where.hosts) or len(os.sched_getaffinity(0))
+        own = sum(host.cores for host in where.hosts) or processors()
         return [Member(Host(platform.node(), own), None)]
     known = {host.name.rpartition("@")[2]: host.cores for host in where.hosts}
     return [

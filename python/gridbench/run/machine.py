@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from gridbench.record_file import Header
+from gridrpc._native import processors
 
 SHARED_MEMORY = Path("/dev/shm")
 _KEPT = ("host", "system", "processor", "cores", "cores_usable", "memory")
@@ -63,8 +64,8 @@ def new_header(options: dict[str, Any], *, seed: int = 0) -> Header:
 
 
 def usable_processors() -> int:
-    """How many of the machine's processors this process may use."""
-    return len(os.sched_getaffinity(0))
+    """How many of the machine's processors this process may use, quotas of containers included."""
+    return processors()
 
 
 def available_memory() -> int:

@@ -22,7 +22,7 @@ from gridbench.sync.messages import Done, Facts, Order, Outcome, Prepared
 from gridbench.sync.record import KEPT, Start
 from gridbench.sync.reports import reported
 from gridbench.sync.tasks import PROGRAM
-from gridrpc._native import EndedTask, HeldTask, wait_for_held
+from gridrpc._native import EndedTask, HeldTask, processors, wait_for_held
 
 _READ = 8 << 20
 """Bytes of it that are looked through for what the task reports."""
@@ -43,7 +43,7 @@ class Crew:
 
     def facts(self) -> Facts:
         """About the host."""
-        return Facts(platform.node(), len(os.sched_getaffinity(0)), platform.python_version())
+        return Facts(platform.node(), processors(), platform.python_version())
 
     def why_not(self, program: str, directory: str) -> str:
         """Why this host cannot run the program; empty if it can."""

@@ -9,7 +9,7 @@ use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
 use gridrpc_runtime::client::invoke::ModuleSearch;
 use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
 use gridrpc_runtime::servers::{self, Server};
-use gridrpc_runtime::{memory, numerical};
+use gridrpc_runtime::{memory, numerical, processors};
 
 use crate::call::outcome;
 use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, ThisMachine};
@@ -22,17 +22,13 @@ pub const MOST_WORKERS: u32 = 1024;
 /// Calls that may wait for workers before those that make more have to wait.
 const MAX_QUEUED: usize = 1 << 20;
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// What the grid is to be, and the servers of the configuration that it starts on other machines.
 /// `search` finds modules.
 pub fn config(
     client: &ClientConfig,
     search: &ModuleSearch,
 ) -> Result<(Config, Vec<StartedServer>), Failure> {
-    let processors = processors();
+    let processors = processors::available();
     let (mut servers, started) = servers(client)?;
     let here = if started.is_empty() { None } else { client.here(&ThisMachine) };
     let settings = match here {

@@ -19,6 +19,7 @@ use crate::client::{Config, Launch, Output, Preload, Preparation};
 use crate::link::{LinkError, Received, Receiver, Socket};
 use crate::memory;
 use crate::numerical;
+use crate::processors;
 use crate::servers::Compression;
 use crate::sys::{self, monotonic_ns};
 use crate::transport::addresses;
@@ -126,7 +127,7 @@ pub(super) fn set_processors(processors: usize) {
 
 fn processors() -> usize {
     match PROCESSORS.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => processors::available(),
         told => told,
     }
 }

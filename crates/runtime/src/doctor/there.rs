@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{self, Processes};
 use super::python::{self, Python};
 use crate::memory;
+use crate::processors;
 use crate::safe_path;
 use crate::sys::{self, monotonic_ns};
 use crate::transport::dial::{Dialled, Failure};
@@ -143,8 +144,7 @@ impl There {
             name: sys::host_name(),
             system: system(),
             libc: libc_version(),
-            processors: std::thread::available_parallelism()
-                .map_or(1, |number| number.get() as u32),
+            processors: processors::available() as u32,
             memory: memory::most(),
             memory_free: memory::left(),
             memory_bounded: memory::is_bounded(),

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::client::call::outcome::{Outcome, Profile};
 use crate::forks;
+use crate::processors;
 use crate::sys::{self, monotonic_ns};
 
 /// The variable that names the folder.
@@ -150,7 +151,7 @@ impl Trace {
             "setup": {"NTasks": lines.count, "NNodes": lines.workers.len().max(1)},
             "machine": {
                 "host": sys::host_name(),
-                "cores_usable": std::thread::available_parallelism().map_or(1, usize::from),
+                "cores_usable": processors::available(),
             },
         });
         let new = self.folder.join(".run.json.new");

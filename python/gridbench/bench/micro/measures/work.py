@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 
 from gridbench.bench.client import Client, Found, WrongResult
 from gridbench.workload.calls import do
+from gridrpc._native import processors
 
 _LEAST = 8  # tasks for each worker
 
@@ -28,8 +28,7 @@ def rate(client: Client, body: str, seconds: float) -> Found:
 
 def alone(client: Client, body: str, seconds: float) -> Found:
     """`per_second`: what one process does, one after the other, times as many as can be at work."""
-    processors = len(os.sched_getaffinity(0))
-    at_once = client.workers if body == "sleep" else min(client.workers, processors)
+    at_once = client.workers if body == "sleep" else min(client.workers, processors())
     count = _count(client, body, seconds)
     passed = sum(do(body, seconds) for _ in range(count))
     return Found({"per_second": at_once * count / passed, "count": count})
