@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gridrpc._config import Config
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._executor import Executor
+    from gridrpc._frozen import freeze_support
     from gridrpc._grid import Grid
     from gridrpc._hosts import HostState
     from gridrpc._journal import Journal
@@ -106,6 +107,7 @@ __all__ = [
     "current_grid",
     "empty",
     "empty_like",
+    "freeze_support",
     "retrying",
     "wait",
 ]
@@ -135,6 +137,7 @@ _HOMES = {
     "current_grid": "_current",
     "empty": "_modules",
     "empty_like": "_modules",
+    "freeze_support": "_frozen",
     "retrying": "_retries",
     "wait": "_call",
 }

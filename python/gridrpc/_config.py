@@ -60,6 +60,10 @@ class Config:
     """The process that Python workers are forked from. "spawn": a fresh interpreter; "fork": a
     fork of the client, with the modules that it has imported; "auto": "fork" where that is safe,
     otherwise "spawn"."""
+    python: str = ""
+    """The Python interpreter that Python workers on this machine run, such as
+    "/opt/env/bin/python"; empty: the client's own. It needs gridrpc, and the client's minor version
+    of Python."""
     preload: tuple[str, ...] = ()
     """Modules that are loaded once on each machine, before the workers are forked, so that each
     worker that is ready has them: Python modules by name, compiled modules by file. With native

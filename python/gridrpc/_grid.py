@@ -16,6 +16,7 @@ from gridrpc import _native
 from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._dataflow import NotAnArgument
+from gridrpc._frozen import check_program
 from gridrpc._functions import Functions
 from gridrpc._grain import Grain, checked_chunk
 from gridrpc._hosts import HostState
@@ -90,6 +91,7 @@ class Grid:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
         #: The resolved configuration.
         self.config = load(config, arguments)
+        check_program()
         check_imports()
         #: What each worker runs first.
         self._initializer: Initializer | None = None

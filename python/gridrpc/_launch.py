@@ -9,6 +9,7 @@ from typing import Any
 
 from gridrpc import _native
 from gridrpc._config import Config, processors
+from gridrpc._frozen import SPAWNER, interpreter
 from gridrpc._needs import MEMORY, offered
 from gridrpc._paths import BY_VALUE, on_the_wire
 from gridrpc._versions import TOLD, described
@@ -17,19 +18,8 @@ from gridrpc.errors import ConfigError
 #: Imported once, before the workers are forked, if the client has them loaded.
 WORTH_SHARING = ("numpy", "cloudpickle", "scipy", "pandas", "sklearn", "joblib")
 
-#: Numerical libraries start as many threads as there are processors, in every worker.
-THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "POLARS_MAX_THREADS",
-)
-#: Those that heed OMP_NUM_THREADS where their own variable is not set.
-HEED_OMP = THREADS[1:5]
-
+#: What an interpreter of another installation runs as a spawner.
+ELSEWHERE = ["-P", "-c", "from gridrpc._worker import main; main()"]
 #: What an interpreter can be told that its workers have to be told as well.
 FLAGS = (
     "debug",
@@ -60,6 +50,23 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
             "path": [],
             "modules": [],
         }
+    program_of_python = interpreter(config.python)
+    first = [(SPAWNER, "1")]
+    if initializer is not None:
+        first.append(("GRIDRPC_INITIALIZER", initializer))
+    started: dict[str, Any] = {
+        "program": program_of_python,
+        "environment": [*_environment(config), *first],
+        "directory": _directory(),
+        "advice": f"`{'python' if config.python else 'sys.executable'}` has to be a Python "
+        "interpreter that can import gridrpc",
+    }
+    if config.python:
+        if config.start_method == "fork":
+            raise ConfigError('`start_method` is "fork", but `python` names another interpreter')
+        # It has modules of its own, and may be of another version.
+        started["environment"].append((TOLD, described()))
+        return {**started, "arguments": ELSEWHERE, "path": [], "modules": []}
     # Until it is told where the client looks for modules, it takes nothing from the current folder,
     # nor from this package's, which may have modules named as those of the standard library.
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -69,12 +76,9 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         # Few workers load it side by side, if they are sent such a function.
         few = config.workers <= processors()
         loaded.append(BY_VALUE if few else "cloudpickle")
-    first = [("GRIDRPC_INITIALIZER", initializer)] if initializer is not None else []
     return {
-        "program": sys.executable,
+        **started,
         "arguments": [*_flags(), "-c", code],
-        "environment": [*_environment(config), *first],
-        "directory": _directory(),
         "path": [on_the_wire(entry) for entry in sys.path if isinstance(entry, str)],
         "modules": loaded,
         "forked": _fork(config),
@@ -95,13 +99,14 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
     return {
         "servers": found,
         "agent": program(),
-        "here": sys.executable if python else "",
-        "elsewhere": ["-P", "-c", "from gridrpc._worker import main; main()"],
+        "here": interpreter(config.python) if python else "",
+        "elsewhere": ELSEWHERE,
         "remote_environment": [
-            *([(name, str(config.threads)) for name in THREADS] if config.threads else []),
+            *(_threads(config) if config.threads else []),
             ("GRIDRPC_LEFTOVERS", config.leftovers),
             ("GRIDRPC_STALL", str(config.stall)),
-            *([(TOLD, described())] if python and config.servers else []),
+            *([(SPAWNER, "1")] if python else []),
+            *([(TOLD, described())] if python and (config.servers or config.python) else []),
         ],
     }
 
@@ -132,8 +137,8 @@ def _fork(config: Config) -> _native.ForkedSpawner | None:
     wanted = config.start_method == "fork"
     why = _forking.threads_of_its_own() if wanted else _forking.objection()
     if why is None:
-        threads = dict(_threads(config))
-        forked = _forking.fork_spawner(_environment(config), int(threads.get(THREADS[0], 0)))
+        threads = int(dict(_threads(config)).get(_native.THREAD_VARIABLES[0], 0))
+        forked = _forking.fork_spawner(_environment(config), threads)
         if forked is not None:
             return forked
         why = "a library that it has loaded has threads"
@@ -174,12 +179,8 @@ def _main_has_functions() -> bool:
 
 def _threads(config: Config) -> list[tuple[str, str]]:
     if config.threads:
-        return [(name, str(config.threads)) for name in THREADS]
-    share = str(max(1, processors() // max(1, config.workers)))
-    theirs = {name for name in THREADS if name in os.environ}
-    if "OMP_NUM_THREADS" in theirs:
-        theirs.update(HEED_OMP)
-    return [(name, share) for name in THREADS if name not in theirs]
+        return [(name, str(config.threads)) for name in _native.THREAD_VARIABLES]
+    return _native.thread_environment(config.workers)
 
 
 def _environment(config: Config) -> list[tuple[str, str]]:
@@ -194,8 +195,9 @@ def _environment(config: Config) -> list[tuple[str, str]]:
 def program() -> str:
     """The `gridrpc` program that was installed with this package."""
     # Most often it lies beside Python. What tells the other places takes 7 ms to load.
-    beside = os.path.join(os.path.dirname(sys.executable), "gridrpc")
-    if os.path.isfile(beside):
+    beside = os.path.join(os.path.dirname(sys.executable or ""), "gridrpc")
+    # A frozen program may have that name itself.
+    if beside != sys.executable and os.path.isfile(beside):
         return beside
     import shutil
     import sysconfig

@@ -12,6 +12,7 @@ from pickle import loads
 
 from gridrpc import _native
 from gridrpc._chunks import describe
+from gridrpc._frozen import SPAWNER
 from gridrpc._paths import BY_VALUE, from_the_wire
 from gridrpc._pickling import dumps
 from gridrpc._versions import TOLD, check
@@ -31,6 +32,8 @@ def main() -> None:
     """Serve a client as its spawner, or as one of the workers that it forks."""
     global serving
     serving = True
+    # Programs that functions start are no spawners.
+    os.environ.pop(SPAWNER, None)
     # On another host, the client is another installation.
     if TOLD in os.environ:
         check()

@@ -274,9 +274,7 @@ fn deadline_exceeded(py: Python<'_>, worker: Option<u32>, function: &str) -> PyE
 }
 
 fn start_error(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
-    // That of a host tells itself what to do.
-    let hint = (loss.worker != Loss::HOST).then_some("Check the command and its messages above");
-    lost(py, package::start_error(py), what, hint, loss)
+    lost(py, package::start_error(py), what, None, loss)
 }
 
 /// An exception with all that is known of a lost worker.

@@ -103,7 +103,7 @@ impl Grid {
                         compiled, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
                         elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None,
-                        preload=Vec::new(), runs_python=true))]
+                        preload=Vec::new(), runs_python=true, advice=String::new()))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -134,6 +134,7 @@ impl Grid {
         forked: Option<&ForkedSpawner>,
         preload: Vec<String>,
         runs_python: bool,
+        advice: String,
     ) -> PyResult<Grid> {
         let servers = (!servers.is_empty()).then(|| Servers {
             list: servers.iter().map(|server| server.0.with_preload(&preload)).collect(),
@@ -154,6 +155,7 @@ impl Grid {
         let environment =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let launch = Launch {
+            advice,
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment,

@@ -64,6 +64,7 @@ pub fn config(
         },
     });
     let launch = Launch {
+        advice: String::new(),
         program,
         arguments: vec!["spawner".into()],
         environment: environment(client, settings, processors, workers),

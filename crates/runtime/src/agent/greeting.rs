@@ -67,6 +67,7 @@ impl Wanted {
                 program,
                 arguments: arguments.into_iter().map(Into::into).collect(),
                 environment,
+                advice: String::new(),
                 preparation: Preparation {
                     directory: serve.directory.to_owned(),
                     path: texts(&serve.path),

@@ -40,6 +40,28 @@ pub struct Launch {
     pub environment: Vec<(OsString, OsString)>,
     /// What it is told first.
     pub preparation: Preparation,
+    /// What to do if it cannot be run, or ends before it has started a worker; empty: nothing is known.
+    pub advice: String,
+}
+
+impl Launch {
+    /// The command, for messages.
+    pub(crate) fn command(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,/:@%".contains(c);
+        let quoted = |word: String| match word.chars().all(is_plain) && !word.is_empty() {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        };
+        let words =
+            [self.program.as_os_str()].into_iter().chain(self.arguments.iter().map(|a| a.as_ref()));
+        let words: Vec<_> = words.map(|word| quoted(word.to_string_lossy().into_owned())).collect();
+        words.join(" ")
+    }
+
+    /// The advice, as the end of a sentence.
+    pub(crate) fn advised(&self) -> String {
+        if self.advice.is_empty() { String::new() } else { format!(": {}", self.advice) }
+    }
 }
 
 /// What a grid is to be.

@@ -14,6 +14,7 @@ pub const WAIT: Duration = Duration::from_secs(20);
 
 pub fn open(workers: u32) -> Grid {
     let launch = Launch {
+        advice: String::new(),
         program: env!("CARGO_BIN_EXE_gridrpc").into(),
         arguments: vec!["spawner".into()],
         ..Launch::default()

@@ -2,11 +2,11 @@
 //! for a reason that stays.
 
 use std::io;
-use std::path::Path;
 
 use gridrpc_core::Cause;
 use nix::errno::Errno;
 
+use crate::client::config::Launch;
 use crate::sys;
 
 /// What an error of the system says of a start.
@@ -19,11 +19,11 @@ pub(super) fn not_started(error: &io::Error) -> Cause {
 }
 
 /// What it says if the program that starts workers cannot be run.
-pub(super) fn no_spawner(program: &Path, error: &io::Error) -> Cause {
-    let why = format!("could not run `{}`: {error}", program.display());
+pub(super) fn no_spawner(launch: &Launch, error: &io::Error) -> Cause {
+    let why = format!("could not run `{}`: {error}", launch.program.display());
     match hint_for(error) {
         Some(hint) => Cause::Shortage(format!("{why}: {hint}")),
-        None => Cause::Failed(why),
+        None => Cause::Failed(why + &launch.advised()),
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Spawner {
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
+    /// Whether it is a fork of this process, and no program of its own.
+    pub(super) forked: bool,
 }
 
 /// How a spawner has ended.
@@ -71,18 +73,18 @@ impl Spawner {
         let mut child = command.stdin(control).stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take().map(OwnedFd::from);
         let child = Pid::from_raw(child.id() as i32);
-        Ok(Spawner::new(child, pair.ours, stderr))
+        Ok(Spawner::new(child, pair.ours, stderr, false))
     }
 
     /// Takes over one that this process has forked.
     pub(crate) fn take_over(mut forked: Forked) -> io::Result<Spawner> {
         let (control, stderr) = forked.ends.take().ok_or(io::ErrorKind::NotConnected)?;
-        Ok(Spawner::new(forked.child, Arc::new(Unix(control)), Some(stderr)))
+        Ok(Spawner::new(forked.child, Arc::new(Unix(control)), Some(stderr), true))
     }
 
-    fn new(child: Pid, control: Socket, stderr: Option<OwnedFd>) -> Spawner {
+    fn new(child: Pid, control: Socket, stderr: Option<OwnedFd>, forked: bool) -> Spawner {
         let sender = Sender::new(Arc::clone(&control));
-        Spawner { child, stderr, sender, receiver: Receiver::new(control, NO_PAYLOAD) }
+        Spawner { child, stderr, sender, receiver: Receiver::new(control, NO_PAYLOAD), forked }
     }
 
     /// Has the process go on, if somebody has stopped it.

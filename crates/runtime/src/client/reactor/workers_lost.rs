@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::client::output;
 use crate::client::reactor::deadlines::{Asked, Due, Process};
 use crate::client::reactor::inlet::Inlet;
-use crate::client::reactor::spawner::{ANSWER, Ending, flush_control};
+use crate::client::reactor::spawner::{ANSWER, Ending, Spawner, flush_control};
 use crate::client::reactor::{Reactor, shortage};
 use crate::client::sync::now;
 use crate::forks;
@@ -154,7 +154,7 @@ impl Reactor {
             tail.text()
         });
         self.stop_watching_spawner_stderr();
-        let why = self.why_it_ended(&how);
+        let why = self.why_it_ended(&spawner, &Ending { how, signal });
         for index in 0..self.inlets.len() as u32 {
             if self.inlets[index as usize].is_some() {
                 self.end_group(index);
@@ -174,10 +174,22 @@ impl Reactor {
     }
 
     /// The words for the end of the spawner: before its first worker it loads what is to be there.
-    fn why_it_ended(&self, how: &str) -> String {
-        let libraries = &self.config.launch.preparation.preload.libraries;
-        if libraries.is_empty() || self.inlets.iter().flatten().any(|inlet| inlet.started) {
+    fn why_it_ended(&self, spawner: &Spawner, ending: &Ending) -> String {
+        let Ending { how, signal } = ending;
+        let launch = &self.config.launch;
+        let libraries = &launch.preparation.preload.libraries;
+        if self.inlets.iter().flatten().any(|inlet| inlet.started)
+            || (libraries.is_empty() && spawner.forked)
+        {
             return format!("the process that starts workers ended ({how})");
+        }
+        if libraries.is_empty() {
+            // Whoever killed it knows why.
+            let advice = if signal.is_none() { launch.advised() } else { String::new() };
+            return format!(
+                "`{}` ended ({how}) before it had started a worker{advice}",
+                launch.command()
+            );
         }
         let files = libraries.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ");
         format!(

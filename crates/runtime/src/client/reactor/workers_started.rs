@@ -60,7 +60,7 @@ impl Reactor {
             return true;
         }
         let Err(error) = self.start_spawner() else { return true };
-        let cause = shortage::no_spawner(&self.config.launch.program, &error);
+        let cause = shortage::no_spawner(&self.config.launch, &error);
         for worker in workers {
             self.report_loss(*worker, 0, cause.clone(), String::new());
         }
@@ -199,7 +199,11 @@ impl Reactor {
             let asked = Asked { process, to_end: false, urged: false };
             self.deadlines.add(now() + ANSWER, Due::Answer(asked));
         }
-        flush_control(&mut spawner.sender)
+        match flush_control(&mut spawner.sender) {
+            // A spawner that is gone shows itself on its receiving half.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
     }
 
     /// Places are numbered in the order in which they are first asked for.
