@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gridrpc.errors import (
         ArgumentError,
         CallCancelled,
+        CapturedStateWarning,
         ConfigError,
         DeadlineExceeded,
         DependencyFailed,
@@ -65,6 +66,7 @@ __all__ = [
     "Call",
     "CallCancelled",
     "CallCounts",
+    "CapturedStateWarning",
     "Config",
     "ConfigError",
     "CurrentGrid",

@@ -12,8 +12,8 @@ from collections import deque
 from pickle import loads
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gridrpc._functions import importable_name
 from gridrpc._pickling import dumps
+from gridrpc._references import Captured, captured_by, has_state, importable_name
 from gridrpc._wrapped import name_of
 from gridrpc.errors import DeadlineExceeded, GridError, WorkerLost
 
@@ -73,7 +73,7 @@ class CurrentGrid:
         self._call = call
         self._under_way: deque[NestedCall[Any]] = deque()
         #: Pickles by the identity of their function; each with that, so that it stays what it is.
-        self._pickles: dict[int, tuple[Any, bytes]] = {}
+        self._pickles: dict[int, tuple[Any, Captured, bytes]] = {}
 
     def submit(
         self,
@@ -140,17 +140,15 @@ class CurrentGrid:
             raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")
         if importable_name(fn) is not None:
             return None
-        import cloudpickle
+        from gridrpc._pickling import dumps_by_value
 
-        from gridrpc._functions import fixed_contents
-
-        if fixed_contents(fn) is None:
-            pickled: bytes = cloudpickle.dumps(fn, 5)
-            return pickled
+        if has_state(fn):
+            return dumps_by_value(fn, in_band=True)[0]
         known = self._pickles.get(id(fn))
-        if known is None:
-            known = self._pickles[id(fn)] = fn, cloudpickle.dumps(fn, 5)
-        return known[1]
+        if known is None or known[1].unchecked or not known[1].is_current(fn):
+            captured = captured_by(fn)
+            known = self._pickles[id(fn)] = fn, captured, dumps_by_value(fn, in_band=True)[0]
+        return known[2]
 
     def _make_room(self) -> None:
         while self._under_way and self._under_way[0]._settled:

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from gridrpc._functions import MAIN, UNCHANGEABLE, _names_in
 from gridrpc._modules import ModuleFunction
+from gridrpc._references import MAIN, UNCHANGEABLE
 from gridrpc._shared import Shared
 from gridrpc._wrapped import name_of
 
@@ -252,3 +252,11 @@ def digest_of(items: list[Any]) -> bytes:
     for buffer in buffers:
         found.update(buffer.raw())
     return found.digest()
+
+
+def _names_in(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names_in(constant)
+    return names

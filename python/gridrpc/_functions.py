@@ -2,57 +2,37 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
-from typing import Any, NamedTuple, TypeAlias
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from gridrpc import _native
 from gridrpc._chunks import Chunked
 from gridrpc._grain import Costs
-from gridrpc._pickling import by_value_modules
+from gridrpc._references import (
+    MOST_PICKLED_AGAIN,
+    Captured,
+    captured_by,
+    has_state,
+    importable_name,
+    warn_of_stale,
+    warn_of_streams,
+)
 from gridrpc._shared import dumps_collecting
 from gridrpc._wrapped import name_of
 
-#: Values of the variables that a function closes over.
-Contents: TypeAlias = tuple[object, ...]
-
-
-class Globals(NamedTuple):
-    """Values of the global variables that a function and those that it calls refer to.
-
-    `copies`: of small containers, which may change while they stay the same object.
-    """
-
-    names: tuple[str, ...]
-    values: Contents
-    copies: tuple[Any, ...]
-
-    def are_current(self, variables: dict[str, Any]) -> bool:
-        """Whether the variables are what they were."""
-        return all(map(operator.is_, map(variables.get, self.names), self.values)) and [
-            _copy(value) for value in self.values if type(value) in CONTAINERS
-        ] == [*self.copies]
-
-
-#: By function, with what it closed over and its globals when it was pickled.
-Known: TypeAlias = weakref.WeakKeyDictionary[Any, tuple[Contents, Globals, _native.Function]]
-
-#: Types whose values are the same as long as they are the same object.
-UNCHANGEABLE = frozenset({NoneType, bool, int, float, complex, str, bytes, ModuleType, type})
-
-#: Containers of at most so many plain values are compared by content, others by identity.
-CONTAINERS = frozenset({dict, list, set})
-MOST_COMPARED = 100
-NO_GLOBALS = Globals((), (), ())
-#: Names of the main program; the second is that of children of `multiprocessing`.
-MAIN = frozenset({"__main__", "__mp_main__"})
-
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
+
+
+class Known(NamedTuple):
+    """A function that has been registered, with what it referred to then."""
+
+    captured: Captured
+    registered: _native.Function
 
 
 class Functions:
@@ -64,8 +44,10 @@ class Functions:
         #: Where workers look for modules.
         self._path = list(sys.path)
         self._named: dict[str, _native.Function] = {}
-        self._known: Known = weakref.WeakKeyDictionary()
-        self._known_chunked: Known = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._known_chunked: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        #: Those that the user has been warned of.
+        self._stale: weakref.WeakSet[Any] = weakref.WeakSet()
         #: By digest of the pickle, the one used last at the end.
         self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
         #: What maps have learned of functions in chunks.
@@ -84,14 +66,9 @@ class Functions:
             self._native.remember(function, registered)
             return registered
         registered = self._find(self._known, function, self._register)
-        if fixed_contents(function) == ():
-            carried = self._known[function][1]
-            if not carried.names:
-                self._native.remember(function, registered)
-            elif not carried.copies:
-                values, names = [*carried.values], [*carried.names]
-                variables = function.__globals__
-                self._native.remember(function, registered, variables, names, values)
+        known = None if has_state(function) else self._known[function]
+        if known is not None and not known.captured.unchecked:
+            self._native.remember(function, registered, known.captured.references)
         return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
@@ -100,24 +77,31 @@ class Functions:
             return self._register_chunked(function)
         return self._find(self._known_chunked, function, self._register_chunked)
 
-    @staticmethod
     def _find(
-        known: Known, function: Callable[..., Any], register: Callable[..., _native.Function]
+        self,
+        all_known: weakref.WeakKeyDictionary[Any, Known],
+        function: Callable[..., Any],
+        register: Callable[..., _native.Function],
     ) -> _native.Function:
-        contents = fixed_contents(function)
-        if contents is None:
+        if has_state(function):
+            if isinstance(function, FunctionType):
+                warn_of_streams(function)
             return register(function)
-        found = known.get(function)
-        if (
-            found is not None
-            and all(map(operator.is_, found[0], contents))
-            and (not found[1].names or found[1].are_current(function.__globals__))
-        ):
-            return found[2]
-        # What is compared next time is what was there before it was pickled.
-        carried = globals_of(function)
+        known = all_known.get(function)
+        if known is None or not known.captured.is_current(function):
+            # What is compared next time is what was there before it was pickled.
+            captured = captured_by(function)
+        elif not known.captured.unchecked:
+            return known.registered
+        elif known.registered.bytes > MOST_PICKLED_AGAIN:
+            if function not in self._stale:
+                self._stale.add(function)
+                warn_of_stale(function, known.captured, known.registered.bytes)
+            return known.registered
+        else:
+            captured = known.captured
         registered = register(function)
-        known[function] = contents, carried, registered
+        all_known[function] = Known(captured, registered)
         return registered
 
     def _by_name(self, name: str) -> _native.Function:
@@ -203,89 +187,3 @@ class Located:
         from gridrpc._worker import find_in
 
         return find_in, (self.__qualname__, self._places)
-
-
-def fixed_contents(function: object) -> Contents | None:
-    """What a function carries with it, or None if that can change without us seeing it.
-
-    Objects, methods and partials have state, and closures see variables: those are pickled at
-    each submission, as a process pool does it. Plain functions are not.
-    """
-    if isinstance(function, FunctionType):
-        if function.__closure__ is None:
-            return ()
-        try:
-            contents = tuple(cell.cell_contents for cell in function.__closure__)
-        except ValueError:  # a variable without a value yet
-            return None
-        return contents if all(type(content) in UNCHANGEABLE for content in contents) else None
-    if isinstance(function, type):
-        return ()
-    if isinstance(function, BuiltinFunctionType) and isinstance(function.__self__, ModuleType):
-        return ()
-    return None
-
-
-def globals_of(function: Callable[..., Any]) -> Globals:
-    """The globals that go with a function by value; none with one that workers import."""
-    if not isinstance(function, FunctionType) or importable_name(function) is not None:
-        return NO_GLOBALS
-    variables = function.__globals__
-    found: dict[str, Any] = {}
-    left = [function]
-    while left:
-        for name in _names_in(left.pop().__code__):
-            if name in variables and name not in found:
-                value = found[name] = variables[name]
-                if isinstance(value, FunctionType) and value.__globals__ is variables:
-                    left.append(value)
-    copies = tuple(_copy(value) for value in found.values() if type(value) in CONTAINERS)
-    return Globals(tuple(found), tuple(found.values()), copies)
-
-
-def _names_in(code: CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _names_in(constant)
-    return names
-
-
-def _copy(container: Any) -> Any:
-    """What tells whether a small container has changed; None: it is not looked at."""
-    if len(container) > MOST_COMPARED:
-        return None
-    items = [*container.items()] if isinstance(container, dict) else [*container]
-    flat = [value for item in items for value in (item if isinstance(item, tuple) else (item,))]
-    return items if all(type(value) in UNCHANGEABLE for value in flat) else None
-
-
-def importable_name(function: Callable[..., Any]) -> str | None:
-    """`module/function` if importing the module gives this very function, else None."""
-    module = getattr(function, "__module__", None)
-    path = getattr(function, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(path, str) or module in MAIN:
-        return None
-    target: Any = sys.modules.get(module)
-    if isinstance(function, FunctionType | type) and _goes_by_value(module, target):
-        return None
-    for attribute in path.split("."):
-        target = getattr(target, attribute, None)
-    return f"{module}/{path}" if target is function else None
-
-
-def _goes_by_value(name: str, module: Any) -> bool:
-    """Whether the user has said so, or the module was made by the program itself."""
-    registered = by_value_modules()
-    while registered and name:
-        if name in registered:
-            return True
-        name = name.rpartition(".")[0]
-    if getattr(module, "__spec__", None) is not None or hasattr(module, "__file__"):
-        return False
-    if type(module) is ModuleType and sys.modules.get(module.__name__) is module:
-        import cloudpickle
-
-        cloudpickle.register_pickle_by_value(module)
-        return True
-    return False

@@ -25,6 +25,7 @@ __all__ = [
     "Grid",
     "HeldTask",
     "Modules",
+    "References",
     "Reserved",
     "Server",
     "Target",
@@ -101,6 +102,21 @@ def chosen_servers(
 class Function:
     @property
     def name(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class References:
+    def __new__(
+        cls,
+        own: list[tuple[str, Any]],
+        attributes: list[tuple[Any, str, Any]],
+        mappings: list[tuple[Any, bool, list[tuple[Any, Any]], list[Any]]],
+        lists: list[list[Any]],
+        sets: list[tuple[set[Any], set[Any]]],
+        arrays: list[Any],
+    ) -> References: ...
+    def are_current(self, function: Callable[..., Any]) -> bool: ...
 
 @final
 class Modules:
@@ -236,9 +252,7 @@ class Grid:
         self,
         callable: str | Callable[..., Any],
         function: Function,
-        globals: dict[str, Any] | None = None,
-        names: Sequence[str] = ...,
-        values: Sequence[Any] = ...,
+        references: References | None = None,
     ) -> None: ...
     def submit_plain(
         self,

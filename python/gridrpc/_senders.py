@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gridrpc import _native
 from gridrpc._chunks import Parts, Rows, Stopped, as_rows
-from gridrpc._functions import fixed_contents
 from gridrpc._grain import Costs
 from gridrpc._needs import NOTHING, Needs
 from gridrpc._pickling import MAX_BUFFERS, dumps
+from gridrpc._references import has_state
 from gridrpc._shared import dumps_collecting
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PythonSender:
         self._grid = grid
         self._options = options
         # What a function carries with it is taken now, once, also if it changes later.
-        changeable = not isinstance(function, str) and fixed_contents(function) is None
+        changeable = not isinstance(function, str) and has_state(function)
         self.sends_singles = not (chunked and changeable)
         self._function = grid._functions.find(function) if self.sends_singles else None
         self._chunked = grid._functions.find_chunked(function) if chunked else None

@@ -147,6 +147,14 @@ class RemoteTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
+class CapturedStateWarning(UserWarning):
+    """A function refers to an object that workers have a copy of, and the copy may be a mistake.
+
+    It is too large to be compared each time and may have changed, or it is a random generator, all
+    copies of which return the same numbers.
+    """
+
+
 class _Loss(GridError):
     """An error that tells how a worker ended."""
 

@@ -24,6 +24,7 @@ use crate::errors;
 use crate::forking::ForkedSpawner;
 use crate::modules::{self, Bounds, Modules, Reserved, Target};
 use crate::plain;
+use crate::references::References;
 use crate::sections;
 use crate::servers::Server;
 
@@ -33,10 +34,18 @@ pub struct Function {
     function: Arc<FunctionRef>,
     /// The shared data that its pickle refers to.
     blobs: Vec<u64>,
+    /// Length of its pickle.
+    bytes: usize,
 }
 
 #[pymethods]
 impl Function {
+    /// Length of its pickle; 0 for a function that goes by name.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Its name.
     #[getter]
     fn name(&self) -> &str {
@@ -69,24 +78,8 @@ struct Recent {
     address: usize,
     /// A text is held, another object only referred to.
     object: Py<PyAny>,
-    carried: Option<Carried>,
+    references: Option<Py<References>>,
     function: Arc<FunctionRef>,
-}
-
-/// Values of global variables that went with a function.
-struct Carried {
-    globals: Py<PyDict>,
-    values: Vec<(Py<PyString>, Py<PyAny>)>,
-}
-
-impl Carried {
-    /// Whether the variables still have these values.
-    fn is_current(&self, py: Python<'_>) -> bool {
-        let globals = self.globals.bind(py);
-        self.values.iter().all(|(name, value)| {
-            globals.get_item(name).is_ok_and(|now| now.is_some_and(|now| now.is(value)))
-        })
-    }
 }
 
 /// Functions remembered.
@@ -259,20 +252,20 @@ impl Grid {
         if form == FunctionForm::Named && name.len() > MAX_TEXT {
             return Err(errors::long_name(name.len(), MAX_TEXT));
         }
-        let function = self.grid.register(name, form, body.unwrap_or_default());
-        Ok(Function { function, blobs })
+        let body = body.unwrap_or_default();
+        let bytes = body.len();
+        let function = self.grid.register(name, form, body);
+        Ok(Function { function, blobs, bytes })
     }
 
-    /// Remembers what is registered for a name, or for a callable that carries nothing with it but
-    /// `values`, which are those of `names` in `globals`.
-    #[pyo3(signature = (callable, function, globals=None, names=Vec::new(), values=Vec::new()))]
+    /// Remembers what is registered for a name, or for a callable as long as its `references` are
+    /// current.
+    #[pyo3(signature = (callable, function, references=None))]
     fn remember(
         &self,
         callable: &Bound<'_, PyAny>,
         function: &Function,
-        globals: Option<Bound<'_, PyDict>>,
-        names: Vec<Bound<'_, PyString>>,
-        values: Vec<Bound<'_, PyAny>>,
+        references: Option<Py<References>>,
     ) -> PyResult<()> {
         if !function.blobs.is_empty() {
             return Ok(());
@@ -284,12 +277,7 @@ impl Grid {
         };
         let function = Arc::clone(&function.function);
         let address = callable.as_ptr() as usize;
-        let carried = globals.map(|globals| {
-            let pairs = names.into_iter().zip(values);
-            let pairs = pairs.map(|(name, value)| (name.unbind(), value.unbind())).collect();
-            Carried { globals: globals.unbind(), values: pairs }
-        });
-        let newest = Recent { address, object: object.unbind(), carried, function };
+        let newest = Recent { address, object: object.unbind(), references, function };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let old = recent.iter().position(|recent| recent.address == address);
         let last = (recent.len() >= MOST_RECENT).then(|| recent.len() - 1);
@@ -549,18 +537,25 @@ impl Grid {
             let blobs = function.blobs.clone();
             return Some((Arc::clone(&function.function), blobs));
         }
+        let py = callable.py();
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let address = callable.as_ptr() as usize;
         let found = recent.iter().find(|recent| recent.address == address)?;
         // Another object may lie there by now.
-        let object = found.object.bind(callable.py());
+        let object = found.object.bind(py);
         let same = match object.cast_exact::<PyWeakrefReference>() {
             Ok(reference) => reference.upgrade().is_some_and(|object| object.is(callable)),
             Err(_) => true,
         };
-        let current = |carried: &Carried| carried.is_current(callable.py());
-        (same && found.carried.as_ref().is_none_or(current))
-            .then(|| (Arc::clone(&found.function), Vec::new()))
+        if !same {
+            return None;
+        }
+        let references = found.references.as_ref().map(|references| references.clone_ref(py));
+        let function = Arc::clone(&found.function);
+        // To compare values may run other code, which may call functions.
+        drop(recent);
+        let current = |references: Py<References>| references.get().are_current(callable);
+        references.is_none_or(current).then(|| (function, Vec::new()))
     }
 
     fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {

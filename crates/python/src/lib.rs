@@ -16,6 +16,7 @@ mod modules;
 mod package;
 mod pipeline;
 mod plain;
+mod references;
 mod results;
 mod sections;
 mod servers;
@@ -42,6 +43,8 @@ mod _native {
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::plain::plain_bytes;
+    #[pymodule_export]
+    use crate::references::References;
     #[pymodule_export]
     use crate::servers::{Server, chosen_servers, memory_of_machine, memory_size};
     #[pymodule_export]

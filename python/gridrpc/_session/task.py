@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gridrpc._chunks import describe
-from gridrpc._functions import MAIN
+from gridrpc._references import MAIN
 from gridrpc._wrapped import Wrapped, name_of
 
 #: Where packages are that do not change under a program, whatever environment they belong to.
@@ -115,8 +115,8 @@ def of_program(function: str | Callable[..., Any]) -> Task:
 
 def _pickled(function: str | Callable[..., Any], own: dict[str, type]) -> bytes:
     """A function, and the classes of its main program."""
-    from gridrpc._functions import importable_name
     from gridrpc._pickling import dumps_by_value
+    from gridrpc._references import importable_name
 
     if not own and (isinstance(function, str) or importable_name(function) is not None):
         return pickle.dumps((function, own), 5)
