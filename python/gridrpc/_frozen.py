@@ -40,7 +40,7 @@ def freeze_support() -> None:
     if _is_frozen() and RANK in sys.argv:
         from gridrpc._rank import main as run_rank
 
-        run_rank(sys.argv[sys.argv.index(RANK) + 1])
+        run_rank()
         sys.exit()
 
 

@@ -67,10 +67,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         # It has modules of its own, and may be of another version.
         started["environment"].append((TOLD, described()))
         return {**started, "arguments": ELSEWHERE, "path": [], "modules": []}
-    # Until it is told where the client looks for modules, it takes nothing from the current folder,
-    # nor from this package's, which may have modules named as those of the standard library.
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.append({home!a}); from gridrpc._worker import main; main()"
+    _, *arguments = python_command("gridrpc._worker")
     loaded = [name for name in WORTH_SHARING if name in sys.modules]
     if "cloudpickle" not in loaded and _main_has_functions():
         # Few workers load it side by side, if they are sent such a function.
@@ -78,7 +75,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         loaded.append(BY_VALUE if few else "cloudpickle")
     return {
         **started,
-        "arguments": [*_flags(), "-c", code],
+        "arguments": arguments,
         "path": [on_the_wire(entry) for entry in sys.path if isinstance(entry, str)],
         "modules": loaded,
         "forked": _fork(config),
@@ -145,6 +142,17 @@ def _fork(config: Config) -> _native.ForkedSpawner | None:
     if wanted:
         raise ConfigError(f'`start_method` is "fork", but {why}: leave it out, or give "spawn"')
     return None
+
+
+def python_command(module: str) -> list[str]:
+    """This Python, to call `main` of a module of this package.
+
+    Until it is told where the client looks for modules, it takes nothing from the current folder,
+    nor from this package's, which may have modules named as those of the standard library.
+    """
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = f"import sys; sys.path.append({home!a}); from {module} import main; main()"
+    return [interpreter(""), *_flags(), "-c", code]
 
 
 def _flags() -> list[str]:

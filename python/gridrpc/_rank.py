@@ -15,11 +15,11 @@ from typing import Any
 from gridrpc._wrapped import Wrapped
 
 
-def main(place: str) -> None:
-    """Serve the worker that listens there until it is gone."""
+def main() -> None:
+    """Serve the worker that listens at the place in the command line until it is gone."""
     from mpi4py import MPI
 
-    connection = _connected(place)
+    connection = _connected(sys.argv[-1])
     connection.send(MPI.COMM_WORLD.Get_rank())
     sys.path[:], folder = connection.recv()
     os.chdir(folder)
@@ -78,7 +78,3 @@ def _pickled(kind: str, value: Any) -> bytes:
         return dumps(
             ("raised", TypeError(f"what rank 0 returned or raised cannot be sent: {error}"))
         )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

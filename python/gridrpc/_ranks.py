@@ -23,6 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gridrpc import _native
+from gridrpc._frozen import RANK
+from gridrpc._launch import python_command
 from gridrpc._wrapped import Wrapped
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -95,7 +97,7 @@ class _Group:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(place)
             listener.listen(self.ranks)
-            program = [sys.executable, "-m", "gridrpc._rank", place]
+            program = [*python_command(RANK), RANK, place]
             self._process = subprocess.Popen(
                 [*words, "-n", str(self.ranks), *program],
                 env=_environment(),
@@ -129,6 +131,8 @@ class _Group:
                 continue
             accepted.settimeout(None)
             connection: Connection = Opened(accepted.detach())
+            if not connection.poll(max(0.0, end - time.monotonic())):
+                raise self._lost(f"have not come within {START_TIME:.0f} s")
             try:
                 rank = connection.recv()
             except EOFError:

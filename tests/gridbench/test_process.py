@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ended import gone
+from gridbench.engines.environments import our_launch
 from gridbench.process.child import Child, Ended
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
@@ -64,6 +65,23 @@ def test_messages_go_both_ways(start: Start) -> None:
     for message in ("measure", big, [1, None, 2.5]):
         child.send(message)
         assert child.receive(soon()) == {"back": message}
+
+
+def test_nothing_of_the_current_folder_runs(
+    leftovers: Leftovers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("contextlib", "json", "socket"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'w').close()\n1/0\n")
+    monkeypatch.chdir(tmp_path)
+    for launch in (None, our_launch()):
+        child = Child("gridbench.links.peer", launch=launch)
+        with pytest.raises(Ended):
+            child.receive(soon())
+        child.end(leftovers)
+    command = [sys.executable, "-c", "import json"]
+    variables = our_launch().variables
+    assert subprocess.run(command, env=variables, check=False).returncode == 0
+    assert not list(tmp_path.glob("ran-*"))
 
 
 def test_objects_go_both_ways(start: Start) -> None:

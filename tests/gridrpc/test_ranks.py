@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,22 @@ def test_a_function_runs_on_ranks_which_stay(grid: Grid) -> None:
     more = grid.submit(where, ranks=3).result(LONG)
     assert [size for _, size, _, _ in more] == [3, 3, 3]
     assert not {pid for _, _, pid, _ in more} & {pid for _, _, pid, _ in first}
+
+
+def test_ranks_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
+    for name in ("contextlib", "json", "queue"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'a').close()\n1/0\n")
+    code = """
+import gridrpc
+with gridrpc.Grid(workers=2) as grid:
+    print(grid.submit(abs, -1, ranks=2).result(60))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
+    assert not list(tmp_path.glob("ran-*"))
 
 
 def test_ranks_are_on_the_host_of_their_worker() -> None:

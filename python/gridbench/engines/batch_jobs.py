@@ -11,7 +11,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import pickle
-import sys
 import tempfile
 import threading
 import time
@@ -27,6 +26,7 @@ from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.files import kept, store
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
+from gridbench.process.launch import PYTHON
 
 _LOOK_EVERY = 0.02  # seconds between two looks for results
 _ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
@@ -155,7 +155,7 @@ class BatchJobsEngine(FunctionEngine):
         rig, place = self._rig, self._place
         if rig is None:
             raise RuntimeError("the batch system is not running")
-        command = [sys.executable, "-m", "gridbench.engines.batch_task", str(place), str(first)]
+        command = [*PYTHON, "-m", "gridbench.engines.batch_task", str(place), str(first)]
         try:
             names = self._submit(rig, count, command)
         except Exception:

@@ -14,14 +14,13 @@ import contextlib
 import hashlib
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from gridbench.engines.installable import Installable, State, environments_folder
 from gridbench.errors import InputError
-from gridbench.process.launch import Launch
+from gridbench.process.launch import PYTHON, Launch
 
 MARKER = "gridbench-installed.txt"
 """Written last into an environment: the requirements that it was made from."""
@@ -32,6 +31,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _REQUIREMENTS = Path(__file__).with_name("requirements")
 _SHARED = {"dask-jobqueue": "dask", "hyperqueue-slurm": "hyperqueue"}
 """Engines that live in the environment of another one."""
+VARIABLES = {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
+"""For processes of engines: no Python that they start imports from the current folder."""
 _PROGRAMS = {"mpi": ("mpiexec", "install Open MPI (Debian: apt-get install openmpi-bin)")}
 """What pip cannot install: a program, and what to do when it is missing."""
 
@@ -60,8 +61,8 @@ class Environment(Installable):
         return [Requirement(*line.split("==")) for line in lines]
 
     def command(self) -> list[str]:
-        """The environment's Python, to be followed by its arguments."""
-        return [str(self.folder / "bin" / "python")]
+        """The environment's Python, to be followed by its arguments; as `PYTHON`."""
+        return [str(self.folder / "bin" / "python"), "-P"]
 
     def variables(self) -> dict[str, str]:
         """For its processes: they find this gridbench and, in front of others, its programs.
@@ -72,7 +73,7 @@ class Environment(Installable):
         path = os.pathsep.join([str(self.folder / "bin"), os.environ.get("PATH", os.defpath)])
         return (
             inherited
-            | ONE_THREAD
+            | VARIABLES
             | {
                 "PATH": path,
                 "PYTHONPATH": str(_folder_with_gridbench_alone(self.root)),
@@ -146,7 +147,7 @@ def environment(name: str) -> Environment | None:
 
 def our_launch() -> Launch:
     """This Python, with the variables that clients of engines have."""
-    return Launch([sys.executable], os.environ | ONE_THREAD)
+    return Launch([*PYTHON], os.environ | VARIABLES)
 
 
 def launch_of(name: str) -> Launch:

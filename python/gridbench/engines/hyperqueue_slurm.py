@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from gridbench.engines.base import Cannot, Description
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
 from gridbench.engines.hyperqueue_server import READY
 from gridbench.process.children import children_of
+from gridbench.process.launch import PYTHON
 
 _LOOK_EVERY = 0.02  # seconds
 
@@ -89,7 +89,7 @@ class _Allocation:
         self._rig.cancel_all()
 
     def _ask(self, folder: str, cores: int) -> None:
-        server = [sys.executable, "-m", "gridbench.engines.hyperqueue_server", folder, str(cores)]
+        server = [*PYTHON, "-m", "gridbench.engines.hyperqueue_server", folder, str(cores)]
         self._rig.run(
             "sbatch", "--ntasks=1", f"--cpus-per-task={cores}", f"--output={folder}/server.log",
             f"--wrap=exec {shlex.join(server)}",

@@ -36,7 +36,8 @@ def require() -> None:
 
 def environment() -> dict[str, str]:
     """That of this process, for children that are to find `ip` where systems have it."""
-    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}"}
+    # An empty entry would be the current folder.
+    return {**os.environ, "PATH": f"{os.environ.get('PATH') or os.defpath}:{_SYSTEM_FOLDERS}"}
 
 
 def run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from gridbench.errors import InputError
 from gridbench.links import iproute
 from gridbench.links.network import Network
 from gridbench.links.peer import REQUEST, What, limit_buffer, receive_all, send_for
+from gridbench.process.launch import PYTHON
 
 _ROUND_TRIPS = 200
 _PATIENCE = 30.0  # seconds for a peer to start, or for an answer
@@ -81,7 +81,7 @@ def _peers(network: Network) -> Iterator[list[Place]]:
         for namespace in network.namespaces:
             command = ["ip", "netns", "exec", namespace.name]
             peer = subprocess.Popen(
-                [*command, sys.executable, "-m", "gridbench.links.peer"],
+                [*command, *PYTHON, "-m", "gridbench.links.peer"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

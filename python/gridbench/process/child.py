@@ -12,14 +12,13 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from gridbench.process.adopted import Started
-from gridbench.process.launch import Launch
+from gridbench.process.launch import PYTHON, Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.lines import Lines
 from gridbench.process.log import Log, ending
@@ -48,7 +47,7 @@ class Child:
     ) -> None:
         """`launch`: the Python that has the module; None: this one. `channel`: what messages are;
         the module uses the same."""
-        launch = launch or Launch([sys.executable], dict(os.environ))
+        launch = launch or Launch([*PYTHON], dict(os.environ))
 
         def command(theirs: int) -> list[str]:
             return [*launch.command, "-m", module, str(theirs), *arguments]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+
+PYTHON = (sys.executable, "-P")
+"""This Python, to be followed by arguments: it imports nothing from the current folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Self
 from gridbench.process.adopted import Adopted
 from gridbench.process.child import Child
 from gridbench.process.copying import PID
+from gridbench.process.launch import PYTHON
 
 
 class Template:
@@ -30,7 +31,7 @@ class Template:
             number = theirs.fileno()
             self._process = subprocess.Popen(
                 [
-                    sys.executable,
+                    *PYTHON,
                     "-m",
                     "gridbench.process.copying",
                     str(number),

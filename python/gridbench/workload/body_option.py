@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from gridbench.errors import InputError
+from gridbench.process.launch import PYTHON
 from gridbench.workload.body import SLEEP, SPIN
 
 _FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
@@ -59,9 +59,7 @@ def parse_body(text: str) -> str:
     name = f"{os.path.abspath(folder)}/{module}:{function}"
     # In a process of its own, so that engines which fork from this one do not bring along what the
     # user's module loads.
-    tried = subprocess.run(
-        [sys.executable, "-c", _TRY, name], capture_output=True, text=True, check=False
-    )
+    tried = subprocess.run([*PYTHON, "-c", _TRY, name], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         lines = tried.stderr.split("\n")
         told = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gridrpc._launch import _flags
+from gridrpc._launch import python_command
 from gridrpc._session import places
 from gridrpc._session.places import Record, State
 from gridrpc.errors import GridError, SessionError
@@ -180,16 +180,12 @@ def _begun(
     name: str, limit: float | None, settings: dict[str, Any], directory: str, log: Path
 ) -> str | None:
     """Start the process of a session, away from this terminal. Returns why it could not begin."""
-    home = str(Path(__file__).parents[2])
-    code = (
-        f"import sys; sys.path.append({home!a}); from gridrpc._session.keeper import main; main()"
-    )
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe:
         opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             process = subprocess.Popen(
-                [sys.executable, *_flags(), "-c", code],
+                python_command("gridrpc._session.keeper"),
                 stdin=subprocess.PIPE, stdout=opened, stderr=opened, cwd=directory,
                 pass_fds=[writing], start_new_session=True,
             )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,7 @@ from distributed import Client
 from gridbench.bench.areas.clusters.task import Job
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
 from gridbench.process.children import descendants_of, end
+from gridbench.process.launch import PYTHON
 
 
 class Cluster(DaskEngine):
@@ -31,13 +31,13 @@ class Cluster(DaskEngine):
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
         dask.config.set({**SETTINGS, "temporary-directory": self._folder.name})
         place = ["--scheduler-file", f"{self._folder.name}/scheduler.json"]
-        program = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+        program = [*PYTHON, "-m", "distributed.cli.dask_scheduler"]
         self._run([*program, *place, "--host", self._job.client, "--port", "0", "--no-dashboard"])
         for node in self._job.nodes:
             options = ["--nworkers", str(self._job.workers), "--nthreads", "1"]
             options += ["--host", node.address, "--no-dashboard", "--memory-limit", "0"]
             options += ["--local-directory", f"{node.home}/dask"]
-            program = [*node.inside, sys.executable, "-m", "distributed.cli.dask_worker"]
+            program = [*node.inside, *PYTHON, "-m", "distributed.cli.dask_worker"]
             self._run([*program, *place, *options], home=node.home)
         self._client = Client(scheduler_file=place[1], set_as_default=False)
 

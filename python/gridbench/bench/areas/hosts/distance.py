@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from gridbench.bench.series import Points
 from gridbench.formats import bit_rate, round_amount
 from gridbench.links import iproute
 from gridbench.links.network import Network
+from gridbench.process.launch import PYTHON
 
 _KINDS: tuple[Kind, ...] = ("tcp", "tls")
 _LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
@@ -112,7 +112,7 @@ def _relay(
 ) -> Iterator[int]:
     """A relay in the namespace; its port."""
     module = ["-m", "gridbench.links.relay", str(delay), *map(str, (*at, *target))]
-    command = ["ip", "netns", "exec", namespace, sys.executable, *module]
+    command = ["ip", "netns", "exec", namespace, *PYTHON, *module]
     relay = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=iproute.environment(),

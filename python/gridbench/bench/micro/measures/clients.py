@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 from gridbench.bench.client import Client, Found, NotStarted
+from gridbench.process.launch import PYTHON
 
 
 def rate_of_clients(client: Client, clients: int) -> Found:
@@ -21,7 +22,7 @@ def rate_of_clients(client: Client, clients: int) -> Found:
     arguments = [client.name, client.place, client.workers, client.patience, client.budget]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "gridbench.bench.micro.measures.clients", json.dumps(arguments)],
+            [*PYTHON, "-m", "gridbench.bench.micro.measures.clients", json.dumps(arguments)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for _ in range(clients)
