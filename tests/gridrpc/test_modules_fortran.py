@@ -71,7 +71,23 @@ end subroutine
 
 subroutine stops(code)
   integer, intent(in) :: code
-  if (code /= 0) error stop 3
+  integer :: few(3)
+  character(len=3) :: word = 'one'
+  select case (code)
+  case (1)
+    error stop 3
+  case (2)
+    error stop 'singular matrix'
+  case (3)
+    stop
+  case (4)
+    stop 7
+  case (5)
+    few(code - 1) = 1  ! index 4
+    print *, few
+  case (6)
+    read (word, *) few
+  end select
 end subroutine
 
 subroutine prints(n)
@@ -106,7 +122,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fortran")
     (folder / "parts.f90").write_text(SOURCE)
     (folder / "fortran.idl").write_text(IDL)
-    compiler = ["gfortran", "-fPIC", "-c", "parts.f90"]
+    compiler = ["gfortran", "-fPIC", "-fcheck=bounds", "-c", "parts.f90"]
     subprocess.run(compiler, cwd=folder, check=True)
     subprocess.run([PROGRAM, "compile", "fortran.idl"], cwd=folder, check=True)
     return folder / "fortran.so"
@@ -166,11 +182,26 @@ def test_fortran_calls_back(fortran: Grid) -> None:
     )
 
 
-def test_stop_is_the_end_of_the_worker(fortran: Grid) -> None:
-    with pytest.raises(gridrpc.WorkerLost) as lost:
-        fortran.function("fortran/stops")(1)
-    assert lost.value.status == 3
-    assert "ERROR STOP 3" in lost.value.stderr
+@pytest.mark.parametrize(
+    ("code", "said", "status"),
+    [
+        (1, "ERROR STOP 3", 3),
+        (2, "ERROR STOP singular matrix", 1),
+        (3, "STOP", 0),
+        (4, "STOP 7", 7),
+        (5, "Index '4' of dimension 1 of array 'few' above upper bound of 3", 2),
+        # The library has found this itself.
+        (6, "", 2),
+    ],
+)
+def test_stop_and_errors_of_fortran_are_errors_of_the_call(
+    fortran: Grid, code: int, said: str, status: int
+) -> None:
+    with pytest.raises(gridrpc.RemoteError) as raised:
+        fortran.function("fortran/stops")(code)
+    assert raised.value.type_name == "gridrpc.Exited"
+    end = f"the function ended its process with status {status} instead of returning"
+    assert str(raised.value).endswith(f"{said}: {end}" if said else f"Exited: {end}")
     fortran.function("fortran/stops")(0)
 
 

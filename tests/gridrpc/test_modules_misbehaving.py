@@ -34,6 +34,12 @@ Globals {
         return deeper(here) + here[0];
     }
 
+    static void *exit_with_nine(void *nothing)
+    {
+        exit(9);
+        return nothing;
+    }
+
     static void *for_ever(void *nothing)
     {
         for (;;)
@@ -45,6 +51,9 @@ Define add(IN int a, IN int b, OUT int r[1]) { *r = a + b; }
 Define segfault() { fputs("about to read address 8\n", stderr); *(volatile int *)8; }
 Define endless_recursion() { char c = 0; deeper(&c); }
 Define exits(IN int status) { exit(status); }
+Define child_exits(OUT int status[1])
+    { int pid = fork(); if (pid == 0) exit(7); waitpid(pid, status, 0); *status >>= 8; }
+Define thread_exits() { pthread_t t; pthread_create(&t, 0, exit_with_nine, 0); for (;;) pause(); }
 Define exits_at_once(IN int status) { _exit(status); }
 Define aborts() { abort(); }
 Define divides(IN double by, OUT double r[1]) { feenableexcept(FE_DIVBYZERO); *r = 1 / by; }
@@ -99,12 +108,32 @@ def test_a_signal_is_reported_and_the_grid_goes_on(
     assert goes_on(each_module_grid)
 
 
-@pytest.mark.parametrize("name", ["exits", "exits_at_once"])
 @pytest.mark.parametrize("status", [0, 3])
-def test_an_exit_is_reported(each_module_grid: Grid, name: str, status: int) -> None:
+def test_an_exit_is_an_error_of_the_call(each_module_grid: Grid, status: int) -> None:
+    with pytest.raises(gridrpc.RemoteError) as raised:
+        each_module_grid.function("bad/exits")(status, deadline=LONG)
+    assert raised.value.type_name == "gridrpc.Exited"
+    assert f"ended its process with status {status} instead of returning" in str(raised.value)
+    assert goes_on(each_module_grid)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_an_exit_without_exit_handlers_is_reported(each_module_grid: Grid, status: int) -> None:
     with pytest.raises(gridrpc.WorkerLost) as lost:
-        each_module_grid.function(f"bad/{name}")(status, deadline=LONG)
+        each_module_grid.function("bad/exits_at_once")(status, deadline=LONG)
     assert (lost.value.status, lost.value.signal) == (status, None)
+    assert goes_on(each_module_grid)
+
+
+@pytest.mark.parametrize("name", ["child_exits", "thread_exits"])
+def test_exits_that_are_not_the_functions(each_module_grid: Grid, name: str) -> None:
+    function = each_module_grid.function(f"bad/{name}")
+    if name == "child_exits":
+        assert function(deadline=LONG)[0] == 7
+    else:
+        with pytest.raises(gridrpc.WorkerLost) as lost:
+            function(deadline=LONG)
+        assert lost.value.status == 9
     assert goes_on(each_module_grid)
 
 
@@ -199,18 +228,68 @@ def test_what_functions_print(
 CPP = r"""
 Module thrown;
 Globals {
+    #include <cstdlib>
     #include <stdexcept>
+    #include <unistd.h>
+    namespace app { struct Odd {}; }
 }
-Define throws(IN int x) Language "C++" { if (x) throw std::runtime_error("no more of that"); }
+Define throws(IN int x, OUT int process[1]) Language "C++"
+{
+    if (x == 1) throw std::runtime_error("no more of that");
+    if (x == 2) throw app::Odd();
+    *process = getpid();
+}
+Define price(IN int x, OUT int r[1])
+{
+    if (x == 3) throw std::runtime_error("no price");
+    if (x == 8 || x == 9) exit(x);
+    *r = 2 * x;
+}
+DefClass Total {
+    DefState { static int total; }
+    DefMethod add(IN int x, OUT int now[1])
+        { if (x < 0) throw std::invalid_argument("negative"); *now = total += x; }
+}
 Define complex(IN dcomplex z, OUT dcomplex r[1]) Language "C++" { *r = z * std::conj(z); }
 """
 
 
-def test_an_uncaught_exception_of_cpp(compile_idl: CompileIdl) -> None:
-    with opened(workers=1, worker="native", modules=[compile_idl(CPP)]) as grid:
+@pytest.mark.parametrize("worker", ["native", "python"])
+def test_an_exception_of_cpp_is_an_error_and_the_worker_goes_on(
+    compile_idl: CompileIdl, worker: str
+) -> None:
+    with opened(workers=1, worker=worker, modules=[compile_idl(CPP)]) as grid:
         assert grid.function("thrown/complex")(3 - 4j)[0] == 25
-        assert grid.function("thrown/throws")(0) is None
-        with pytest.raises(gridrpc.WorkerLost) as lost:
-            grid.function("thrown/throws")(1)
-        assert lost.value.signal == 6
-        assert "no more of that" in lost.value.stderr
+        process = grid.function("thrown/throws")(0)[0]
+        for what, kind, message in [
+            (1, "std::runtime_error", "no more of that"),
+            (2, "app::Odd", "a C++ exception of type app::Odd"),
+        ]:
+            with pytest.raises(gridrpc.RemoteError) as raised:
+                grid.function("thrown/throws")(what)
+            assert raised.value.type_name == kind
+            assert str(raised.value) == f"{kind}: {message}"
+        assert grid.function("thrown/throws")(0)[0] == process
+        # An object goes on as well, with its state.
+        with grid.object("thrown/Total") as total:
+            assert total.add(5).tolist() == [5]
+            with pytest.raises(gridrpc.RemoteError, match="std::invalid_argument: negative"):
+                total.add(-1)
+            assert total.add(2).tolist() == [7]
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 20, "auto"])
+@pytest.mark.parametrize("worker", ["native", "python"])
+def test_an_exception_or_an_exit_costs_its_item_alone(
+    compile_idl: CompileIdl, worker: str, chunk: int | str
+) -> None:
+    with opened(workers=2, worker=worker, modules=[compile_idl(CPP)]) as grid:
+        priced = grid.function("thrown/price")
+        results = list(grid.map(priced, range(20), chunk=chunk, return_exceptions=True))
+        bad = {3: "std::runtime_error", 8: "gridrpc.Exited", 9: "gridrpc.Exited"}
+        for item, result in enumerate(results):
+            if item in bad:
+                assert isinstance(result, gridrpc.RemoteError)
+                assert result.type_name == bad[item]
+            else:
+                assert result.tolist() == [2 * item]

@@ -294,3 +294,23 @@ def test_functions_may_be_of_cpp(compile_idl: CompileIdl) -> None:
     }""")
     with opened(workers=2, modules=[module]) as grid:
         assert grid.function("cpp/size", ranks=2)()[0] == 2
+
+
+def test_an_exception_on_a_rank_is_an_error_of_the_call(compile_idl: CompileIdl) -> None:
+    module = compile_idl("""Module thrown; Globals {
+        #include <mpi.h>
+        #include <stdexcept>
+    }
+    Define fails(IN int bad, OUT int *n) Backend "MPI" Language "C++" {
+        int rank;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        if (rank == bad) throw std::runtime_error("no convergence");
+        if (n) *n = rank;
+    }""")
+    with opened(workers=2, modules=[module]) as grid:
+        fails = grid.function("thrown/fails", ranks=2)
+        with pytest.raises(gridrpc.RemoteError) as raised:
+            fails(1)
+        assert raised.value.type_name == "std::runtime_error"
+        assert str(raised.value).endswith("no convergence (on rank 1)")
+        assert fails(7)[0] == 0

@@ -6,6 +6,7 @@ mod function;
 
 use std::collections::HashSet;
 
+use crate::block;
 use crate::diagnostic::{Positions, Report};
 use crate::module::{Backend, Class, Dialect, Language, Module, Origin};
 use crate::names;
@@ -61,6 +62,7 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
     }
     if module.is_cpp() {
         cpp_names(&file.functions, &file.classes, report);
+        cpp_targets(&module, &file.functions, &file.classes, report);
     }
     module
 }
@@ -170,6 +172,34 @@ fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: 
             if names::is_cpp_keyword(&name.text) {
                 report.error(name.span, format!("`{}` means something else in C++", name.text));
             }
+        }
+    }
+}
+
+/// C++ calls what is declared, and nothing else.
+fn cpp_targets(
+    module: &Module,
+    functions: &[syntax::Function],
+    classes: &[syntax::Class],
+    report: &mut Report,
+) {
+    let words: HashSet<&str> = module.declarations().flat_map(block::words).collect();
+    // Headers declare what is not seen here.
+    if words.contains("include") {
+        return;
+    }
+    let written = functions.iter().chain(classes.iter().flat_map(|class| &class.methods));
+    for ((_, function), written) in module.all_functions().zip(written) {
+        if let syntax::Body::Calls { name, .. } = &written.body
+            && function.effective_language() == Some(Language::Cpp)
+            && !words.contains(name.text.as_str())
+        {
+            report.error_with(
+                name.span,
+                format!("nothing declares `{}`, which C++ needs", name.text),
+                "put its declaration, or the `#include` of its header, into `Globals`; for a function \
+                 with C linkage write `Calls \"C\"`",
+            );
         }
     }
 }

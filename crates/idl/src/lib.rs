@@ -44,7 +44,7 @@ pub use module::{
     Parameter, Range,
 };
 pub use names::nearest;
-pub use stub::stub_source;
+pub use stub::{FORTRAN_ENDS, stub_source};
 pub use types::Type;
 
 /// What the interface in a module's section `.gridrpc` begins with.

@@ -65,6 +65,12 @@ impl Module {
         self.all_functions().any(|(_, function)| function.is_parallel())
     }
 
+    /// The C code of the file that declares what functions use.
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = &str> {
+        let states = self.classes.iter().filter_map(|class| class.state.as_ref());
+        self.globals.iter().chain(states).map(String::as_str)
+    }
+
     /// All functions, and all methods with their class, in the order in which a stub lists them.
     pub(crate) fn all_functions(&self) -> impl Iterator<Item = (Option<&Class>, &Function)> {
         self.functions.iter().map(|function| (None, function)).chain(
@@ -219,6 +225,8 @@ pub enum Body {
     Calls {
         /// What it is written in, if that is said here.
         language: Option<Language>,
+        /// Where what it returns goes: the index of a parameter.
+        result: Option<usize>,
         /// Its name.
         name: String,
         /// What it is given: indices of parameters.

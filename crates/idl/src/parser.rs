@@ -317,7 +317,12 @@ impl<'s> Parser<'s, '_> {
             TokenKind::Text(_) => Some(self.text("Calls")?),
             _ => None,
         };
-        let name = self.name("the name of the function to call")?;
+        let mut name = self.name("the name of the function to call")?;
+        let mut result = None;
+        if self.accept("=") {
+            let function = self.name("the name of the function to call")?;
+            result = Some(std::mem::replace(&mut name, function));
+        }
         self.expect("(", "after the name of the function to call")?;
         let mut arguments = Vec::new();
         while !self.at(")") {
@@ -334,7 +339,7 @@ impl<'s> Parser<'s, '_> {
         }
         self.advance();
         self.semicolon("after the call")?;
-        Ok(Body::Calls { language, name, arguments })
+        Ok(Body::Calls { language, result, name, arguments })
     }
 
     fn too_many(&mut self, what: &str, span: Span) {

@@ -17,25 +17,32 @@ use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin};
 /// change it, and includes nothing, so that they can define `_GNU_SOURCE` and the like.
 const PRELUDE: &str = r#"#ifdef __cplusplus
 #define GRIDRPC_EXTERN extern "C"
-/* What nobody catches ends the worker, and says what it is; C could not pass it on. */
-#if __cplusplus >= 201103L
-#define GRIDRPC_NOEXCEPT noexcept
-#else
-#define GRIDRPC_NOEXCEPT throw()
-#endif
 #else
 #define GRIDRPC_EXTERN extern
-#define GRIDRPC_NOEXCEPT
+#endif
+
+/* The worker is written in another language, which no exception may enter. */
+#if defined(__cplusplus) && defined(__EXCEPTIONS)
+#define GRIDRPC_TRY try {
+#define GRIDRPC_CATCH } catch (...) { return gridrpc_caught(); }
+#else
+#define GRIDRPC_TRY
+#define GRIDRPC_CATCH
 #endif
 
 struct gridrpc_services {
     void (*callback)(unsigned index, void **arguments);
     int (*is_canceled)(void);
+    /* An exception that has come out of a function. */
+    void (*raised)(const char *type, const char *message);
+    /* What a function says when it is about to end its process. */
+    void (*ends)(const char *message);
 };
 
 struct gridrpc_entry {
     const char *name;
-    void (*run)(void **arguments);
+    /* 0, unless it has told of an exception. */
+    int (*run)(void **arguments);
 };
 
 struct gridrpc_module {
@@ -98,6 +105,102 @@ typedef double _Complex gridrpc_dcomplex;
 #endif
 ";
 
+/// Tells the worker of the exception that is being handled. It stands behind the `Globals`, since it needs headers.
+const CAUGHT: &str = r#"
+#ifdef __EXCEPTIONS
+#include <cstdlib>
+#include <cxxabi.h>
+#include <exception>
+#include <string>
+#include <typeinfo>
+
+__attribute__((noinline, cold)) static int gridrpc_caught()
+{
+    const std::type_info *type = abi::__cxa_current_exception_type();
+    int status;
+    char *readable = type ? abi::__cxa_demangle(type->name(), 0, 0, &status) : 0;
+    const char *name = readable ? readable : type ? type->name() : "";
+    try {
+        throw;
+    } catch (const std::exception &error) {
+        gridrpc_worker->raised(name, error.what());
+    } catch (const std::string &text) {
+        gridrpc_worker->raised(name, text.c_str());
+    } catch (const char *text) {
+        gridrpc_worker->raised(name, text);
+    } catch (...) {
+        gridrpc_worker->raised(name, 0);
+    }
+    std::free(readable);
+    return 1;
+}
+#endif
+"#;
+
+/// Tells the worker why Fortran ends the process. The linker leads the calls of gfortran's library here that
+/// [`FORTRAN_ENDS`] names.
+const FORTRAN: &str = r#"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void gridrpc_ends(const char *format, ...)
+{
+    char text[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (gridrpc_worker)
+        gridrpc_worker->ends(text);
+}
+
+/* A weak symbol does not have the library linked by itself. */
+#define GRIDRPC_WRAP(name, status, parameters, arguments, before) \
+    GRIDRPC_EXTERN __attribute__((weak)) void __real__gfortran_##name parameters; \
+    GRIDRPC_EXTERN void __wrap__gfortran_##name parameters; \
+    void __wrap__gfortran_##name parameters \
+    { \
+        before \
+        if (__real__gfortran_##name) \
+            __real__gfortran_##name arguments; \
+        exit(status); \
+    }
+#define GRIDRPC_STOP(name, title, otherwise) \
+    GRIDRPC_WRAP(name##_numeric, code, (int code, int quiet), (code, quiet), \
+                 gridrpc_ends(title " %d", code);) \
+    GRIDRPC_WRAP(name##_string, otherwise, (const char *text, __SIZE_TYPE__ length, int quiet), \
+                 (text, length, quiet), \
+                 gridrpc_ends(title " %.*s", (int)length, length ? text : "");)
+#define GRIDRPC_FORMAT(ends) \
+    char text[1024]; \
+    va_list values; \
+    va_start(values, message); \
+    vsnprintf(text, sizeof text, message, values); \
+    va_end(values); \
+    ends;
+GRIDRPC_STOP(stop, "STOP", 0)
+GRIDRPC_STOP(error_stop, "ERROR STOP", 1)
+GRIDRPC_WRAP(runtime_error, 2, (const char *message, ...), ("%s", text),
+             GRIDRPC_FORMAT(gridrpc_ends("%s", text)))
+GRIDRPC_WRAP(runtime_error_at, 2, (const char *where, const char *message, ...), (where, "%s", text),
+             GRIDRPC_FORMAT(gridrpc_ends("%s: %s", where, text)))
+GRIDRPC_WRAP(os_error_at, 1, (const char *where, const char *message, ...), (where, "%s", text),
+             GRIDRPC_FORMAT(gridrpc_ends("%s: %s", where, text)))
+"#;
+
+/// The functions of gfortran's library that end the process. A module with functions in Fortran is linked with
+/// `--wrap` for each of them.
+pub const FORTRAN_ENDS: [&str; 7] = [
+    "_gfortran_stop_numeric",
+    "_gfortran_stop_string",
+    "_gfortran_error_stop_numeric",
+    "_gfortran_error_stop_string",
+    "_gfortran_runtime_error",
+    "_gfortran_runtime_error_at",
+    "_gfortran_os_error_at",
+];
+
 /// What processes of MPI need beside: a worker knows nothing of MPI, of which every library has types of its
 /// own. It stands behind the `Globals`, which may want to include `mpi.h` in their own way.
 const MPI: &str = r#"
@@ -139,6 +242,12 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
         stub.code("", text, origin, "");
     }
     stub.out.push_str(if is_old { NINF_G_TYPES } else { TYPES });
+    if stub.cpp {
+        stub.out.push_str(CAUGHT);
+    }
+    if module.all_functions().any(|(_, function)| function.fortran()) {
+        stub.out.push_str(FORTRAN);
+    }
     if module.is_parallel() {
         stub.out.push_str(MPI);
     }
@@ -165,7 +274,7 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
         "\nstatic const struct gridrpc_entry gridrpc_entries[] = {{\n{entries}}};\n\n\
          GRIDRPC_EXTERN __attribute__((visibility(\"default\")))\n\
          const struct gridrpc_module gridrpc_module_v1;\n\n\
-         const struct gridrpc_module gridrpc_module_v1 = {{ 1, {count}, gridrpc_entries, gridrpc_bind }};\n",
+         const struct gridrpc_module gridrpc_module_v1 = {{ {STUB_VERSION}, {count}, gridrpc_entries, gridrpc_bind }};\n",
     );
     stub.out
 }
@@ -185,8 +294,7 @@ struct Stub<'m> {
 
 impl<'m> Stub<'m> {
     fn new(module: &'m Module, file_name: &'m str) -> Self {
-        let states = module.classes.iter().filter_map(|class| class.state.as_ref());
-        let mentioned = module.globals.iter().chain(states).flat_map(|text| block::words(text));
+        let mentioned = module.declarations().flat_map(block::words);
         Stub {
             module,
             file_name,
@@ -271,31 +379,36 @@ impl<'m> Stub<'m> {
                 self.out.push('\n');
                 call.body_call()
             }
-            Body::Calls { name: target, arguments, .. } => {
+            Body::Calls { name: target, arguments, result, .. } => {
                 let language = function.effective_language();
                 if language == Some(Language::Fortran) {
                     let format = self.module.fortran_format.as_deref().unwrap_or("%s_");
                     let symbol = crate::check::fortran_symbol(format, target);
                     let symbol = symbol.unwrap_or_else(|| target.clone());
-                    self.out.push_str(&call.alias(&symbol, arguments));
-                    call.alias_call(arguments)
-                } else if self.mentioned.contains(target.as_str()) {
-                    call.direct_call(target, arguments)
+                    self.out.push_str(&call.alias(&symbol, arguments, *result));
+                    call.alias_call(arguments, *result)
+                } else if language == Some(Language::Cpp)
+                    || self.mentioned.contains(target.as_str())
+                {
+                    call.direct_call(target, arguments, *result)
                 } else {
-                    self.out.push_str(&call.alias(target, arguments));
-                    call.alias_call(arguments)
+                    self.out.push_str(&call.alias(target, arguments, *result));
+                    call.alias_call(arguments, *result)
                 }
             }
         };
         let run = format!("gridrpc_run_{name}");
         let _ = write!(
             self.out,
-            "static void {run}(void **gridrpc_arguments) GRIDRPC_NOEXCEPT\n\
-             {{\n    (void)gridrpc_arguments;\n{statement}}}\n"
+            "static int {run}(void **gridrpc_arguments)\n\
+             {{\n    (void)gridrpc_arguments;\n    GRIDRPC_TRY\n{statement}    GRIDRPC_CATCH\n    return 0;\n}}\n"
         );
         run
     }
 }
+
+/// The version of what a stub and its worker agree on.
+const STUB_VERSION: u32 = 2;
 
 /// Bytes of one string literal.
 const MAX_LITERAL: usize = 200;

@@ -96,7 +96,13 @@ pub(crate) struct Options {
 pub(crate) enum Body {
     None,
     Inline(Text),
-    Calls { language: Option<Text>, name: Text, arguments: Vec<Text> },
+    Calls {
+        language: Option<Text>,
+        /// Where what it returns goes.
+        result: Option<Text>,
+        name: Text,
+        arguments: Vec<Text>,
+    },
 }
 
 #[derive(Debug)]

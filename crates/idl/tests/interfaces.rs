@@ -51,6 +51,7 @@ fn every_word_of_the_language_is_understood() {
     assert!(shapes.idempotent && !shapes.fortran());
     let expected = Body::Calls {
         language: Some(Language::C),
+        result: None,
         name: "shapes_".to_owned(),
         arguments: (0..9).collect(),
     };
@@ -254,7 +255,7 @@ DefClass C
 fn cpp_makes_the_whole_module_cpp() {
     assert!(!module("Module m; Define f() { }").is_cpp());
     assert!(module("Module m; Define g() { } Define f() Language \"c++\" { }").is_cpp());
-    assert!(module("Module m; Define f() Calls \"C++\" f();").is_cpp());
+    assert!(module("Module m; Globals { void f(); } Define f() Calls \"C++\" f();").is_cpp());
     assert!(module("Module m; DefClass C Language \"C++\" { DefMethod f() { } }").is_cpp());
 }
 

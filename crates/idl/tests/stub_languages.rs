@@ -172,3 +172,100 @@ fn cpp_modules() {
     loaded.run("Stack.size", arguments![size]);
     assert_eq!(size, 1);
 }
+
+#[test]
+fn exceptions_of_cpp_are_reported_and_the_module_goes_on() {
+    if !exists("g++") {
+        eprintln!("no g++ here: left out");
+        return;
+    }
+    let loaded = load(
+        r#"Module raising;
+           Globals {
+               #include <stdexcept>
+               #include <string>
+               namespace app { struct Odd {}; }
+           }
+           Define raise(IN int what, OUT int r[1]) Language "C++" {
+               *r = what;
+               std::string kept(1000, 'x');
+               if (what == 1) throw std::runtime_error("no root in [0, 1]");
+               if (what == 2) throw std::string("a text");
+               if (what == 3) throw "a literal";
+               if (what == 4) throw 17;
+               if (what == 5) throw app::Odd();
+           }"#,
+        &[],
+    );
+    let said = |text: &str| Some(text.to_owned());
+    for (mut what, kind, message) in [
+        (1, "std::runtime_error", said("no root in [0, 1]")),
+        (
+            2,
+            "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+            said("a text"),
+        ),
+        (3, "char const*", said("a literal")),
+        (4, "int", None),
+        (5, "app::Odd", None),
+    ] {
+        let mut r = 0i32;
+        let raised = loaded.attempt("raise", arguments![what, r]);
+        assert_eq!(raised, Some((kind.to_owned(), message)));
+        assert_eq!(r, what);
+        loaded.run("raise", arguments![0i32, r]);
+    }
+}
+
+#[test]
+fn headers_declare_functions_of_cpp_and_results_have_their_place() {
+    if !exists("g++") {
+        eprintln!("no g++ here: left out");
+        return;
+    }
+    let loaded = load(
+        r#"Module results;
+           Globals {
+               #include "results.hpp"
+           }
+           Define price(IN double spot, IN int n, OUT double r[1]) Calls "C++" r = price(spot, n);
+           Define price_into(IN double spot, OUT double *r) Calls "C++" price_into(spot, r);
+           Define turned(IN dcomplex z, OUT dcomplex r[1]) Calls "C++" r = turned(z);
+           Define title(IN int n, OUT string s) Calls "C++" s = title(n);
+           Define c_half(IN float x, OUT float r[1]) Calls "C" r = c_half(x);"#,
+        &[
+            Extra {
+                name: "results.hpp",
+                text: "#include <complex>\n\
+                       double price(double spot, long n);\n\
+                       void price_into(double spot, double *r);\n\
+                       std::complex<double> turned(const std::complex<double> &z);\n\
+                       const char *title(int n);\n\
+                       namespace other { int price(const char *); }\n",
+            },
+            Extra {
+                name: "callee.cpp",
+                text: "#include \"results.hpp\"\n\
+                       double price(double spot, long n) { return spot * n; }\n\
+                       void price_into(double spot, double *r) { *r = -spot; }\n\
+                       std::complex<double> turned(const std::complex<double> &z)\n\
+                       { return z * std::complex<double>(0, 1); }\n\
+                       const char *title(int n) { return n ? \"call\" : \"put\"; }\n\
+                       extern \"C\" float c_half(float x) { return x / 2; }\n",
+            },
+        ],
+    );
+    let (mut r, mut z, mut half) = (0f64, [0f64; 2], 0f32);
+    loaded.run("price", arguments![2.5f64, 3i32, r]);
+    assert_eq!(r, 7.5);
+    loaded.run("price_into", arguments![2.5f64, r]);
+    assert_eq!(r, -2.5);
+    loaded.run("turned", arguments![[1f64, 2f64], z]);
+    assert_eq!(z, [-2.0, 1.0]);
+    loaded.run("c_half", arguments![5f32, half]);
+    assert_eq!(half, 2.5);
+    let mut title: *const std::ffi::c_char = std::ptr::null();
+    loaded.run("title", arguments![1i32, title]);
+    // SAFETY: a literal of the module's.
+    assert_eq!(unsafe { std::ffi::CStr::from_ptr(title) }.to_str(), Ok("call"));
+}

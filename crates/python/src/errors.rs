@@ -143,6 +143,7 @@ pub fn raised<B: PyTypeInfo>(
             RemoteError::ProtocolError
             | RemoteError::ModuleError
             | RemoteError::CallbackFailed
+            | RemoteError::Exited
             | RemoteError::RanksLost,
         )
         | None => {

@@ -49,6 +49,8 @@ remote_errors! {
     ModuleError,
     /// A function of the client's that the function called back has failed.
     CallbackFailed,
+    /// The function has ended its process instead of returning.
+    Exited,
     /// Processes on which a function ran together have ended, or could not be started.
     RanksLost,
 }

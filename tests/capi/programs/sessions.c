@@ -49,7 +49,6 @@ static void waiting(void)
     CHECK(done == a);
     IS(GRPC_COMMUNICATION_FAILED, grpc_get_error(a));
     TELLS(a, "status 3");
-    TELLS(a, "leaving now");
     OK(grpc_get_failed_sessionid(&done));
     CHECK(done == c);
     OK(grpc_get_failed_sessionid(&done));

@@ -111,14 +111,17 @@ fn hint(cause: &Cause) -> Option<&'static str> {
 /// What a worker says of a call that it could not run.
 pub fn raised(function: &str, error: &str, message: &str) -> Failure {
     use RemoteError::{
-        CallbackFailed, FunctionNotFound, ModuleError, OutOfMemory, ProtocolError, RanksLost,
+        CallbackFailed, Exited, FunctionNotFound, ModuleError, OutOfMemory, ProtocolError,
+        RanksLost,
     };
     let (code, kind) = match RemoteError::from_name(error) {
         Some(FunctionNotFound | ModuleError) => (ErrorCode::FunctionNotFound, ""),
-        Some(ProtocolError | RanksLost) => (ErrorCode::CommunicationFailed, ""),
+        Some(ProtocolError | RanksLost | Exited) => (ErrorCode::CommunicationFailed, ""),
         Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
         Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
-        Some(RemoteError::ArgumentError) | None => (ErrorCode::Other, ""),
+        Some(RemoteError::ArgumentError) => (ErrorCode::Other, ""),
+        // The type of an exception.
+        None => return Failure::other(format!("{function}: {error}: {message}")),
     };
     Failure::new(code, format!("{function}: {kind}{message}"))
 }
@@ -209,6 +212,6 @@ mod tests {
             assert_eq!(ended("f", &end).code, code, "{end:?}");
         }
         assert_eq!(raised("f", "gridrpc.FunctionNotFound", "").code, ErrorCode::FunctionNotFound);
-        assert_eq!(raised("f", "ValueError", "bad").detail, "f: bad");
+        assert_eq!(raised("f", "ValueError", "bad").detail, "f: ValueError: bad");
     }
 }

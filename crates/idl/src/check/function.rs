@@ -37,16 +37,29 @@ pub(super) fn check(
         syntax::Body::Inline(code) => {
             (Body::Inline(code.text.clone()), super::origin(positions, code))
         }
-        syntax::Body::Calls { language, name, arguments } => {
+        syntax::Body::Calls { language, result, name, arguments } => {
             super::usable(name, report);
             let language = language.as_ref().and_then(|text| super::language(text, report));
             let arguments = arguments_of(arguments, &scope, report);
-            (Body::Calls { language, name: name.text.clone(), arguments }, Default::default())
+            let place = result.iter().cloned().collect::<Vec<_>>();
+            let place = arguments_of(&place, &scope, report).pop();
+            if let (Some(written), Some(index)) = (result, place) {
+                takes_result(&parameters[index], written, report);
+            }
+            let name = name.text.clone();
+            (Body::Calls { language, result: place, name, arguments }, Default::default())
         }
     };
     let mut shrink = shrink.or(class.and_then(|class| class.shrink));
     // In Ninf-G arrays travel as a whole, unless the file asks for less.
     if dialect == Dialect::NinfG && parameters.iter().any(has_range) {
+        if shrink.is_none() {
+            report.warning_with(
+                function.name.span,
+                "the ranges of its arrays have no effect, as in Ninf-G: whole arrays travel",
+                "in Ninf 1 they had one: for that, write `Shrink \"yes\"`; else `Shrink \"no\"`",
+            );
+        }
         shrink = shrink.or(Some(false));
     }
     let checked = Function {
@@ -62,16 +75,17 @@ pub(super) fn check(
         body,
         body_at,
     };
-    if let Body::Calls { arguments, .. } = &checked.body {
+    if let Body::Calls { arguments, result, .. } = &checked.body {
+        let passed = || arguments.iter().chain(result).copied();
         // If one is misspelt, it is not missing on top of that.
         if let syntax::Body::Calls { arguments: named, .. } = &function.body
             && named.len() == arguments.len()
             && !function.parameters.broken
         {
-            unused(&checked, arguments, written, report);
+            unused(&checked, passed().collect(), dialect, written, report);
         }
         if checked.effective_language() == Some(Language::Fortran) {
-            fortran(&checked, arguments, written, report);
+            fortran(&checked, &passed().collect::<Vec<_>>(), written, report);
         }
     }
     if checked.backend == Backend::Normal {
@@ -173,14 +187,33 @@ fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> V
     indices
 }
 
+/// Whether a parameter can take what a function returns: one number or one string.
+fn takes_result(parameter: &Parameter, written: &Text, report: &mut Report) {
+    let is_one = |size: &Option<Expr>| matches!(size, None | Some(Expr::Number(1)));
+    let takes = match &parameter.kind {
+        Kind::Scalar(of) => *of == Type::String,
+        Kind::Array { element, dimensions } => {
+            !element.is_text() && dimensions.iter().all(|dimension| is_one(&dimension.size))
+        }
+        Kind::Callback(_) => false,
+    };
+    if !takes || parameter.mode != Mode::Out {
+        report.error_with(
+            written.span,
+            format!("`{}` cannot take the value that the function returns", parameter.name),
+            "declare one number or string, as in `OUT double r[1]` or `OUT string s`",
+        );
+    }
+}
+
 /// Parameters that the function called does not see, and that no size or cost needs.
 fn unused(
     function: &Function,
-    arguments: &[usize],
+    mut used: HashSet<usize>,
+    dialect: Dialect,
     written: &[syntax::Parameter],
     report: &mut Report,
 ) {
-    let mut used: HashSet<usize> = arguments.iter().copied().collect();
     let mut sizes: Vec<(&Expr, usize)> = function.cost.iter().map(|cost| (cost, 0)).collect();
     for parameter in &function.parameters {
         expressions(parameter, 0, &mut sizes);
@@ -194,7 +227,20 @@ fn unused(
     for (index, parameter) in written.iter().enumerate() {
         if !used.contains(&index) {
             let name = &parameter.name;
-            report.warning(name.span, format!("`{}` is not passed on to the call", name.text));
+            let message = format!("`{}` is not passed on to the call", name.text);
+            let Body::Calls { name: target, .. } = &function.body else { continue };
+            if function.parameters[index].mode != Mode::Out {
+                report.warning(name.span, message);
+                continue;
+            }
+            let hint = format!(
+                "nothing would be stored there; if `{target}` returns it, write `Calls {} = {target}(...)`",
+                name.text
+            );
+            match dialect {
+                Dialect::Gridrpc => report.error_with(name.span, message, hint),
+                Dialect::NinfG => report.warning_with(name.span, message, hint),
+            }
         }
     }
 }

@@ -117,29 +117,58 @@ impl Call<'_> {
 
     pub fn body_call(&self) -> String {
         let all: Vec<usize> = (0..self.parameters().len()).collect();
-        self.call(&format!("gridrpc_body_{}", self.name), &all)
+        self.call(&format!("gridrpc_body_{}", self.name), &all, None)
     }
 
     /// Declares a function elsewhere under a name of our own, so that no other declaration can be
     /// in its way, and floats are passed as they are.
-    pub fn alias(&self, symbol: &str, arguments: &[usize]) -> String {
+    pub fn alias(&self, symbol: &str, arguments: &[usize], result: Option<usize>) -> String {
         let mut types: Vec<String> =
             arguments.iter().map(|index| self.passed(&self.parameters()[*index], "")).collect();
         types.extend(self.lengths(arguments).iter().map(|_| "__SIZE_TYPE__".to_owned()));
         let (name, types) = (self.name, list(&types));
+        let returns = result.and_then(|index| self.returned(index)).map_or("void", c::type_name);
         format!(
-            "GRIDRPC_EXTERN void gridrpc_target_{name}({types}) __asm__({});\n\n",
+            "GRIDRPC_EXTERN {} gridrpc_target_{name}({types}) __asm__({});\n\n",
+            returns,
             c::string(symbol)
         )
     }
 
-    pub fn alias_call(&self, arguments: &[usize]) -> String {
-        self.call(&format!("gridrpc_target_{}", self.name), arguments)
+    pub fn alias_call(&self, arguments: &[usize], result: Option<usize>) -> String {
+        self.call(&format!("gridrpc_target_{}", self.name), arguments, result)
+    }
+
+    /// The type of what the function returns, if it goes to that parameter.
+    fn returned(&self, result: usize) -> Option<Type> {
+        match self.parameters()[result].kind {
+            Kind::Scalar(of) | Kind::Array { element: of, .. } => Some(of),
+            Kind::Callback(_) => None,
+        }
+    }
+
+    /// A call of `target`, whose value goes to a parameter.
+    fn statement(&self, target: &str, values: &[String], result: Option<usize>) -> String {
+        let mut text = String::from("    ");
+        if let Some((index, of)) = result.and_then(|index| Some((index, self.returned(index)?))) {
+            let _ = write!(text, "*({})gridrpc_arguments[{index}] = ", c::pointer_to(of));
+            if of.is_text() {
+                // It may be constant where it comes from.
+                text.push_str("(char *)");
+            }
+        }
+        let _ = write!(text, "{target}(");
+        for (at, value) in values.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}\n        {value}");
+        }
+        text.push_str(");\n");
+        text
     }
 
     /// A call of a function that the file declares itself. It may have a complex type of its own,
     /// for which C takes any pointer.
-    pub fn direct_call(&self, target: &str, arguments: &[usize]) -> String {
+    pub fn direct_call(&self, target: &str, arguments: &[usize], result: Option<usize>) -> String {
         let values: Vec<String> = arguments
             .iter()
             .map(|index| match self.parameters()[*index].kind {
@@ -149,10 +178,10 @@ impl Call<'_> {
                 _ => self.argument(*index),
             })
             .collect();
-        statement(target, &values)
+        self.statement(target, &values, result)
     }
 
-    fn call(&self, target: &str, arguments: &[usize]) -> String {
+    fn call(&self, target: &str, arguments: &[usize], result: Option<usize>) -> String {
         let mut values: Vec<String> = arguments.iter().map(|index| self.argument(*index)).collect();
         let lengths = self.lengths(arguments);
         values.extend(lengths.iter().map(|index| format!("gridrpc_length_{index}")));
@@ -162,7 +191,7 @@ impl Call<'_> {
             let length = self.length(index);
             let _ = writeln!(text, "    __SIZE_TYPE__ gridrpc_length_{index} = {length};");
         }
-        text + &statement(target, &values)
+        text + &self.statement(target, &values, result)
     }
 
     /// Those of a Fortran function's arguments that are text, whose lengths it is told.
@@ -210,14 +239,4 @@ fn is_returned_string(parameter: &Parameter) -> bool {
 /// Parameters or types in parentheses; for none C wants `void`.
 fn list(items: &[String]) -> String {
     if items.is_empty() { "void".to_owned() } else { items.join(", ") }
-}
-
-fn statement(target: &str, values: &[String]) -> String {
-    let mut text = format!("    {target}(");
-    for (at, value) in values.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        let _ = write!(text, "{comma}\n        {value}");
-    }
-    text.push_str(");\n");
-    text
 }

@@ -16,12 +16,14 @@ use libloading::Library;
 struct Services {
     callback: extern "C" fn(c_uint, *mut *mut c_void),
     is_canceled: extern "C" fn() -> c_int,
+    raised: extern "C" fn(*const c_char, *const c_char),
+    ends: extern "C" fn(*const c_char),
 }
 
 #[repr(C)]
 struct Entry {
     name: *const c_char,
-    run: extern "C" fn(*mut *mut c_void),
+    run: extern "C" fn(*mut *mut c_void) -> c_int,
 }
 
 #[repr(C)]
@@ -32,12 +34,16 @@ struct RawModule {
     bind: extern "C" fn(*const Services),
 }
 
-static SERVICES: Services = Services { callback, is_canceled };
+static SERVICES: Services = Services { callback, is_canceled, raised, ends };
+
+/// The type of an exception, and what it says.
+pub type Exception = (String, Option<String>);
 
 /// What answers callbacks: gets the callback's index and its arguments.
 type Answer = Box<dyn FnMut(u32, *mut *mut c_void)>;
 
 thread_local! {
+    static RAISED: RefCell<Option<Exception>> = const { RefCell::new(None) };
     static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
 }
 
@@ -51,6 +57,16 @@ extern "C" fn callback(index: c_uint, arguments: *mut *mut c_void) {
 extern "C" fn is_canceled() -> c_int {
     1
 }
+
+extern "C" fn raised(kind: *const c_char, message: *const c_char) {
+    let text = |text: *const c_char| {
+        // SAFETY: null, or a string of the stub's.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    };
+    RAISED.set(Some((text(kind).unwrap_or_default(), text(message))));
+}
+
+extern "C" fn ends(_: *const c_char) {}
 
 /// A module that is loaded.
 pub struct Loaded {
@@ -124,6 +140,9 @@ pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
     for extra in extras {
         let path = folder.join(extra.name);
         fs::write(&path, extra.text).expect("another file");
+        if path.extension().is_some_and(|ending| ending == "hpp") {
+            continue;
+        }
         let compiler = match path.extension().and_then(|ending| ending.to_str()) {
             Some("f90") => "gfortran",
             Some("cpp") => "g++",
@@ -156,7 +175,7 @@ pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
     let raw: &'static RawModule = unsafe {
         &**library.get::<*const RawModule>(b"gridrpc_module_v1").expect("the module's symbol")
     };
-    assert_eq!(raw.version, 1);
+    assert_eq!(raw.version, 2);
     (raw.bind)(&SERVICES);
     Loaded { module, path, raw, _library: library }
 }
@@ -178,11 +197,19 @@ impl Loaded {
 
     /// Runs an entry with what its arguments point to.
     pub fn run(&self, name: &str, arguments: &mut [*mut c_void]) {
+        assert_eq!(self.attempt(name, arguments), None);
+    }
+
+    /// Runs an entry, which may raise an exception.
+    pub fn attempt(&self, name: &str, arguments: &mut [*mut c_void]) -> Option<Exception> {
         let at = self.names().iter().position(|other| *other == name);
         let at = at.unwrap_or_else(|| panic!("no entry `{name}`"));
         let function = self.module.function(name).expect("it is declared");
         assert_eq!(arguments.len(), function.parameters.len(), "arguments of {name}");
-        (self.entries()[at].run)(arguments.as_mut_ptr());
+        let status = (self.entries()[at].run)(arguments.as_mut_ptr());
+        let raised = RAISED.take();
+        assert_eq!(status != 0, raised.is_some());
+        raised
     }
 
     /// The same, with callbacks answered by `answer`.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gridrpc_idl::{Dialect, Function, Module};
+use gridrpc_idl::{Dialect, FORTRAN_ENDS, Function, Module};
 
 use crate::tool::compile::{CompileError, all_functions, say};
 
@@ -29,6 +29,8 @@ pub(super) struct Recipe {
     compile_options: Vec<String>,
     linker: Vec<String>,
     link_options: Vec<String>,
+    /// Whether it has functions in Fortran.
+    fortran: bool,
     /// Where `Required` files and headers are looked for.
     folder: PathBuf,
 }
@@ -50,6 +52,7 @@ impl Recipe {
             compile_options: Vec::new(),
             linker,
             link_options: Vec::new(),
+            fortran,
             folder: parent.unwrap_or(Path::new(".")).to_owned(),
         };
         if module.dialect == Dialect::NinfG && !cpp {
@@ -151,6 +154,9 @@ impl Recipe {
         // A function that is nowhere is an error here, not in the worker.
         command.args(["-shared", "-Wl,-z,defs", "-o"]).arg(library).arg(object);
         command.args(&self.link_options).arg("-lm");
+        if self.fortran {
+            command.args(FORTRAN_ENDS.map(|name| format!("-Wl,--wrap={name}")));
+        }
         run(command, &self.linker)
     }
 }

@@ -494,6 +494,20 @@ impl WorkerLink {
         Ok(())
     }
 
+    /// Answers the call that runs, in a process that is about to end.
+    ///
+    /// # Errors
+    /// As [`WorkerLink::answer`], or when the connection fails.
+    pub(crate) fn answer_at_exit(
+        &mut self,
+        stamps: Stamps,
+        answer: Answer<'_>,
+    ) -> Result<(), LinkError> {
+        let call = self.desk.current.ok_or_else(unexpected_end)?;
+        self.answer(call, stamps, Vec::new(), answer)?;
+        self.flush()
+    }
+
     /// Sends everything: the socket waits until it takes it.
     fn send(&mut self) -> Result<(), LinkError> {
         self.sender.skip(self.outbox.begin_sending());

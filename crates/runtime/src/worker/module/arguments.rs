@@ -251,6 +251,14 @@ impl Arguments {
         Ok((Argument { place, shape }, pointer))
     }
 
+    /// Frees no strings: nobody knows which the function had freed when it was left by an exception.
+    pub(super) fn leave_texts(&mut self) {
+        let places = self.arguments.iter_mut().map(|argument| &mut argument.place);
+        places
+            .filter(|place| matches!(place, Backing::Texts(_)))
+            .for_each(|place| *place = Backing::None);
+    }
+
     pub(super) fn interface(&self) -> &Function {
         self.entry.interface()
     }

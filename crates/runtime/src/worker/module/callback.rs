@@ -6,13 +6,16 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
 
 use gridrpc_idl::{Kind, Mode, Parameter, Type, callback_extents};
-use gridrpc_wire::{Array, Order, Value, decode_values, encode_values};
+use gridrpc_wire::{Array, Order, Stamps, Value, decode_values, encode_values};
 
+use crate::forks;
 use crate::link::LinkError;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
 use crate::typed::{Scalar, Scalars, Shape, callbacks, dtype, encode_texts, gather, scatter};
-use crate::worker::link::WorkerLink;
+use crate::worker::link::{Answer, WorkerLink};
+use crate::worker::module::CallError;
+use crate::worker::module::chunk::Items;
 use crate::worker::module::library::Entry;
 use crate::worker::module::ranks::is_cancelled;
 
@@ -21,6 +24,9 @@ struct Running<'a> {
     entry: &'a Entry,
     link: &'a mut WorkerLink,
     scalars: &'a Scalars,
+    stamps: &'a Stamps,
+    /// The process that runs it, among its children by fork.
+    process: u64,
     waited: Waited,
 }
 
@@ -43,13 +49,41 @@ pub(super) fn with(
     entry: &Entry,
     link: &mut WorkerLink,
     scalars: &Scalars,
-    call: impl FnOnce(),
-) -> Waited {
-    let mut running = Running { entry, link, scalars, waited: Waited::default() };
+    stamps: &Stamps,
+    call: impl FnOnce() -> Result<(), CallError>,
+) -> (Waited, Result<(), CallError>) {
+    let process = forks::generation();
+    let waited = Waited::default();
+    let mut running = Running { entry, link, scalars, stamps, process, waited };
     RUNNING.set(Some(NonNull::from(&mut running).cast()));
-    call();
+    let returned = call();
     RUNNING.set(None);
-    running.waited
+    (running.waited, returned)
+}
+
+/// Answers the call that runs in this thread, if there is one: its function has called `exit`.
+pub(super) fn answer_at_exit(error: CallError) {
+    // It stays out: no handler that runs later can reach it.
+    let Some(running) = RUNNING.take() else { return };
+    // SAFETY: set by `with`, which is still below us on the stack.
+    let running = unsafe { running.cast::<Running<'_>>().as_mut() };
+    if running.process != forks::generation() {
+        // A child of the function ends: the call is its parent's.
+        return;
+    }
+    // What it has printed is to be seen now.
+    // SAFETY: flushes all of C's output streams.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    let mut stamps = running.stamps.clone();
+    stamps.calc_out = monotonic_ns();
+    let text = error.to_string();
+    let (kind, message) = (error.kind().to_owned(), text.as_str());
+    let answer = match Items::interrupted(error, running.link) {
+        Some(Ok(payload)) => Answer::Returned(payload),
+        _ => Answer::Raised { error: &kind, message, trace: "", payload: Payload::default() },
+    };
+    // If that fails, the client sees that the worker is gone.
+    let _ = running.link.answer_at_exit(stamps, answer);
 }
 
 /// The call that runs in this thread, for the length of `act`.

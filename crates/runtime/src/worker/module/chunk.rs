@@ -1,7 +1,9 @@
 //! Many items in one call: the function is called once for each, with pointers into the columns that
 //! came.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
 
 use gridrpc_idl::{Function, Kind, Mode, Parameter, Type, Values};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
@@ -35,6 +37,11 @@ enum Column<'s> {
     /// Strings that came; where those of the next item start; those of the item that runs; and what
     /// has been left of those that go back.
     Texts { came: Vec<Option<&'s [u8]>>, at: usize, now: Option<Texts>, left: Vec<u8> },
+}
+
+thread_local! {
+    /// The items of which one runs.
+    static INTERRUPTED: Cell<Option<NonNull<c_void>>> = const { Cell::new(None) };
 }
 
 /// A call with many items.
@@ -113,6 +120,20 @@ impl<'s> Items<'s> {
                 break;
             }
         }
+        INTERRUPTED.set(None);
+    }
+
+    /// The results of the chunk that runs in this thread, whose next item ends the process with that error; `None` if
+    /// none runs.
+    pub(super) fn interrupted(
+        error: CallError,
+        link: &WorkerLink,
+    ) -> Option<Result<Payload, CallError>> {
+        let items = INTERRUPTED.take()?;
+        // SAFETY: set where the item was called. Its frames, which own the items, never go on.
+        let mut items = unsafe { items.cast::<Items<'_>>().read() };
+        items.error = Some(error);
+        Some(items.into_results(link))
     }
 
     fn run_next(&mut self, function: &Function, sizes: &mut Sizes<'_>) -> Result<(), CallError> {
@@ -128,7 +149,8 @@ impl<'s> Items<'s> {
             *pointer =
                 column.start(parameter, shape, at).map_err(|error| named(error, parameter))?;
         }
-        self.entry.run(&mut self.pointers);
+        INTERRUPTED.set(Some(NonNull::from(&mut *self).cast()));
+        self.entry.run(&mut self.pointers)?;
         let mut has_texts = false;
         for (index, column) in self.columns.iter_mut().enumerate() {
             let len = || shapes.get(index).and_then(Option::as_ref).map_or(0, |(_, of)| of.bytes());
@@ -207,7 +229,7 @@ impl<'s> Items<'s> {
             section += 1;
         }
         if let Some(error) = error {
-            values.push(Value::Text(error.remote().name().into()));
+            values.push(Value::Text(error.kind().into()));
             values.push(Value::Text(error.to_string()));
         }
         let mut bytes = Vec::with_capacity(64);

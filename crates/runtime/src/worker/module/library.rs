@@ -10,20 +10,22 @@ use libloading::os::unix;
 
 use crate::forks;
 use crate::typed::read_interface;
-use crate::worker::module::callback;
+use crate::worker::module::{CallError, callback, ending};
 
 /// What the worker offers to the stub; as the stub declares it.
 #[repr(C)]
 struct Services {
     callback: extern "C" fn(index: c_uint, arguments: *mut *mut c_void),
     is_canceled: extern "C" fn() -> c_int,
+    raised: extern "C" fn(kind: *const c_char, message: *const c_char),
+    ends: extern "C" fn(message: *const c_char),
 }
 
 /// One function of the stub.
 #[repr(C)]
 struct RawEntry {
     name: *const c_char,
-    run: extern "C" fn(arguments: *mut *mut c_void),
+    run: extern "C" fn(arguments: *mut *mut c_void) -> c_int,
 }
 
 /// What the stub exports.
@@ -36,10 +38,14 @@ struct RawModule {
 }
 
 const SYMBOL: &CStr = c"gridrpc_module_v1";
-const VERSION: c_uint = 1;
+const VERSION: c_uint = 2;
 
-static SERVICES: Services =
-    Services { callback: callback::from_module, is_canceled: callback::is_canceled };
+static SERVICES: Services = Services {
+    callback: callback::from_module,
+    is_canceled: callback::is_canceled,
+    raised: ending::raised,
+    ends: ending::ends,
+};
 
 /// A loaded module. It is never unloaded: its functions may have left threads behind.
 #[derive(Debug)]
@@ -60,7 +66,7 @@ pub(super) struct Entry {
     /// Its interface, in the module's.
     method: Option<usize>,
     index: usize,
-    run: extern "C" fn(arguments: *mut *mut c_void),
+    run: extern "C" fn(arguments: *mut *mut c_void) -> c_int,
 }
 
 /// What functions print goes to a pipe, where C would keep it back until there are pages of it.
@@ -112,6 +118,7 @@ impl Library {
 
     fn load_with(path: &Path, flags: c_int) -> Result<Library, String> {
         let file = read_interface(path).map_err(|error| error.to_string())?;
+        ending::notice_exits();
         let library = open(path, flags)?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
         let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
@@ -181,13 +188,14 @@ impl Entry {
     }
 
     /// Calls it. The pointers are those that the stub expects.
-    pub(super) fn run(&self, arguments: &mut [*mut c_void]) {
+    pub(super) fn run(&self, arguments: &mut [*mut c_void]) -> Result<(), CallError> {
         let process = forks::generation();
-        (self.run)(arguments.as_mut_ptr());
+        let status = (self.run)(arguments.as_mut_ptr());
         if forks::generation() != process {
             // The function has forked, and this is the child: the call is the parent's.
             // SAFETY: ends this process without the parent's exit handlers.
             unsafe { libc::_exit(0) };
         }
+        if status == 0 { Ok(()) } else { Err(ending::take_raised()) }
     }
 }

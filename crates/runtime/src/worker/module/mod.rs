@@ -4,6 +4,7 @@
 mod arguments;
 mod callback;
 mod chunk;
+mod ending;
 mod files;
 mod library;
 pub(crate) mod preload;
@@ -52,6 +53,15 @@ pub(super) enum CallError {
     /// A callback has failed.
     #[error("a callback failed: {0}")]
     Callback(String),
+    /// An exception has come out of the function.
+    #[error("{0}")]
+    Raised(Box<ending::Raised>),
+    /// The function has ended its process.
+    #[error(
+        "{words}{}the function ended its process with status {status} instead of returning",
+        if words.is_empty() { "" } else { ": " }
+    )]
+    Exited { status: i32, words: String },
     /// The ranks that it was to run on are gone, or did not start.
     #[error("{0}")]
     Lost(Box<Lost>),
@@ -71,8 +81,11 @@ impl CallError {
         ))
     }
 
-    fn remote(&self) -> RemoteError {
-        match self {
+    /// The type of the error, as clients see it.
+    fn kind(&self) -> &str {
+        let error = match self {
+            CallError::Raised(raised) => return &raised.kind,
+            CallError::Exited { .. } => RemoteError::Exited,
             CallError::Module(_) => RemoteError::ModuleError,
             CallError::NotFound(_) => RemoteError::FunctionNotFound,
             CallError::Arguments(_) => RemoteError::ArgumentError,
@@ -80,7 +93,8 @@ impl CallError {
             CallError::Callback(_) => RemoteError::CallbackFailed,
             CallError::Lost(_) => RemoteError::RanksLost,
             CallError::Link(_) => RemoteError::ProtocolError,
-        }
+        };
+        error.name()
     }
 }
 
@@ -131,7 +145,10 @@ impl Modules {
             if Chunk::is_one(head) && !entry.interface().is_parallel() {
                 let mut items = Items::take(entry, &mut sections, order)?;
                 // What has no callbacks needs no sizes for them.
-                run(entry, link, &Scalars::default(), &mut stamps, quick, || items.run())?;
+                run(entry, link, &Scalars::default(), &mut stamps, quick, || {
+                    items.run();
+                    Ok(())
+                })?;
                 return items.into_results(link);
             }
             let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
@@ -141,7 +158,12 @@ impl Modules {
                 return arguments.into_results(link);
             }
             let Arguments { scalars, pointers, .. } = &mut arguments;
-            run(entry, link, scalars, &mut stamps, quick, || entry.run(pointers))?;
+            let ran = run(entry, link, scalars, &mut stamps, quick, || entry.run(pointers));
+            if let Err(error @ CallError::Raised(_)) = ran {
+                arguments.leave_texts();
+                return Err(error);
+            }
+            ran?;
             arguments.into_results(link)
         });
         match result {
@@ -157,8 +179,9 @@ impl Modules {
                     CallError::Lost(lost) => told_of(lost, link),
                     _ => Payload::default(),
                 };
-                let (name, message) = (error.remote().name(), error.to_string());
-                let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
+                let message = error.to_string();
+                let answer =
+                    Answer::Raised { error: error.kind(), message: &message, trace: "", payload };
                 link.answer(call, stamps, sections, answer)?;
             }
         }
@@ -253,12 +276,12 @@ fn run(
     scalars: &Scalars,
     stamps: &mut Stamps,
     quick: &mut bool,
-    call: impl FnOnce(),
+    call: impl FnOnce() -> Result<(), CallError>,
 ) -> Result<(), CallError> {
     let measured = !*quick;
     let processor = if measured { processor_ns() } else { 0 };
     stamps.calc_in = monotonic_ns();
-    let waited = callback::with(entry, link, scalars, call);
+    let (waited, returned) = callback::with(entry, link, scalars, stamps, call);
     stamps.calc_out = monotonic_ns();
     let passed = stamps.calc_out - stamps.calc_in;
     *quick = passed < QUICK;
@@ -276,6 +299,6 @@ fn run(
     match (waited.broken, waited.failed) {
         (Some(error), _) => Err(CallError::Link(error)),
         (None, Some(message)) => Err(CallError::Callback(message)),
-        (None, None) => Ok(()),
+        (None, None) => returned,
     }
 }

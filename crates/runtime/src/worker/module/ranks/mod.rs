@@ -27,6 +27,7 @@ use crate::sys::host_name;
 use crate::worker::link::WorkerLink;
 use crate::worker::module::CallError;
 use crate::worker::module::arguments::Arguments;
+use crate::worker::module::ending::Raised;
 
 use command::{Running, chosen, how};
 use stage::Stage;
@@ -232,7 +233,7 @@ impl Group {
     ) -> Result<(u64, Vec<u8>), CallError> {
         let mut waiting: Vec<usize> = (0..self.connections.len()).collect();
         let (mut processor, mut results) = (0, Vec::new());
-        let mut failed: Option<(Instant, String)> = None;
+        let mut failed: Option<(Instant, CallError)> = None;
         let mut is_cancelled = false;
         while !waiting.is_empty() {
             let left = match &failed {
@@ -269,10 +270,13 @@ impl Group {
                         }
                     }
                     Ok((Said::Failed(why), ..)) => {
-                        failed.get_or_insert((
-                            Instant::now() + GRACE,
-                            format!("{why} on rank {rank}"),
-                        ));
+                        let error = CallError::Memory(format!("{why} on rank {rank}"));
+                        failed.get_or_insert((Instant::now() + GRACE, error));
+                    }
+                    Ok((Said::Raised { kind, message }, ..)) => {
+                        let message = format!("{message} (on rank {rank})");
+                        let error = CallError::Raised(Box::new(Raised::new(kind, message)));
+                        failed.get_or_insert((Instant::now() + GRACE, error));
                     }
                     Ok(_) | Err(_) => {
                         return Err(
@@ -283,7 +287,7 @@ impl Group {
             }
         }
         match failed {
-            Some((_, why)) => Err(CallError::Memory(why)),
+            Some((_, error)) => Err(error),
             None => Ok((processor, results)),
         }
     }

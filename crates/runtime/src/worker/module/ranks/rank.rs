@@ -53,7 +53,7 @@ fn serve(place: &Path) -> io::Result<()> {
         };
         let (said, texts) = match run(&module, &function, stage, &places, &texts, file) {
             Ok((processor, texts)) => (Said::Returned { processor }, texts),
-            Err(why) => (Said::Failed(why), Vec::new()),
+            Err(said) => (said, Vec::new()),
         };
         connection.send(&said, &texts, None)?;
     }
@@ -107,22 +107,26 @@ fn run(
     places: &[Place],
     texts: &[u8],
     file: Option<OwnedFd>,
-) -> Result<(u64, Vec<u8>), String> {
-    let entry = library.entry(function)?;
-    let file = file.ok_or("a call came without its memory")?;
+) -> Result<(u64, Vec<u8>), Said> {
+    let entry = library.entry(function).map_err(Said::Failed)?;
+    let file = file.ok_or_else(|| Said::Failed("a call came without its memory".into()))?;
     let memory = Memory::new(file.as_fd(), stage)
-        .map_err(|error| format!("{} bytes of arguments ({error})", stage.len))?;
+        .map_err(|error| Said::Failed(format!("{} bytes of arguments ({error})", stage.len)))?;
     drop(file);
-    let mut given = Given::new(&memory, places, texts)?;
+    let mut given = Given::new(&memory, places, texts).map_err(Said::Failed)?;
     let flag = memory.flag.start.cast::<AtomicU32>();
     CANCELLED.store(flag.as_ptr(), Ordering::Release);
     let before = processor_ns();
-    entry.run(&mut given.pointers);
+    let returned = entry.run(&mut given.pointers);
     let processor = processor_ns() - before;
     CANCELLED.store(std::ptr::null_mut(), Ordering::Release);
     // What it has printed is to be seen now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
+    returned.map_err(|error| {
+        let (kind, message) = (error.kind().to_owned(), error.to_string());
+        Said::Raised { kind, message }
+    })?;
     let mut left = Vec::new();
     for (_, texts, returns) in &given.texts {
         for text in texts.now().iter().filter(|_| *returns) {

@@ -23,6 +23,8 @@ pub(super) enum Said {
     /// Rank to worker: the function has returned after so much processor time, ns. The bytes are the lists of
     /// texts that go back, in the order of their parameters.
     Returned { processor: u64 },
+    /// Rank to worker: an exception has come out of the function; its type, and what it says.
+    Raised { kind: String, message: String },
     /// Rank to worker: it cannot do what it was told.
     Failed(String),
 }
