@@ -64,7 +64,7 @@ def objection() -> str | None:
     worker = sys.modules.get("gridrpc._worker")
     if worker is not None and worker.serving:
         return "this process is itself a worker"
-    if sys.gettrace() is not None or sys.getprofile() is not None:
+    if sys.gettrace() is not None or sys.getprofile() is not None or _is_monitored():
         return "this thread is being traced"
     if sys.exc_info()[0] is not None:
         return "an exception is being handled"
@@ -80,6 +80,12 @@ def objection() -> str | None:
 def threads_of_its_own() -> str | None:
     """Whether Python code of this process has started threads that go on."""
     return "this process has threads" if _thread._count() else None
+
+
+def _is_monitored() -> bool:
+    """Whether a debugger, profiler or coverage tool uses `sys.monitoring` (Python 3.12)."""
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(map(monitoring.get_tool, range(6)))
 
 
 def _frames(frame: FrameType | None) -> int:
@@ -162,6 +168,7 @@ def _serve(environment: Sequence[tuple[str, str]]) -> NoReturn:
         sys.modules["__main__"] = ModuleType("__main__")
         _reset_signals()
         _reset_streams()
+        _leave_children()
         os.environ.update(environment)
         os.environ["GRIDRPC_DEPTH"] = str(int(os.environ.get("GRIDRPC_DEPTH", "0")) + 1)
         from gridrpc._worker import main
@@ -194,6 +201,13 @@ def _reset_streams() -> None:
     _kept.extend((sys.stdin, sys.stdout, sys.stderr))
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+
+
+def _leave_children() -> None:
+    """Leave the client's processes of `multiprocessing` to it: only a parent can wait for them."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process._children.clear()
 
 
 def _status(exit: SystemExit) -> int:

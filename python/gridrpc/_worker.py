@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import io
@@ -82,7 +83,11 @@ def _initialize(path: str) -> None:
 
 
 def _leave(status: int) -> None:
-    """End without the interpreter's clean-up, which takes 10 ms of processor time per worker."""
+    """End without the interpreter's clean-up, which takes 10 ms of processor time per worker.
+
+    Functions registered with `atexit` run. The spawner ends a worker that they hold up.
+    """
+    atexit._run_exitfuncs()
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         # Queues have threads that send what was put into them.

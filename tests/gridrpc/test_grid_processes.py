@@ -472,3 +472,51 @@ def test_a_closed_descriptor_is_no_workers_output(tmp_path: Path) -> None:
     """
     ended = run_script(tmp_path, source)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True 1\n''\n", "")
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_exit_handlers_of_workers_run(tmp_path: Path, method: str) -> None:
+    source = f"""
+        import atexit, gridrpc
+        atexit.register(print, "the client's")
+        def work(text):
+            atexit.register(print, text, flush=True)
+            atexit.register(lambda: 1 / 0)
+        with gridrpc.Grid(workers=1, start_method="{method}") as grid:
+            grid.submit(work, "closed").result(60)
+        with gridrpc.Grid(workers=1, start_method="{method}", max_tasks_per_child=1) as grid:
+            grid.submit(work, "replaced").result(60)
+            grid.submit(abs, -1).result(60)
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout) == (0, "closed\nreplaced\nthe client's\n")
+    assert ended.stderr.count("ZeroDivisionError: division by zero") == 2
+
+
+def test_an_exit_handler_that_hangs_does_not_keep_a_worker(tmp_path: Path) -> None:
+    source = """
+        import atexit, threading, gridrpc
+        def work():
+            atexit.register(threading.Event().wait)
+        with gridrpc.Grid(workers=1) as grid:
+            grid.submit(work).result(60)
+        print("closed")
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n", "")
+
+
+def test_a_client_with_processes_of_its_own(tmp_path: Path) -> None:
+    """Workers that are forked from it do not wait for them: only a parent can."""
+    source = """
+        import multiprocessing, gridrpc
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("fork")
+            manager = context.Manager()
+            with gridrpc.Grid(workers=1, start_method="fork") as grid:
+                print(grid.submit("multiprocessing/active_children").result(60))
+            print(len(multiprocessing.active_children()))
+            manager.shutdown()
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n1\n", "")
