@@ -18,7 +18,7 @@ class Bell:
 
     def listen(self, call: Call[Any]) -> None:
         """Ring when this call has ended, or soon if it has."""
-        call._grid._dispatcher.add(call, self.ring)
+        call._grid._dispatcher.add_soon(call, self.ring, self._loop)
 
     def ring(self) -> None:
         """Wake the task. In any thread."""

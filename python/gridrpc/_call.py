@@ -14,6 +14,8 @@ from gridrpc import _native
 from gridrpc._native import Call
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from gridrpc._bell import Bell
     from gridrpc._profile import Profile
 
@@ -71,7 +73,7 @@ async def wait_async(call: Call[T]) -> T:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(wake)
 
-        call._grid._dispatcher.add(call, tell)
+        call._grid._dispatcher.add_soon(call, tell, loop)
         try:
             await ended
         except asyncio.CancelledError:
@@ -276,6 +278,9 @@ _follow = threading.Lock()
 
 def follower(call: Call[Any]) -> Follower:
     """That of a call; it is made when somebody asks for it."""
+    if not call.done():
+        # Before anything is kept that would need it.
+        call._grid._dispatcher.start()
     with _follow:
         made = _followers.get(call)
         if made is not None:
@@ -293,6 +298,10 @@ class Dispatcher:
 
     #: Token that ends the thread.
     STOP = 0
+    #: Seconds between attempts to start the thread: a shortage of threads may pass.
+    PAUSES = (0.01, 0.03, 0.1, 0.3, 0.6)
+    #: The same for an event loop, which must not be held up.
+    LOOP_PAUSE = 0.05
 
     def __init__(self) -> None:
         self._watch = _native.Watch()
@@ -303,19 +312,61 @@ class Dispatcher:
         self._stopped = False
 
     def add(self, call: Call[Any], callback: Callable[[], object]) -> None:
-        """Have `callback` called when `call` has ended, or soon if it has."""
+        """Have `callback` called when `call` has ended, or soon if it has.
+
+        Raises RuntimeError, and will not call it, if no thread can be started for it.
+        """
+        if not call.done():
+            self.start()
+        self._add(call, callback)
+
+    def add_soon(
+        self, call: Call[Any], callback: Callable[[], object], loop: AbstractEventLoop
+    ) -> None:
+        """The same for a callback that an event loop needs, which tries again without a thread."""
+        if call.done() or self._has_thread():
+            self._add(call, callback)
+        else:
+            loop.call_later(self.LOOP_PAUSE, self.add_soon, call, callback, loop)
+
+    def start(self) -> None:
+        """See that there is a thread. Raises RuntimeError if none can be started for a second."""
+        if self._thread is not None:
+            return
+        for pause in self.PAUSES:
+            if self._has_thread():
+                return
+            time.sleep(pause)
+        if not self._has_thread():
+            raise RuntimeError(
+                "no thread can be started to run callbacks of calls: see `ulimit -u`, and "
+                "`pids.max` of the control group"
+            )
+
+    def _has_thread(self) -> bool:
+        """Whether there is a thread, or none is needed any more; starts one if that is possible."""
+        if self._thread is not None:
+            return True
         with self._lock:
-            if not self._stopped:
+            if self._thread is None and not self._stopped:
+                name = "gridrpc-callbacks"
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return False
+                self._thread = thread
+        return True
+
+    def _add(self, call: Call[Any], callback: Callable[[], object]) -> None:
+        with self._lock:
+            if not self._stopped and self._thread is not None:
                 token = self._next
                 self._next += 1
                 self._callbacks[token] = callback
-                if self._thread is None:
-                    name = "gridrpc-callbacks"
-                    self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                    self._thread.start()
                 call._watch(self._watch, token)
                 return
-        # The grid is closed, so the call has ended.
+        # The call has ended.
         self._call(callback)
 
     def stop(self) -> None:

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -82,10 +83,13 @@ class Executor(concurrent.futures.Executor):
         """As `concurrent.futures.Executor.submit`.
 
         If the function or an argument cannot be pickled, the future has the error. Raises
-        RuntimeError after `shutdown`, BrokenProcessPool if no worker can be started, GridClosed.
+        RuntimeError after `shutdown` or if no thread can be started, BrokenProcessPool if no worker
+        can be started, GridClosed.
         """
         self._check()
         work = self._work
+        # The future needs it, and without it nothing is to run.
+        work.grid._dispatcher.start()
         future: _Future[T] = _Future()
         try:
             function = work.grid._functions.find(fn)
@@ -226,7 +230,10 @@ class _Work:
     def finish_soon(self) -> None:
         """The same, without waiting for it."""
         if self in _unfinished and not _exiting:
-            threading.Thread(target=self.finish, name="gridrpc-shutdown", daemon=True).start()
+            thread = threading.Thread(target=self.finish, name="gridrpc-shutdown", daemon=True)
+            # Without a thread it ends with the program.
+            with suppress(RuntimeError):
+                thread.start()
 
 
 class _Future(concurrent.futures.Future[T]):
@@ -281,7 +288,11 @@ class _Mapped:
         self._ended = self._given_up = False
         self.thread = threading.Thread(target=self._run, name="gridrpc-map", daemon=True)
         work.maps.add(self)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError:
+            work.maps.discard(self)
+            raise
 
     def _run(self) -> None:
         try:

@@ -230,7 +230,12 @@ class _ReusableGrids:
             self._stop_timer()
             self._timer = threading.Timer(idle, self._time_is_up)
             self._timer.daemon = True
-            self._timer.start()
+            try:
+                self._timer.start()
+            except RuntimeError:
+                # Without a thread nobody would close it later.
+                self._idle = self._timer = None
+                grid.close()
         if unfit is not None:
             unfit.close()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import gridrpc
 import remote
 from gridrpc import Call, Grid
+from processes import run_script
 
 
 @pytest.fixture
@@ -90,3 +93,109 @@ def test_futures_are_refused_with_the_name_of_what_takes_them() -> None:
             with pytest.raises(TypeError, match=r"not a call of a grid.*concurrent\.futures"):
                 refused([future])
         assert future.result(60) == 1
+
+
+#: Lets no thread of Python's start while `short` is set.
+SHORTAGE = textwrap.dedent("""
+    import asyncio, threading, time
+    from concurrent.futures import wait
+    import gridrpc
+
+    short = False
+    start = threading.Thread.start
+    def start_or_fail(thread):
+        if short:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+    threading.Thread.start = start_or_fail
+""")
+
+
+def test_callbacks_come_after_a_shortage_of_threads(tmp_path: Path) -> None:
+    source = """
+    with gridrpc.Grid(workers=2) as grid:
+        short = True
+        call = grid.submit(time.sleep, 600)
+        for use in (lambda: call.add_done_callback(print), lambda: wait([call])):
+            try:
+                use()
+            except RuntimeError as error:
+                print(error)
+        short = False
+        done = threading.Event()
+        grid.submit(abs, -1).add_done_callback(lambda call: (print(call.result()), done.set()))
+        print(done.wait(60), wait([call], 0).done)
+        call.cancel()
+        print(len(wait([call]).done))
+    """
+    ended = run_script(tmp_path, SHORTAGE + textwrap.dedent(source))
+    refused = (
+        "no thread can be started to run callbacks of calls: see `ulimit -u`, and `pids.max` of "
+        "the control group\n"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        0,
+        2 * refused + "1\nTrue set()\n1\n",
+        "",
+    )
+
+
+def test_a_grid_closes_in_a_shortage_of_threads(tmp_path: Path) -> None:
+    source = """
+    grid = gridrpc.Grid(workers=1)
+    short = True
+    try:
+        grid.submit(time.sleep, 600).add_done_callback(print)
+    except RuntimeError as error:
+        print("refused")
+    grid.close()
+    print("closed")
+    """
+    ended = run_script(tmp_path, SHORTAGE + textwrap.dedent(source))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "refused\nclosed\n", "")
+
+
+def test_event_loops_wait_for_a_shortage_of_threads_to_end(tmp_path: Path) -> None:
+    source = """
+    async def main(grid):
+        global short
+        short = True
+        def ends():
+            global short
+            short = False
+        asyncio.get_running_loop().call_later(0.2, ends)
+        print(await grid.submit(abs, -1))
+        short = True
+        asyncio.get_running_loop().call_later(0.2, ends)
+        async for call in gridrpc.as_completed([grid.submit(abs, -2)]):
+            print(call.result())
+    for _ in range(2):
+        with gridrpc.Grid(workers=1) as grid:
+            asyncio.run(main(grid))
+    """
+    ended = run_script(tmp_path, SHORTAGE + textwrap.dedent(source))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n2\n1\n2\n", "")
+
+
+def test_executors_survive_a_shortage_of_threads(tmp_path: Path) -> None:
+    source = """
+    ran = gridrpc.Executor(1)
+    short = True
+    for use in (ran.submit, ran.map):
+        try:
+            use(abs, [-1] if use == ran.map else -1)
+        except RuntimeError as error:
+            print(type(error).__name__)
+    ran.shutdown(wait=False)
+    short = False
+    with gridrpc.Executor(1) as ran:
+        short = True
+        try:
+            ran.submit(abs, -1)
+        except RuntimeError:
+            short = False
+        print(ran.submit(abs, -2).result(60), list(ran.map(abs, [-3])))
+    """
+    ended = run_script(tmp_path, SHORTAGE + textwrap.dedent(source))
+    told = "RuntimeError\nRuntimeError\n2 [3]\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, "")
