@@ -72,14 +72,17 @@ def objection() -> str | None:
         return "a module is being imported"
     if _frames(sys._getframe()) > MOST_FRAMES:
         return "the calls that this thread is in are many"
+    # The first needs no /proc, and the others do.
     return (
         threads_of_its_own() or _much_memory() or _streams() or _descriptors() or _unknown_library()
     )
 
 
 def threads_of_its_own() -> str | None:
-    """Whether Python code of this process has started threads that go on."""
-    return "this process has threads" if _thread._count() else None
+    """Whether Python code of this process has started threads that go on, as far as is known."""
+    if _thread._count():
+        return "this process has threads"
+    return None if os.path.isdir("/proc/self/task") else "/proc, which shows threads, is missing"
 
 
 def _is_monitored() -> bool:

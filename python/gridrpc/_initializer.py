@@ -43,6 +43,13 @@ class Initializer:
                 file.write(part)
         #: Where workers find it as long as it is not closed.
         self.path = f"/proc/{os.getpid()}/fd/{self._file}"
+        if not os.path.exists(self.path):
+            from gridrpc.errors import ConfigError
+
+            raise ConfigError(
+                "workers find their `initializer` in /proc, which is missing: mount it, or leave "
+                "out `initializer`"
+            )
 
     def close(self) -> None:
         """No more workers will be started."""

@@ -6,9 +6,11 @@ import json
 import math
 import os
 import platform
+import pwd
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ from gridbench.advise.kept import Kept, forget, keep, kept_path, load_kept, path
 from gridbench.advise.next_run import Search, covers, most_telling
 from gridbench.advise.search import best_split
 from gridbench.advise.work import Work
+from gridbench.errors import InputError
 from gridbench.formats import longer, rough
+from gridbench.kept_files import kept_file
 from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Place, Situation
@@ -260,3 +264,14 @@ def test_a_model_with_figures_that_are_not_known_is_not_kept(model: Model) -> No
     with pytest.raises(ValueError, match="JSON"):
         keep(replace(model, fit=replace(model.fit, spread=math.nan)), [])
     assert load_kept(path_of(PLACE)) is None
+
+
+def test_a_user_without_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(InputError, match="set HOME or XDG_CACHE_HOME"):
+        kept_file("models", "engine")

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from processes import LONG, descendants, environment, run_script, running, start_script, until
+from processes import (
+    LONG,
+    descendants,
+    environment,
+    run_script,
+    running,
+    start_script,
+    until,
+    write_script,
+)
 
 #: Modules that a spawner imports early.
 EARLY = ("contextlib", "importlib", "pickle", "traceback", "random")
@@ -238,3 +247,35 @@ def test_folders_whose_names_are_not_utf8(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert ended.stdout.strip() == repr(folder).encode()
+
+
+def test_without_proc(tmp_path: Path) -> None:
+    unshare = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    try:
+        can = subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        can = False
+    if not can:
+        pytest.skip("/proc cannot be hidden here")
+    source = """
+        import gridrpc
+        for settings in ({}, {"transport": "tcp"}, {"start_method": "fork"}, {"initializer": int}):
+            try:
+                with gridrpc.Grid(workers=2, **settings) as grid:
+                    print(list(grid.map(abs, [-1, -2])))
+            except gridrpc.ConfigError as error:
+                print(error)
+    """
+    ended = subprocess.run(
+        [*unshare, sys.executable, str(write_script(tmp_path, source))],
+        capture_output=True, text=True, timeout=LONG, env=environment(), check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "[1, 2]",
+        "[1, 2]",
+        '`start_method` is "fork", but /proc, which shows threads, is missing: leave it out, or '
+        'give "spawn"',
+        "workers find their `initializer` in /proc, which is missing: mount it, or leave out "
+        "`initializer`",
+    ]

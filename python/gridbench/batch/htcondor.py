@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gridbench.batch.daemons import Rig
+from gridbench.kept_files import cache_folder
 from gridbench.process.daemons import free_ports, lacking, name_of
 
 PLACE = "GRIDBENCH_HTCONDOR"
@@ -127,8 +128,7 @@ MOUNT_PRIVATE_DEV_SHM = FALSE
 
 def place() -> Path:
     """Where scripts/ensure-htcondor has put it."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(PLACE) or Path(cache, "gridbench", "htcondor"))
+    return Path(os.environ.get(PLACE) or cache_folder() / "htcondor")
 
 
 def why_not() -> str:
