@@ -25,24 +25,27 @@ MAIN = frozenset({"__main__", "__mp_main__"})
 assigned: dict[str, Any] = {}
 
 
-def dumps(value: object, buffer_callback: Any = None) -> bytes:
-    """Pickle a value with protocol 5."""
+def dumps(value: object, buffer_callback: Any = None, reducers: Any = None) -> bytes:
+    """Pickle a value with protocol 5. `reducers`: by type, before those that are known."""
     _register_main()
     with io.BytesIO() as file:
-        Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)
+        Pickler(file, reducers, protocol=5, buffer_callback=buffer_callback).dump(value)
         return file.getvalue()
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """cloudpickle's, for what it does not know."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, file: Any, reducers: Any = None, **options: Any) -> None:
+        tables: list[Any] = [] if reducers is None else [reducers]
+        tables.append(cloudpickle.Pickler.dispatch_table)
         reduction = sys.modules.get("multiprocessing.reduction")
         if reduction is not None:
             # Connections, sockets and what else processes of `multiprocessing` can be given.
-            extra = reduction.ForkingPickler._extra_reducers
-            self.dispatch_table = ChainMap(cloudpickle.Pickler.dispatch_table, extra)
-        super().__init__(*args, **options)
+            tables.append(reduction.ForkingPickler._extra_reducers)
+        # As an attribute of the object, it is looked at only here.
+        self.dispatch_table = ChainMap(*tables)
+        super().__init__(file, **options)
 
     def reducer_override(self, value: Any) -> Any:
         """How functions with a cache are made again: with an empty one."""

@@ -53,34 +53,43 @@ def _new(kind: type[Pickler]) -> tuple[Pickler, list[Any]]:
     return kind(sink, 5, buffer_callback=pieces.append), pieces
 
 
-def dumps(value: object) -> tuple[bytes, list[PickleBuffer]]:
+def dumps(value: object, reducers: Any = None) -> tuple[bytes, list[PickleBuffer]]:
     """Pickle `value`; contiguous arrays in it come out as buffers instead of being copied.
 
     So do large bytes, bytearrays and texts. Things that belong to the main program, and whatever
-    else plain pickle refuses, go by value, through cloudpickle.
+    else plain pickle refuses, go by value, through cloudpickle. `reducers`: by type, functions that
+    reduce an object as `__reduce__` does.
     """
-    try:
-        pickler, pieces = _spare.pop()
-    except IndexError:
+    if reducers is not None or not _spare:
         pickler, pieces = _new(Pickler)
+    else:
+        pickler, pieces = _spare.pop()
+    if reducers is not None:
+        pickler.dispatch_table = _with_registered(reducers)
     try:
         pickler.dump(value)
     except (PicklingError, AttributeError, TypeError):
-        return dumps_by_value(value)
+        return dumps_by_value(value, reducers=reducers)
     if len(pieces) == 1:
         head: bytes = pieces.pop()
         buffers: list[PickleBuffer] = []
-        if len(head) < SMALL:
+        if len(head) < SMALL and reducers is None:
             pickler.clear_memo()
             _spare.append((pickler, pieces))
     else:
         head, buffers = _taken_apart(pieces, pickler)
     # The end of `__main__`, and of `__mp_main__` as children of multiprocessing call it.
     if b"_main__" in head or _names_other(head):
-        return dumps_by_value(value)
+        return dumps_by_value(value, reducers=reducers)
     if len(buffers) > MAX_BUFFERS:
         return dumps_in_band(value, 5), []
     return head, buffers
+
+
+def _with_registered(reducers: Any) -> Any:
+    import copyreg
+
+    return {**copyreg.dispatch_table, **reducers}
 
 
 def _taken_apart(pieces: list[Any], pickler: Pickler) -> tuple[bytes, list[PickleBuffer]]:
@@ -127,14 +136,16 @@ def _contents_follow(piece: bytes) -> int:
     return 9 if behind >= 9 else 5 if behind >= 5 else 0
 
 
-def dumps_by_value(value: object, *, in_band: bool = False) -> tuple[bytes, list[PickleBuffer]]:
+def dumps_by_value(
+    value: object, *, in_band: bool = False, reducers: Any = None
+) -> tuple[bytes, list[PickleBuffer]]:
     """The same through cloudpickle; `in_band`: with no buffers beside the pickle."""
     from gridrpc import _by_value  # takes 50 ms: not before it is needed
 
     buffers: list[PickleBuffer] = []
-    head = _by_value.dumps(value, None if in_band else buffers.append)
+    head = _by_value.dumps(value, None if in_band else buffers.append, reducers)
     if len(buffers) > MAX_BUFFERS:
-        head, buffers = _by_value.dumps(value), []
+        head, buffers = _by_value.dumps(value, None, reducers), []
     if b"multiprocessing" in head:
         from gridrpc._authkey import with_authkey
 

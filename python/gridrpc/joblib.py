@@ -13,6 +13,7 @@ idle for `idle_worker_timeout` seconds, or by `close_idle()`.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import fields
@@ -29,8 +30,8 @@ from gridrpc.errors import GridError
 #: Seconds that an unused grid stays open, as the workers of joblib's own default backend do.
 IDLE_WORKER_TIMEOUT = 300.0
 
-#: Options that joblib passes to every backend. Those about memory-mapped files have no meaning
-#: here: large arrays travel through shared memory.
+#: Options that joblib passes to every backend. Those about the memory-mapped files that it makes
+#: itself have no meaning here: large arrays travel through shared memory.
 JOBLIB_OPTIONS = frozenset(
     {"context", "max_nbytes", "mmap_mode", "prefer", "require", "temp_folder", "verbose"}
 )
@@ -102,7 +103,12 @@ class GridrpcBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     ) -> Call[Any]:
         """Run one batch of tasks; joblib is called back when it has ended."""
         assert self._workers is not None, "joblib configures a backend before it uses it"
-        call = self._workers.submit(_run, func)
+        batch: Any = func
+        if "numpy" in sys.modules:
+            from gridrpc._memmap import ByFile
+
+            batch = ByFile(func, elsewhere=bool(self._workers.config.servers))
+        call = self._workers.submit(_run, batch)
         self._calls[call] = func
 
         def ended(call: Call[Any]) -> None:

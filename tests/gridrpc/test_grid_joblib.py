@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from pickle import loads
 from typing import Any
 
 import joblib
+import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
 import gridrpc.joblib  # registers the backend
 import remote
 from gridrpc import Grid
+from gridrpc._memmap import ByFile
+from gridrpc._pickling import dumps
 from processes import descendants, run_script, running, until
 
 
@@ -75,6 +79,64 @@ def test_the_loss_of_a_worker_tells_which_tasks_it_ran() -> None:
     with Grid(workers=2) as grid, pytest.raises(gridrpc.WorkerLost) as lost:
         Parallel(-1, backend="gridrpc", grid=grid)(delayed(remote.die)("exit") for _ in range(1))
     assert lost.value.__notes__ == ["it ran a batch of 1 tasks of joblib: die"]
+
+
+def write(out: Any, index: Any) -> str:
+    out[index] = out[index] + 1
+    return type(out).__name__
+
+
+def test_arrays_in_files_are_written_by_tasks(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    out = np.memmap(file, "f8", "w+", offset=4104, shape=(30, 4))
+    views = [out, out[3:], out.T, out[::-1], out[::2, 1::2], np.asarray(out)[5]]
+    expected = np.zeros((30, 4))
+    for view in (expected, expected[3:], expected.T, expected[::-1], expected[::2, 1::2]):
+        view[1] += 1
+    expected[5][1] += 1
+    kinds = Parallel(2, backend="gridrpc")(delayed(write)(view, 1) for view in views)
+    assert set(kinds) == {"memmap"}
+    np.testing.assert_array_equal(out, expected)
+    held = Parallel(2, backend="gridrpc")(delayed(write_held)({"out": [out]}, n) for n in range(30))
+    assert held == [None] * 30
+    np.testing.assert_array_equal(out, expected + np.arange(30.0)[:, None])
+    private = np.memmap(file, "f8", "c", offset=4104, shape=(30, 4))
+    private[0] = -1
+    totals = Parallel(2, backend="gridrpc")(delayed(np.sum)(private[0]) for _ in range(2))
+    assert totals == [-4, -4]
+    readable = np.memmap(file, "f8", "r", offset=4104, shape=(30, 4))
+    sums = Parallel(2, backend="gridrpc")(delayed(np.sum)(row) for row in readable)
+    np.testing.assert_array_equal(sums, out.sum(axis=1))
+
+
+def test_arrays_in_files_and_other_hosts(tmp_path: Path) -> None:
+    out = np.memmap(tmp_path / "out", "f8", "w+", shape=3)
+    with pytest.raises(ValueError, match="/out, which workers on other hosts cannot write to"):
+        dumps(ByFile([out], elsewhere=True))
+    readable = np.memmap(tmp_path / "out", "f8", "r")
+    head, buffers = dumps(ByFile([readable], elsewhere=True))
+    assert loads(head, buffers=buffers)[0].sum() == 0
+    assert bytes(tmp_path) not in head
+
+
+def write_held(held: dict[str, list[Any]], row: int) -> None:
+    held["out"][0][row] += row
+
+
+def test_arrays_in_files_of_the_main_program(tmp_path: Path) -> None:
+    script = """
+        import numpy as np
+        from joblib import Parallel, delayed
+        import gridrpc.joblib
+        def work(out, i):
+            out[i] = i + 1
+        if __name__ == "__main__":
+            out = np.memmap("out.mm", "f8", "w+", shape=20)
+            Parallel(2, backend="gridrpc")(delayed(work)(out, i) for i in range(20))
+            print(out.sum())
+    """
+    ran = run_script(tmp_path, script)
+    assert (ran.stdout, ran.stderr) == ("210.0\n", "")
 
 
 def test_inner_threads() -> None:
