@@ -4,7 +4,8 @@
 
 A record tells of items `first` to `first + count - 1`, that they were sent, have returned, or have
 failed. It has two checksums (CRC-32), of the header and of what follows. Records are appended only;
-what a crash leaves of the last one is cut off when the file is opened again.
+what a crash leaves of the last one is cut off when the file is opened again. All else that is not a
+whole record is damage: a record of items that were sent may be behind it, and they would run twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import json
 import os
 import pickle
+import stat
 import struct
 from array import array
 from bisect import bisect_right
@@ -25,6 +27,8 @@ from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 from gridrpc._fingerprint import Fingerprint
+from gridrpc._paths import distrust_status
+from gridrpc._room import make_room, release_room
 from gridrpc.errors import JournalError
 
 MAGIC = b"gridrpc journal 1\n"
@@ -42,6 +46,14 @@ SYNC_BYTES = 64 << 20
 MOST_PARTS = os.sysconf("SC_IOV_MAX")
 #: The file is read in pieces of so many bytes; longer contents are passed over when it is opened.
 PIECE = 1 << 20
+#: Room on the disk, beyond that for calls under way, that is there before items are sent, bytes.
+ROOM = 128 << 10
+#: The most room for the results of one call under way, which is that of those before, bytes.
+MOST_ROOM = 1 << 20
+#: Numbers of items are below this one.
+MOST = 1 << 62
+#: A crash of the machine may leave zeros, from the beginning of a block of so many bytes.
+BLOCK = 512
 
 IfChanged = Literal["stop", "keep", "restart"]
 
@@ -62,6 +74,16 @@ class Journal:
             raise ValueError(
                 f'`if_changed` is {self.if_changed!r}: give "stop", "keep" or "restart"'
             )
+
+
+#: What a path may lead to that can be no journal.
+SPECIAL = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class Stretch(NamedTuple):
@@ -98,8 +120,16 @@ class JournalFile:
         self._digests = bytearray()
         #: Sent and not heard of: the number behind the last item, by that of the first.
         self._open: dict[int, int] = {}
+        self._unheard_of: list[range] = []
         self._unsynced = 0
         self._synced_at = 0.0
+        #: Where the room on the disk ends that is the file's.
+        self._reserved = 0
+        #: Bytes of all results.
+        self._result_bytes = 0
+        #: How many records of results there are.
+        self._result_records = 0
+        self._end = 0
         self._file = -1
         try:
             self._file = self._opened()
@@ -115,14 +145,32 @@ class JournalFile:
     def _let_go(self) -> None:
         file, self._file = self._file, -1
         if file >= 0:
+            if self._reserved > self._end:
+                release_room(file, self._end, self._reserved)
+            self._reserved = 0
             os.close(file)
 
     def _opened(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            # Not even to be opened: that may have effects.
+            self._refuse_special(os.stat(self.path))
+        except FileNotFoundError:
+            pass
         except OSError as error:
             raise self._error(f"cannot be opened: {error.strerror}") from error
         try:
+            file = os.open(self.path, flags, 0o644)
+        except OSError as error:
+            raise self._error(f"cannot be opened: {error.strerror}") from error
+        try:
+            status = os.fstat(file)
+            self._refuse_special(status)
+            if reason := distrust_status(status):
+                raise self._error(
+                    f"{reason}, and what it has is unpickled. Nothing has been changed in it. Take "
+                    "that away by chmod or chown, or give another file"
+                )
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
@@ -132,7 +180,15 @@ class JournalFile:
         except OSError as error:
             os.close(file)
             raise self._error(f"cannot be locked: {error.strerror}") from error
+        except JournalError:
+            os.close(file)
+            raise
         return file
+
+    def _refuse_special(self, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            kind = SPECIAL.get(stat.S_IFMT(status.st_mode), "no file")
+            raise self._error(f"cannot be opened: it is {kind}. Give the path of a file")
 
     def _error(self, what: str) -> JournalError:
         return JournalError(f"journal {self.path}: {what}", self.path)
@@ -156,15 +212,14 @@ class JournalFile:
             self._file = self._opened()
             return self._begin(function)
         if end < size:
-            if self._was_whole_behind(end, size):
-                raise self._error(
-                    f"is damaged at byte {end}, and has more behind it; nothing has been changed "
-                    f"in it. Restore it, or keep what is before: truncate -s {end} {self.path}"
-                )
+            if not self._is_torn(end, size):
+                raise self._damaged(end)
             self._truncate(end)
         if end == len(MAGIC):
             return self._begin(function)
         self._sort()
+        self._unheard_of = self._never_heard_of()
+        self._open.clear()
         return end
 
     def _take_all(
@@ -190,7 +245,9 @@ class JournalFile:
                 contents = reader.read(header.length)
                 if crc32(contents) != header.checksum:
                     break
-                if header.kind == FUNCTION and self._has_changed(contents, function, if_changed):
+                if header.kind == FUNCTION and self._has_changed(
+                    self._known(contents, at), function, if_changed
+                ):
                     return None
             else:
                 reader.seek(header.length, os.SEEK_CUR)
@@ -203,17 +260,32 @@ class JournalFile:
                 return self._take_all(reader, start, function, if_changed)
         return at
 
-    def _was_whole_behind(self, at: int, size: int) -> bool:
-        """Whether there is a record behind this place that says that all before was on disk."""
-        step = PIECE - HEADER
-        for piece in range(at, size, step):
-            found = os.pread(self._file, PIECE, piece)
-            place = found.find(SYNCED)
-            while place >= 0:
-                if self._parsed(found[place : place + HEADER]) is not None:
-                    return True
-                place = found.find(SYNCED, place + 1)
-        return False
+    def _is_torn(self, at: int, size: int) -> bool:
+        """Whether what is behind the last whole record is what a crash leaves of one that was being
+        written: its beginning, perhaps with zeros for what did not reach the disk."""
+        header = self._parsed(os.pread(self._file, HEADER, at))
+        if size - at < HEADER or (header is not None and at + HEADER + header.length > size):
+            return True
+        end = self._without_zeros(at, size)
+        zeros = -(-end // BLOCK) * BLOCK
+        whole = at + HEADER + (0 if header is None else header.length)
+        return end == at or zeros < min(whole, size)
+
+    def _without_zeros(self, at: int, end: int) -> int:
+        """Where these bytes end without the zeros at their end."""
+        while end > at:
+            start = max(at, end - PIECE)
+            piece = os.pread(self._file, end - start, start).rstrip(b"\0")
+            if piece:
+                return start + len(piece)
+            end = start
+        return at
+
+    def _damaged(self, at: int) -> JournalError:
+        return self._error(
+            f"is damaged at byte {at}; nothing has been changed in it. Restore it, or keep what is "
+            f"before: truncate -s {at} {self.path}. Items that were sent later then run again"
+        )
 
     @staticmethod
     def _parsed(header: bytes) -> _Header | None:
@@ -227,8 +299,10 @@ class JournalFile:
 
     def _take(self, header: _Header, at: int) -> None:
         first, count = header.first, header.items
+        if first + count > MOST:
+            raise self._damaged(at)
         if header.kind == SENT:
-            self._open[first] = max(first + count, self._open.get(first, 0))
+            self._sending(first, count)
         elif header.kind in (RETURNED, FAILED):
             self._heard_of(first, count)
         if header.kind == RETURNED:
@@ -236,15 +310,32 @@ class JournalFile:
             self._counts.append(count)
             self._offsets.append(at)
             self._digests += header.digest
+            self._results_came(header.length)
+
+    def _results_came(self, size: int) -> None:
+        self._result_bytes += size
+        self._result_records += 1
+
+    def _sending(self, first: int, count: int) -> None:
+        self._open[first] = max(first + count, self._open.get(first, 0))
 
     def _heard_of(self, first: int, count: int) -> None:
         end, behind = self._open.pop(first, 0), first + count
         if behind < end:
             self._open[behind] = max(end, self._open.get(behind, 0))
 
-    def _has_changed(self, contents: bytes, function: Fingerprint, if_changed: IfChanged) -> bool:
+    def _known(self, contents: bytes, at: int) -> dict[str, str]:
+        """What the file says of its function."""
+        try:
+            known = json.loads(contents)
+            return {name: str(known[name]) for name in ("name", "digest", "python")}
+        except (ValueError, LookupError, TypeError):
+            raise self._damaged(at) from None
+
+    def _has_changed(
+        self, known: dict[str, str], function: Fingerprint, if_changed: IfChanged
+    ) -> bool:
         """Whether it is of another function, and is to begin anew. Raises JournalError if not."""
-        known = json.loads(contents)
         if known["digest"] == function.digest or if_changed == "keep":
             return False
         if if_changed == "restart":
@@ -264,19 +355,31 @@ class JournalFile:
     def _forget(self) -> None:
         for column in (self._firsts, self._counts, self._offsets):
             del column[:]
+        self._result_bytes = self._result_records = 0
         self._digests.clear()
         self._open.clear()
 
     def _sort(self) -> None:
-        firsts = self._firsts
-        if all(firsts[i] < firsts[i + 1] for i in range(len(firsts) - 1)):
+        if self._overlapping() is None:
             return
-        order = sorted(range(len(firsts)), key=firsts.__getitem__)
+        order = sorted(range(len(self._firsts)), key=self._firsts.__getitem__)
         digests = self._digests
         self._digests = bytearray().join(digests[16 * i : 16 * i + 16] for i in order)
         for name in ("_firsts", "_counts", "_offsets"):
             column = getattr(self, name)
             setattr(self, name, array("Q", (column[i] for i in order)))
+        twice = self._overlapping()
+        if twice is not None:
+            raise self._damaged(max(self._offsets[twice - 1 : twice + 1]))
+
+    def _overlapping(self) -> int | None:
+        """The first results that are not behind those before."""
+        behind = 0
+        for i, (first, count) in enumerate(zip(self._firsts, self._counts, strict=True)):
+            if first < behind:
+                return i
+            behind = first + count
+        return None
 
     @property
     def kept(self) -> int:
@@ -293,6 +396,9 @@ class JournalFile:
 
     def unheard_of(self) -> list[range]:
         """Items that earlier runs had sent when they ended, and that may have run or not."""
+        return self._unheard_of
+
+    def _never_heard_of(self) -> list[range]:
         found: list[range] = []
         for first, end in sorted(self._open.items()):
             at = max(first, found[-1].stop) if found else first
@@ -329,26 +435,54 @@ class JournalFile:
                 f"is damaged at byte {stretch.offset}: the results of items {stretch.first} to "
                 f"{stretch.first + stretch.size - 1} cannot be read. Restore it, or begin anew"
             )
-        (count,) = _BUFFERS.unpack_from(contents)
-        at = _BUFFERS.size
-        parts = []
-        for _ in range(count + 1):
-            (length,) = _LENGTH.unpack_from(contents, at)
-            at += _LENGTH.size
-            parts.append(contents[at : at + length])
-            at += length
-        values: list[Any] = pickle.loads(parts[0], buffers=parts[1:])
+        try:
+            (count,) = _BUFFERS.unpack_from(contents)
+            at = _BUFFERS.size
+            parts = []
+            for _ in range(count + 1):
+                (length,) = _LENGTH.unpack_from(contents, at)
+                at += _LENGTH.size
+                parts.append(contents[at : at + length])
+                at += length
+            values: list[Any] = pickle.loads(parts[0], buffers=parts[1:])
+            if len(values) != header.items:
+                raise ValueError(f"there are {len(values)} results")
+        except Exception as error:  # whatever classes of the program raise
+            raise self._error(
+                f"the results of items {stretch.first} to {stretch.first + header.items - 1}, at "
+                f"byte {stretch.offset}, cannot be read: {type(error).__name__}: {error}"
+            ) from error
         return values
 
     # ---- What comes
 
     def sent(self, first: int, count: int) -> None:
-        """These items are about to be sent."""
+        """These items are about to be sent. Raises JournalError if there may be no room for what
+        comes of them."""
+        self._sending(first, count)
+        self._reserve()
         self._append(SENT, first, count)
+
+    def _reserve(self) -> None:
+        """Have room for what comes of the calls under way: what has run is to be recorded."""
+        size = min(self._result_bytes // max(1, self._result_records), MOST_ROOM)
+        least = self._end + len(self._open) * (size + 3 * HEADER)
+        if least + ROOM // 2 <= self._reserved:
+            return
+        try:
+            if make_room(self._file, self._end, least + ROOM):
+                self._reserved = least + ROOM
+        except OSError as error:
+            raise self._error(
+                f"cannot be written: {error.strerror}. There is no room for the results of further "
+                "items, which are not sent. What it has is kept, and the same program goes on from "
+                "there when that is mended"
+            ) from error
 
     def failed(self, first: int, count: int) -> None:
         """The caller has been told that these ended with an error: they run again next time."""
         self._append(FAILED, first, count)
+        self._heard_of(first, count)
 
     def returned(self, first: int, digest: bytes, values: list[Any]) -> Stretch:
         """Keep the results of the items from `first` on."""
@@ -359,6 +493,8 @@ class JournalFile:
         for buffer in buffers:
             parts += [_LENGTH.pack(buffer.nbytes), buffer]
         self._append(RETURNED, first, len(values), digest, parts)
+        self._results_came(self._end - stretch.offset)
+        self._heard_of(first, len(values))
         now = monotonic()
         if now - self._synced_at > SYNC_EVERY or self._unsynced > SYNC_BYTES:
             self._sync()

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 #: Bound on any wait: only a hang takes so long.
 LONG = 60.0
@@ -68,6 +70,19 @@ def descendants(pid: int | None = None) -> set[int]:
 def alive(pids: set[int]) -> set[int]:
     """Those that still exist, zombies included."""
     return {pid for pid in pids if psutil.pid_exists(pid)}
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of that size in a folder."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder]
+    made = subprocess.run(command, capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def running(pids: set[int]) -> set[int]:

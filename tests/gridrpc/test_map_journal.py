@@ -6,11 +6,14 @@ import asyncio
 import collections
 import functools
 import itertools
+import os
+import pickle
 import signal
+import socket
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,8 @@ import pytest
 
 import gridrpc
 import remote
-from gridrpc import Grid, Journal, JournalError, OutcomeUnknown
-from processes import LONG, environment, start_script, until, write_script
+from gridrpc import Grid, Journal, JournalError, OutcomeUnknown, _journal
+from processes import LONG, environment, small_disk, start_script, until, write_script
 
 CHUNKS = pytest.mark.parametrize("chunk", ["auto", 1, 7])
 BOTH_ORDERS = pytest.mark.parametrize("ordered", [True, False])
@@ -340,15 +343,14 @@ def test_a_file_that_was_cut_off_goes_on(grid: Grid, file: Path, length: int) ->
 
 
 def test_large_results_that_did_not_reach_the_disk_are_made_again(grid: Grid, file: Path) -> None:
-    items = [2_000_000, 3_000_000]
-    list(grid.map(bytes, items, journal=file, chunk=1))
+    items = ["a" * 2_000_000, "b" * 3_000_000]
+    list(grid.map(str.upper, items, journal=file, chunk=1))
     contents = file.read_bytes()
     # Before anything was known to be on disk.
-    contents = contents.replace(b"sync", b"cnys")
-    place = len(contents) - 1_000_000
-    file.write_bytes(contents[:place] + b"\1" + contents[place + 1 :])
-    results = list(grid.map(bytes, items, journal=file, idempotent=True))
-    assert [len(result) for result in results] == items
+    contents = contents[: contents.rindex(b"sync")]
+    file.write_bytes(contents[:-1_000_000] + bytes(1_000_000))
+    results = list(grid.map(str.upper, items, journal=file, idempotent=True))
+    assert results == list(map(str.upper, items))
 
 
 def test_damage_is_told_and_not_made_worse(grid: Grid, file: Path) -> None:
@@ -360,6 +362,116 @@ def test_damage_is_told_and_not_made_worse(grid: Grid, file: Path) -> None:
     with pytest.raises(JournalError, match=r"is damaged at byte \d+"):
         grid.map(abs, range(10), journal=file)
     assert file.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("place", ["header", "contents", "sent"])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_damage_behind_what_was_on_disk_is_told(
+    grid: Grid, file: Path, tmp_path: Path, place: str, behind: int
+) -> None:
+    """Items that are recorded there would run twice."""
+    items = [str(tmp_path)] * 6, range(6)
+    list(grid.map(noted, *items, journal=file, chunk=1))
+    contents = file.read_bytes()
+    # Before anything was known to be on disk.
+    first = contents.index(b"sync")
+    contents = contents[:first] + contents[first + _journal.HEADER : contents.rindex(b"sync")]
+    kind = b"sent" if place == "sent" else b"back"
+    starts = [at for at in range(len(contents)) if contents.startswith(kind, at)]
+    start = starts[-1 - behind]
+    at = start + (_journal.HEADER + 20 if place == "contents" else 10)
+    damaged = bytearray(contents)
+    damaged[at] ^= 4
+    file.write_bytes(damaged)
+    with pytest.raises(JournalError, match=rf"is damaged at byte {start}; nothing has been"):
+        grid.map(noted, *items, journal=file)
+    assert file.read_bytes() == damaged
+
+
+def forged(
+    kind: bytes, first: int, count: int, contents: bytes, digest: bytes = bytes(16)
+) -> bytes:
+    """A record with checksums as they should be."""
+    header = _journal._HEADER.pack(kind, count, first, len(contents), digest)
+    header += zlib.crc32(contents).to_bytes(4, "little")
+    return header + zlib.crc32(header).to_bytes(4, "little") + contents
+
+
+def forged_results(values: bytes) -> bytes:
+    return _journal._BUFFERS.pack(0) + _journal._LENGTH.pack(len(values)) + values
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [forged(b"back", 0, 3, b""), forged(b"back", 2, 3, b"")],
+        [forged(b"back", 0, 3, b""), forged(b"back", 0, 3, b"")],
+        [forged(b"sent", 1 << 63, 1, b"")],
+        [forged(b"back", 5, 0xFFFFFFFF, b"")],
+        [forged(b"func", 0, 0, b"[]")],
+        [forged(b"func", 0, 0, b"{}")],
+        [forged(b"func", 0, 0, b"\xff")],
+    ],
+)
+def test_records_that_cannot_be_are_told(grid: Grid, file: Path, records: list[bytes]) -> None:
+    list(grid.map(abs, [], journal=file))
+    with file.open("ab") as opened:
+        opened.write(b"".join(records))
+    with pytest.raises(JournalError, match=r"work\.journal"):
+        list(grid.map(abs, range(10), journal=file, return_exceptions=True))
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"\xff" * 40,
+        forged_results(b"no pickle"),
+        forged_results(pickle.dumps([1, 2, 3])),
+        forged_results(pickle.dumps(7)),
+    ],
+)
+def test_results_that_cannot_be_are_told(grid: Grid, file: Path, contents: bytes) -> None:
+    list(grid.map(abs, range(1), journal=file))
+    known = file.read_bytes()
+    at = known.index(b"back")
+    digest = known[at + _journal._HEADER.size - 16 : at + _journal._HEADER.size]
+    file.write_bytes(known[:at] + forged(b"back", 0, 1, contents, digest))
+    with pytest.raises(JournalError, match=r"results of items 0 to 0, at byte \d+, cannot be read"):
+        list(grid.map(abs, range(1), journal=file))
+
+
+def test_only_files_are_journals(grid: Grid, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+    for path, kind in (
+        (tmp_path / "fifo", "a FIFO"),
+        (tmp_path / "socket", "a socket"),
+        (tmp_path, "a directory"),
+        (Path("/dev/null"), "a device"),
+    ):
+        with pytest.raises(JournalError, match=f"{path}: cannot be opened: it is {kind}"):
+            grid.map(abs, range(3), journal=path)
+
+
+def test_a_file_that_others_can_change_is_refused(grid: Grid, file: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert list(grid.map(abs, range(3), journal=file)) == [0, 1, 2]
+    finally:
+        os.umask(before)
+    assert file.stat().st_mode & 0o777 == 0o644
+    file.chmod(0o666)
+    with pytest.raises(JournalError, match=r"can be changed by other users \(mode 666\)"):
+        grid.map(abs, range(3), journal=file)
+    file.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        with pytest.raises(JournalError, match="belongs to nobody, and what it has is unpickled"):
+            grid.map(abs, range(3), journal=file)
+        os.chown(file, 0, 0)
+    assert list(grid.map(abs, range(3), journal=file)) == [0, 1, 2]
 
 
 def test_damaged_results_are_told_when_they_are_read(grid: Grid, file: Path) -> None:
@@ -410,18 +522,6 @@ def test_async_for_keeps_results_as_well(grid: Grid, file: Path) -> None:
     assert asyncio.run(taken(1000)) == [*range(200)]
 
 
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[None]:
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder]
-    made = subprocess.run(command, capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
 def test_a_full_disk_is_told_and_the_work_goes_on_later(grid: Grid, tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -436,6 +536,22 @@ def test_a_full_disk_is_told_and_the_work_goes_on_later(grid: Grid, tmp_path: Pa
         subprocess.run(["mount", "-o", "remount,size=16m", folder], check=True)
         results = grid.map(bytes, sizes, journal=file, chunk=1, idempotent=True)
         assert [len(result) for result in results] == sizes
+
+
+@pytest.mark.parametrize("size", ["16k", "160k"])
+def test_a_full_disk_leaves_no_items_in_doubt(grid: Grid, tmp_path: Path, size: str) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder, size):
+        file = folder / "work.journal"
+        with pytest.raises(JournalError, match=r"No space left on device\. There is no room for"):
+            list(grid.map(noted, [str(tmp_path)] * 5000, range(5000), journal=file, chunk=1))
+        subprocess.run(["mount", "-o", "remount,size=16m", folder], check=True)
+        again = grid.map(noted, [str(tmp_path)] * 5000, range(5000), journal=file)
+        assert list(again) == [10 * n for n in range(5000)]
+        assert sorted(ran(tmp_path)) == list(range(5000))
+        # The room that was not needed is given back.
+        assert file.stat().st_blocks * 512 < file.stat().st_size + (64 << 10)
 
 
 @CHUNKS

@@ -22,9 +22,10 @@ from gridrpc import OutcomeUnknown, SessionError, SessionRefused, SessionSilent
 from gridrpc._paths import distrust
 from gridrpc._session import attached, connections, places
 from gridrpc._session import command as commands
+from gridrpc._session.outcomes import Outcomes
 from grids import PROGRAM
 from noting import noted
-from processes import LONG, environment, run_script, running, start_script, until
+from processes import LONG, environment, run_script, running, small_disk, start_script, until
 from sessions import at, command, ran
 
 
@@ -242,6 +243,19 @@ def test_a_map_that_is_removed_while_a_program_sends_it(tmp_path: Path, anew: bo
             "SessionError map `work` was removed, or begun anew, by another program in the "
             "meantime\n"
         )
+
+
+def test_errors_are_kept_also_on_a_full_disk(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder, "16k"):
+        outcomes = Outcomes(folder)
+        outcomes.extend(3)
+        errors = [bytes([n]) * 9000 for n in range(3)]
+        for number, error in enumerate(errors):
+            outcomes.fail(number, error)
+        assert [outcomes.error(n) for n in range(3)] == errors
+        outcomes.close()
 
 
 def prints(item: int) -> int:

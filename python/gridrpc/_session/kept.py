@@ -120,8 +120,8 @@ class KeptMap:
         for stretch in self._journal.stretches():
             if stretch.first + stretch.size <= self.count:
                 self._outcomes.came(stretch.first, stretch.size, stretch.offset)
-        unknown = (number for gap in self._journal.unheard_of() for number in gap)
-        self._note_unknown(number for number in unknown if number < self.count)
+        gaps = self._journal.unheard_of()
+        self._note_unknown(n for gap in gaps for n in range(gap.start, min(gap.stop, self.count)))
 
     def _note_unknown(self, numbers: Iterable[int]) -> None:
         """These may have run, and nothing will be heard of them."""

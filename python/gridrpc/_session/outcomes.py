@@ -28,7 +28,9 @@ class Outcomes:
         self._offsets = array("q")
         #: By item: 1 + the place of what has come last of it; 0: nothing has.
         self._places = array("Q")
-        self._errors: list[tuple[int, int]] = []
+        #: Where each error is in the file, and its length; or the error, as there was no room.
+        self._errors: list[tuple[int, int] | bytes] = []
+        self._errors_end = 0
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in `close`
         #: How many items have results, and how many errors.
         self.returned = self.failed = 0
@@ -44,10 +46,14 @@ class Outcomes:
 
     def fail(self, number: int, error: bytes) -> None:
         """This one has ended with an error."""
-        at = self._file.seek(0, os.SEEK_END)
-        self._file.write(error)
-        self._file.flush()
-        self._errors.append((at, len(error)))
+        at = self._errors_end
+        try:
+            if os.pwrite(self._file.fileno(), error, at) < len(error):
+                raise OSError
+            self._errors.append((at, len(error)))
+            self._errors_end += len(error)
+        except OSError:  # such as a full disk
+            self._errors.append(error)
         self._add(number, 1, -len(self._errors))
         self.failed += 1
 
@@ -83,7 +89,10 @@ class Outcomes:
 
     def error(self, index: int) -> bytes:
         """An error as it was given."""
-        at, length = self._errors[index]
+        error = self._errors[index]
+        if isinstance(error, bytes):
+            return error
+        at, length = error
         return os.pread(self._file.fileno(), length, at)
 
     def close(self) -> None:
