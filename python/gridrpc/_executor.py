@@ -156,6 +156,19 @@ class Executor(concurrent.futures.Executor):
         else:
             self._work.finish_soon()
 
+    def terminate_workers(self) -> None:
+        """Give up all calls, also those that run, end the workers, and shut down.
+
+        As in Python 3.14. Futures get GridClosed. A grid that was passed in stays open with its
+        workers, and futures are cancelled.
+        """
+        self._shut_down = True
+        self._work.give_up()
+        self._work.finish()
+
+    #: As in Python 3.14. Workers that do not end by themselves are killed in any case.
+    kill_workers = terminate_workers
+
     def __exit__(
         self,
         kind: type[BaseException] | None,

@@ -150,6 +150,29 @@ def test_its_own_grid_is_gone_after_shutdown() -> None:
     assert descendants() == before
 
 
+@pytest.mark.parametrize("end", ["terminate_workers", "kill_workers"])
+def test_workers_can_be_ended_with_their_calls(end: str) -> None:
+    executor = Executor(1)
+    runs, waits = executor.submit(remote.nap, 600), executor.submit(remote.nap, 600)
+    mapped = executor.map(remote.nap, [600])
+    assert until(runs.running)
+    getattr(executor, end)()
+    for future in (runs, waits):
+        assert isinstance(future.exception(LONG), gridrpc.GridClosed)
+    with pytest.raises(gridrpc.GridClosed):
+        list(mapped)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(abs, -1)
+
+
+def test_workers_of_a_grid_that_was_passed_in_stay(own_grid: Grid) -> None:
+    executor = Executor(grid=own_grid)
+    future = executor.submit(remote.nap, 600)
+    executor.terminate_workers()
+    assert future.cancelled()
+    assert own_grid.submit(abs, -1).result(LONG) == 1
+
+
 def test_in_asyncio(executor: Executor) -> None:
     async def work() -> list[Any]:
         loop = asyncio.get_running_loop()
