@@ -17,6 +17,11 @@ from gridrpc.errors import ConfigError
 
 #: Imported once, before the workers are forked, if the client has them loaded.
 WORTH_SHARING = ("numpy", "cloudpickle", "scipy", "pandas", "sklearn", "joblib")
+#: Those that take up to seconds, and that functions may not need.
+SLOW = WORTH_SHARING[2:]
+#: So many workers import them side by side in about the time that one import takes.
+FEW = 4
+
 
 #: What an interpreter of another installation runs as a spawner.
 ELSEWHERE = ["-P", "-c", "from gridrpc._worker import main; main()"]
@@ -68,7 +73,13 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         started["environment"].append((TOLD, described()))
         return {**started, "arguments": ELSEWHERE, "path": [], "modules": []}
     _, *arguments = python_command("gridrpc._worker")
-    loaded = [name for name in WORTH_SHARING if name in sys.modules]
+    alone = 0 < config.workers <= min(FEW, processors()) and not config.servers
+    if alone and not config.max_tasks_per_child:
+        # Functions that need them import them. Otherwise all calls would wait for them.
+        wanted = [name for name in WORTH_SHARING if name not in SLOW]
+    else:
+        wanted = [*WORTH_SHARING]
+    loaded = [name for name in wanted if name in sys.modules]
     if "cloudpickle" not in loaded and _main_has_functions():
         # Few workers load it side by side, if they are sent such a function.
         few = config.workers <= processors()

@@ -279,3 +279,35 @@ def test_without_proc(tmp_path: Path) -> None:
         "workers find their `initializer` in /proc, which is missing: mount it, or leave out "
         "`initializer`",
     ]
+
+
+#: A module that is slow to import, by its name, and notes who imports it.
+SLOW = "import os\nwith open('imported', 'a') as notes:\n    notes.write(f'{os.getpid()}\\n')\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "shared"),
+    [("workers=1", False), ("workers=5", True), ("workers=1, max_tasks_per_child=1", True),
+     ("workers=1, preload=['pandas']", True), ("servers='local:?workers=1'", True)],
+)  # fmt: skip
+def test_slow_modules_are_imported_once_for_many_workers_only(
+    tmp_path: Path, settings: str, shared: bool
+) -> None:
+    (tmp_path / "pandas.py").write_text(SLOW)
+    source = f"""
+        import os, pandas, gridrpc
+        def importers():
+            with open("imported") as notes:
+                return [int(line) for line in notes]
+        def use():
+            import pandas
+            return os.getpid()
+        with gridrpc.Grid(start_method="spawn", {settings}) as grid:
+            grid.submit(abs, -1).result(60)
+            print(len(importers()) > 1)
+            worker = grid.submit(use).result(60)
+            print(worker in importers())
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{shared}\n{not shared}\n"
