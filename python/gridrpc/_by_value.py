@@ -48,9 +48,15 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(file, **options)
 
     def reducer_override(self, value: Any) -> Any:
-        """How functions with a cache are made again: with an empty one."""
+        """How to make functions and properties again that have a cache: with an empty one."""
         if type(value) is functools._lru_cache_wrapper and not _is_importable(value):
             return _cached, (value.__wrapped__, value.cache_parameters())
+        if type(value) is functools.cached_property:
+            return _cached_property, (value.func, value.attrname)
+        if _is_single_dispatch(value) and not _is_importable(value):
+            # Its functions may refer to it.
+            state = value.__wrapped__, [*value.registry.items()]
+            return _single_dispatch, (), state, None, None, _set_registry
         return super().reducer_override(value)
 
     def _dynamic_function_reduce(self, function: FunctionType) -> Any:
@@ -76,6 +82,35 @@ def note_assigned(function: object, before: dict[str, Any]) -> None:
 
 def _cached(function: Any, parameters: dict[str, Any]) -> Any:
     return functools.lru_cache(**parameters)(function)
+
+
+def _cached_property(function: Any, name: str | None) -> Any:
+    made = functools.cached_property(function)
+    made.attrname = name
+    return made
+
+
+def _is_single_dispatch(value: Any) -> bool:
+    """Whether a function was made by `functools.singledispatch`."""
+    return isinstance(value, FunctionType) and value.__code__ is _SINGLE_DISPATCH
+
+
+def _single_dispatch() -> Any:
+    return functools.singledispatch(_undefined)
+
+
+def _undefined(_: Any) -> None:
+    """Takes the place of the first function until the others are known."""
+
+
+_SINGLE_DISPATCH = _single_dispatch().__code__
+
+
+def _set_registry(function: Any, state: Any) -> None:
+    first, registry = state
+    functools.update_wrapper(function, first)
+    for kind, implementation in registry:
+        function.register(kind, implementation)
 
 
 def _is_importable(function: Any) -> bool:

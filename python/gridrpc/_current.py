@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gridrpc._pickling import dumps
 from gridrpc._references import Captured, captured_by, has_state, importable_name
-from gridrpc._wrapped import name_of
+from gridrpc._wrapped import check_kind, name_of, runnable
 from gridrpc.errors import DeadlineExceeded, GridError, WorkerLost
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ class CurrentGrid:
             return None
         if not callable(fn):
             raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")
+        check_kind(fn)
         if importable_name(fn) is not None:
             return None
         from gridrpc._pickling import dumps_by_value
@@ -247,7 +248,7 @@ class NestedCall(Generic[T]):
         function = self._function
         called: Any = find_named(function) if isinstance(function, str) else function
         args, kwargs = _loads(sections)
-        result: T = called(*args, **kwargs)
+        result: T = runnable(called)(*args, **kwargs)
         return result
 
     def __reduce__(self) -> Any:

@@ -22,7 +22,7 @@ from gridrpc._references import (
     warn_of_streams,
 )
 from gridrpc._shared import dumps_collecting
-from gridrpc._wrapped import name_of
+from gridrpc._wrapped import check_kind, name_of
 
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
@@ -128,6 +128,7 @@ class Functions:
                 "native workers run functions of compiled modules: give the name of one, "
                 "'module/function', or open the grid with worker='python' to run Python functions"
             )
+        check_kind(function)
 
     def _register(self, function: Callable[..., Any]) -> _native.Function:
         self.check_python(function)

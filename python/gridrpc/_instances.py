@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gridrpc._wrapped import runnable
+
 TYPE_CHECKING = False  # as in `__init__`
 
 if TYPE_CHECKING:
@@ -23,4 +25,4 @@ class Method:
         self.name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(_made[0], self.name)(*args, **kwargs)
+        return runnable(getattr(_made[0], self.name))(*args, **kwargs)

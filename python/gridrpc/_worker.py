@@ -17,6 +17,7 @@ from gridrpc._frozen import SPAWNER
 from gridrpc._paths import BY_VALUE, from_the_wire
 from gridrpc._pickling import dumps
 from gridrpc._versions import TOLD, check
+from gridrpc._wrapped import runnable
 
 TYPE_CHECKING = False  # as in `__init__`
 
@@ -176,10 +177,8 @@ def _reseed() -> None:
 
 def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     """The function of that name, or in that pickle."""
-    if pickled:
-        function: Callable[..., Any] = loads(body)
-        return function
-    return find_named(name)
+    function: Callable[..., Any] = runnable(loads(body) if pickled else find_named(name))
+    return function
 
 
 def find_in(name: str, places: list[str]) -> Callable[..., Any]:

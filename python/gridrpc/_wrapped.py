@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from types import MethodType
 
 TYPE_CHECKING = False  # as in `__init__`
 
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 
 #: The longest pause before another attempt, seconds.
 LONGEST_PAUSE = 60.0
+
+
+#: Flags of the code of functions, as in `inspect`.
+CO_COROUTINE = 0x80
+CO_GENERATORS = 0x20 | 0x200
 
 
 class Wrapped:
@@ -27,7 +34,9 @@ class Wrapped:
             from gridrpc._worker import find_named
 
             self.function = find_named(self.function)
-        return self.function
+        function: Callable[..., Any] = runnable(self.function)
+        self.function = function
+        return function
 
 
 class Spread(Wrapped):
@@ -68,6 +77,47 @@ class Retrying(Wrapped):
         except self.on as error:
             error.add_note(f"gridrpc: the last of {self.retries + 1} attempts")
             raise
+
+
+def runnable(function: Any) -> Any:
+    """A function that returns what a coroutine function does; any other function as it is."""
+    if not _kind_of(function) & CO_COROUTINE:
+        return function
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        import asyncio  # takes 40 ms: not before it is needed
+
+        return asyncio.run(function(*args, **kwargs))
+
+    return run
+
+
+def check_kind(function: Any) -> None:
+    """Raises TypeError for a generator function, whose result no process can send to another."""
+    while isinstance(function, Wrapped):
+        function = function.function
+    if _kind_of(function) & CO_GENERATORS:
+        raise TypeError(
+            f"`{name_of(function)}` is a generator function, and a generator cannot leave its "
+            "process: return a list instead"
+        )
+
+
+def _kind_of(function: Any) -> int:
+    """The flags of a function's code, also of the function of a method or a partial."""
+    while True:
+        if isinstance(function, MethodType):
+            function = function.__func__
+        elif isinstance(function, functools.partial):
+            function = function.func
+        else:
+            break
+    code = getattr(function, "__code__", None)
+    if code is None and not isinstance(function, (str, type)):
+        # An object that can be called.
+        code = getattr(getattr(type(function), "__call__", None), "__code__", None)  # noqa: B004
+    flags = getattr(code, "co_flags", 0)
+    return flags if isinstance(flags, int) else 0
 
 
 def name_of(function: str | Callable[..., Any]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +275,94 @@ def test_functions_with_a_cache_in_the_main_program(tmp_path: Path) -> None:
     assert ran.stderr == ""
     expected = "12586269025 (1548008755920, 3600, {'maxsize': 3, 'typed': True})\n"
     assert ran.stdout == expected
+
+
+def test_cached_properties_and_single_dispatch_in_the_main_program(tmp_path: Path) -> None:
+    script = """
+        import gridrpc
+        from functools import cached_property, singledispatch, singledispatchmethod
+        class Circle:
+            def __init__(self, radius):
+                self.radius = radius
+            @cached_property
+            def area(self):
+                return 3 * self.radius**2
+            @singledispatchmethod
+            def shown(self, value):
+                return "something"
+            @shown.register
+            def _(self, value: int):
+                return "a number"
+        @singledispatch
+        def show(value):
+            return "something"
+        @show.register
+        def _(value: int):
+            return "a number"
+        @show.register(list)
+        def _(value):
+            return [show(each) for each in value]
+        def f(circle):
+            return circle.area, Circle(1).area, show([1, "a"]), circle.shown(1), circle.shown("")
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                print(grid.submit(f, Circle(2)).result(), grid.submit(show, [2]).result())
+                show.register(str, lambda value: "a text")
+                print(grid.submit(show, ["a"]).result())
+    """
+    ran = run_script(tmp_path, script)
+    assert (ran.stdout.splitlines(), ran.stderr) == (
+        [
+            "(12, 3, ['a number', 'something'], 'a number', 'something') ['a number']",
+            "['a text']",
+        ],
+        "",
+    )
+
+
+async def plus(x: int, y: int = 1) -> int:
+    await asyncio.sleep(0)
+    return x + y
+
+
+class Adder:
+    """Its methods are coroutine functions."""
+
+    async def __call__(self, x: int) -> int:
+        return x + 1
+
+    async def add(self, x: int) -> int:
+        return x + 1
+
+
+def test_coroutine_functions_run(grid: Grid) -> None:
+    kinds: list[Any] = [plus, functools.partial(plus, y=1), Adder(), Adder().add]
+    for function in kinds:
+        assert grid.submit(function, 2).result(LONG) == 3
+        assert list(grid.map(function, range(40))) == list(range(1, 41))
+    assert grid.submit("test_grid_functions/plus", 2).result(LONG) == 3
+    assert list(grid.starmap(plus, [(1, 2), (3, 4)], retries=1)) == [3, 7]
+    with gridrpc.Executor(grid=grid) as executor:
+        assert executor.submit(plus, 2).result(LONG) == 3
+    with grid.object(Adder) as adder:
+        assert adder.add(5) == 6
+
+
+def steps(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+async def async_steps(n: int) -> AsyncIterator[int]:
+    yield n
+
+
+def test_generator_functions_are_refused(grid: Grid) -> None:
+    kinds: list[Any] = [steps, async_steps, functools.partial(steps)]
+    submits: list[Any] = [grid.submit, grid.map]
+    for function in kinds:
+        for submit in submits:
+            with pytest.raises(TypeError, match=r"is a generator function.* return a list"):
+                submit(function, [1])
 
 
 def test_the_main_program_of_a_child_of_multiprocessing(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from gridrpc._chunks import describe
 from gridrpc._references import MAIN
-from gridrpc._wrapped import Wrapped, name_of
+from gridrpc._wrapped import Wrapped, check_kind, name_of, runnable
 
 #: Where packages are that do not change under a program, whatever environment they belong to.
 INSTALLED = re.compile("/(?:site|dist)-packages/")
@@ -103,6 +103,7 @@ class Tried(Wrapped):
 
 def of_program(function: str | Callable[..., Any]) -> Task:
     """A function of this program, to be sent."""
+    check_kind(function)
     main = sys.modules.get("__main__")
     own = {
         name: value
@@ -218,7 +219,7 @@ def _loaded_function(task: Task) -> tuple[Callable[..., Any], dict[str, Any]]:
             from gridrpc._worker import find_named
 
             function = find_named(function)
-        found = _functions[task.digest] = function, main
+        found = _functions[task.digest] = runnable(function), main
         if len(_functions) > MOST_FUNCTIONS:
             del _functions[next(iter(_functions))]
     return found
