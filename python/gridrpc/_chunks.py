@@ -261,13 +261,63 @@ def describe(error: BaseException) -> Description:
         message = ""
     parts: Iterable[Any] = []
     try:
-        head, parts = dumps(BaseException.with_traceback(error, None))
+        head, parts = dumps(_Raised(BaseException.with_traceback(error, None)))
     except Exception:  # whatever its own __reduce__ may raise: the text has to do
         head = b""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
     name, message, trace = map(_sendable, (name, message, trace))
     return name, message, trace, head, list(parts)
+
+
+class _Raised:
+    """Stands for an error, which is made again even if its class takes other arguments."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __reduce__(self) -> Any:
+        error = self._error
+        kind = type(error)
+        made: Any = error.__reduce_ex__(5)
+        if not isinstance(made, tuple) or made[0] is not kind or len(made) > 3:
+            return _itself, (error,)
+        state = made[2] if len(made) == 3 else None
+        if isinstance(state, dict) and kind.__str__ in STANDARD_TEXTS:
+            state = {name: value for name, value in state.items() if _can_be_pickled(value)}
+        return rebuilt, (kind, made[1], error.args, state)
+
+
+#: Of classes whose text does not depend on attributes.
+STANDARD_TEXTS = frozenset({BaseException.__str__, OSError.__str__, KeyError.__str__})
+
+
+def _itself(error: BaseException) -> BaseException:
+    return error
+
+
+def rebuilt(
+    kind: type[BaseException], made_of: tuple[Any, ...], args: tuple[Any, ...], state: Any
+) -> BaseException:
+    """An error of a worker, with its class, its arguments and its attributes."""
+    try:
+        error = kind(*made_of)
+    except Exception:  # its constructor takes others than it passes on to its base class
+        native: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+        error = native.__new__(kind, *made_of)
+        native.__init__(error, *made_of)
+    error.args = args
+    if state is not None:
+        error.__setstate__(state)
+    return error
+
+
+def _can_be_pickled(value: Any) -> bool:
+    try:
+        dumps(value)
+    except Exception:
+        return False
+    return True
 
 
 def _sendable(text: str) -> str:

@@ -143,7 +143,13 @@ def dumps_by_value(
     from gridrpc import _by_value  # takes 50 ms: not before it is needed
 
     buffers: list[PickleBuffer] = []
-    head = _by_value.dumps(value, None if in_band else buffers.append, reducers)
+    try:
+        head = _by_value.dumps(value, None if in_band else buffers.append, reducers)
+    except (PicklingError, AttributeError, TypeError, RuntimeError) as error:
+        from gridrpc._unpicklable import explain
+
+        explain(value, error)
+        raise
     if len(buffers) > MAX_BUFFERS:
         head, buffers = _by_value.dumps(value, None, reducers), []
     if b"multiprocessing" in head:

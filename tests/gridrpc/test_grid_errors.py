@@ -10,16 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gridrpc
 from gridrpc import Grid
 from grids import CompileIdl, opened
-from processes import LONG, until, write_script
+from processes import LONG, run_script, until, write_script
 
 IDL = r"""
 Module errors;
@@ -191,3 +193,129 @@ def test_calls_of_the_system_that_are_forbidden_are_named(tmp_path: Path) -> Non
         env={**os.environ, "LD_PRELOAD": str(tmp_path / "forbid.so")}, check=False,
     )  # fmt: skip
     assert "forbids `memfd_create`" in told.stdout, told.stdout + told.stderr
+
+
+class Connection:
+    """Cannot be pickled."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class Job:
+    """Has something that cannot be pickled."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Any] = {"a": 1, "other": [Connection()]}
+
+    def method(self) -> None:
+        """Needs the object."""
+
+
+def locks(_: int) -> dict[str, Any]:
+    return {"a": [1, threading.Lock()]}
+
+
+def test_the_path_to_what_cannot_be_pickled(grid: Grid) -> None:
+    job = Job()
+    path = r"attribute 'parts' -> \['other'\] -> \[0\] -> attribute 'lock'; "
+    with pytest.raises(TypeError, match=f"lock' object: argument 2 -> {path}"):
+        grid.submit(max, 1, job)
+    with pytest.raises(TypeError, match=f"lock' object: argument 'key' -> {path}"):
+        grid.submit(max, 1, key=job)
+    with pytest.raises(TypeError, match=f"-> variable 'job' -> {path}"):
+        grid.submit(lambda: job.parts)
+    with pytest.raises(TypeError, match=f"its object -> {path}"):
+        grid.submit(job.method)
+    with pytest.raises(TypeError, match=f"lock' object: {path}"):
+        grid.share(job)
+    with pytest.raises(TypeError, match=f"lock' object: argument 1 -> {path}") as caught:
+        list(grid.map(type, [1, job]))
+    assert caught.value.__notes__ == ["gridrpc: map, item 1 (the first one is 0)"]
+    with pytest.raises(TypeError, match=r"result -> \['a'\] -> \[1\]; workers share no locks"):
+        grid.submit(locks, 1).result(LONG)
+    with pytest.raises(TypeError, match=r"result -> \['a'\] -> \[1\]; workers share no locks"):
+        list(grid.map(locks, [1]))
+
+
+def test_the_path_from_functions_of_the_main_program(tmp_path: Path) -> None:
+    script = """
+        import contextvars, gridrpc, threading
+        class Job:
+            connection = 1
+        job, lock, level = Job(), threading.Lock(), contextvars.ContextVar("level")
+        job.connection = (i for i in "")
+        def go(i):
+            return job.connection
+        def calls_go(i):
+            return go(i)
+        def locked(i):
+            with lock:
+                return i
+        def at_level(i):
+            return level.get()
+        async def wait(i):
+            return i
+        def forgot(i):
+            return wait(i)
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                for function in (calls_go, locked, at_level, forgot):
+                    try:
+                        print(grid.submit(function, 1).result())
+                    except TypeError as error:
+                        print(error)
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == [
+        "cannot pickle 'generator' object: calls_go -> global 'go' -> global 'job' -> "
+        "attribute 'connection'; make a list of it",
+        "cannot pickle '_thread.lock' object: locked -> global 'lock'; workers share no locks: "
+        "use that of a `multiprocessing.Manager`",
+        "cannot pickle '_contextvars.ContextVar' object: at_level -> global 'level'; pass its "
+        "value as an argument",
+        "cannot pickle 'coroutine' object: await it in the function",
+    ]
+
+
+class WithKeywords(Exception):
+    """Is made of keyword arguments only."""
+
+    def __init__(self, *, code: int) -> None:
+        super().__init__(f"code {code}")
+        self.code = code
+
+
+class OfSystem(OSError):
+    """Takes more than it passes on."""
+
+    def __init__(self, number: int, text: str, more: str) -> None:
+        super().__init__(number, text)
+        self.more = more
+
+
+class Holding(ValueError):
+    """Has an attribute that cannot be pickled."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"held: {text}")
+        self.code = 1
+        self.connection = Connection()
+
+
+def fail(which: int) -> None:
+    raise [WithKeywords(code=3), OfSystem(2, "absent", "more"), Holding("x")][which]
+
+
+def test_errors_whose_constructor_takes_other_arguments(grid: Grid) -> None:
+    with pytest.raises(WithKeywords, match=r"^code 3$") as first:
+        grid.submit(fail, 0).result(LONG)
+    assert (first.value.code, first.value.args) == (3, ("code 3",))
+    with pytest.raises(OfSystem, match="absent") as second:
+        list(grid.map(fail, [1]))
+    assert (second.value.errno, second.value.more) == (2, "more")
+    with pytest.raises(Holding, match=r"^held: x$") as third:
+        grid.submit(fail, 2).result(LONG)
+    assert third.value.code == 1
+    assert isinstance(third.value.__cause__, gridrpc.errors.RemoteTraceback)
