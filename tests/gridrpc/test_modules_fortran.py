@@ -199,9 +199,9 @@ def test_stop_and_errors_of_fortran_are_errors_of_the_call(
 ) -> None:
     with pytest.raises(gridrpc.RemoteError) as raised:
         fortran.function("fortran/stops")(code)
-    assert raised.value.type_name == "gridrpc.Exited"
+    assert raised.value.type_name == "gridrpc.FunctionExited"
     end = f"the function ended its process with status {status} instead of returning"
-    assert str(raised.value).endswith(f"{said}: {end}" if said else f"Exited: {end}")
+    assert str(raised.value).endswith(f"{said}: {end}" if said else f"FunctionExited: {end}")
     fortran.function("fortran/stops")(0)
 
 

@@ -112,7 +112,7 @@ def test_a_signal_is_reported_and_the_grid_goes_on(
 def test_an_exit_is_an_error_of_the_call(each_module_grid: Grid, status: int) -> None:
     with pytest.raises(gridrpc.RemoteError) as raised:
         each_module_grid.function("bad/exits")(status, deadline=LONG)
-    assert raised.value.type_name == "gridrpc.Exited"
+    assert raised.value.type_name == "gridrpc.FunctionExited"
     assert f"ended its process with status {status} instead of returning" in str(raised.value)
     assert goes_on(each_module_grid)
 
@@ -286,7 +286,7 @@ def test_an_exception_or_an_exit_costs_its_item_alone(
     with opened(workers=2, worker=worker, modules=[compile_idl(CPP)]) as grid:
         priced = grid.function("thrown/price")
         results = list(grid.map(priced, range(20), chunk=chunk, return_exceptions=True))
-        bad = {3: "std::runtime_error", 8: "gridrpc.Exited", 9: "gridrpc.Exited"}
+        bad = {3: "std::runtime_error", 8: "gridrpc.FunctionExited", 9: "gridrpc.FunctionExited"}
         for item, result in enumerate(results):
             if item in bad:
                 assert isinstance(result, gridrpc.RemoteError)

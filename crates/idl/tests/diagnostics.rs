@@ -300,6 +300,43 @@ fn calls() {
         ["`n` is not passed on to the call"]
     );
     assert_eq!(
+        messages("Define f(IN int n, OUT double r[1]) Calls g(n);"),
+        [
+            "`r` is not passed on to the call (nothing would be stored there; if `g` returns it, write \
+          `Calls r = g(...)`)"
+        ]
+    );
+    assert_eq!(messages("Define f(IN int n, OUT double r[1]) Calls r = g(n);"), [""; 0]);
+    assert_eq!(messages("Define f(IN int n, OUT string s) Calls \"C\" s = g(n);"), [""; 0]);
+    for (parameter, result) in
+        [("OUT double r[n]", "r"), ("INOUT double r[1]", "r"), ("IN double r", "r")]
+    {
+        assert_eq!(
+            messages(&format!("Define f(IN int n, {parameter}) Calls {result} = g(n);")),
+            [
+                "`r` cannot take the value that the function returns (declare one number or string, as \
+              in `OUT double r[1]` or `OUT string s`)"
+            ],
+            "{parameter}"
+        );
+    }
+    assert_eq!(
+        messages("Define f(IN int n) Calls \"C++\" g(n);"),
+        ["nothing declares `g`, which C++ needs (put its declaration, or the `#include` of its \
+          header, into `Globals`; for a function with C linkage write `Calls \"C\"`)"]
+    );
+    assert_eq!(
+        messages("Globals { #include \"g.hpp\"\n } Define f(IN int n) Calls \"C++\" g(n);"),
+        [""; 0]
+    );
+    assert_eq!(
+        messages("Define f(IN int a, IN int b, OUT double r[max(a, b)]) { }"),
+        [
+            "an expression cannot call `max` (write a maximum as `(a > b ? a : b)`, and a minimum as \
+          `(a < b ? a : b)`)"
+        ]
+    );
+    assert_eq!(
         messages("Define f(IN int n) Calls \"Pascal\" f(n);"),
         ["`Pascal` is not a known language (there are \"C\", \"C++\" and \"FORTRAN\")"]
     );

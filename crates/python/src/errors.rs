@@ -143,7 +143,7 @@ pub fn raised<B: PyTypeInfo>(
             RemoteError::ProtocolError
             | RemoteError::ModuleError
             | RemoteError::CallbackFailed
-            | RemoteError::Exited
+            | RemoteError::FunctionExited
             | RemoteError::RanksLost,
         )
         | None => {

@@ -50,7 +50,7 @@ remote_errors! {
     /// A function of the client's that the function called back has failed.
     CallbackFailed,
     /// The function has ended its process instead of returning.
-    Exited,
+    FunctionExited,
     /// Processes on which a function ran together have ended, or could not be started.
     RanksLost,
 }

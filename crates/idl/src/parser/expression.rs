@@ -109,6 +109,12 @@ impl Parser<'_, '_> {
     /// A name, and an index if there is one.
     fn element(&mut self, name: Text, depth: usize) -> Parsed<Expr> {
         let span = name.span;
+        if self.at("(") {
+            let message = format!("an expression cannot call `{}`", name.text);
+            let hint = "write a maximum as `(a > b ? a : b)`, and a minimum as `(a < b ? a : b)`";
+            self.report.error_with(span, message, hint);
+            return Err(Lost);
+        }
         if !self.accept("[") {
             return Ok(Expr { kind: ExprKind::Name(name.text), span });
         }

@@ -144,7 +144,8 @@ pub fn source() -> impl Strategy<Value = String> {
         let mut text = "Module generated; // a comment\nGlobals { int f(); }\n".to_owned();
         for (number, ((parameters, body), options)) in functions.iter().enumerate() {
             // What only comes out has to be passed on.
-            let body = match body.starts_with("Calls") && parameters.contains("OUT") {
+            let body = match body.starts_with("Calls") && parameters.to_lowercase().contains("out")
+            {
                 true => ";",
                 false => body,
             };

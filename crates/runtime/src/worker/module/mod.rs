@@ -85,7 +85,7 @@ impl CallError {
     fn kind(&self) -> &str {
         let error = match self {
             CallError::Raised(raised) => return &raised.kind,
-            CallError::Exited { .. } => RemoteError::Exited,
+            CallError::Exited { .. } => RemoteError::FunctionExited,
             CallError::Module(_) => RemoteError::ModuleError,
             CallError::NotFound(_) => RemoteError::FunctionNotFound,
             CallError::Arguments(_) => RemoteError::ArgumentError,
