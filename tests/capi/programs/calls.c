@@ -106,15 +106,17 @@ static void files(void)
     fclose(file);
     IS(GRPC_OTHER_ERROR_CODE, grpc_call(&upper, "not there", "out.txt"));
     TELLS(GRPC_SESSIONID_VOID, "not there");
-    /* NULL and "" name no file: nothing is read, and what is written is thrown away. */
+    /* NULL and "" name no file, and arrive as they are. */
     grpc_function_handle_t unnamed = function("cases/unnamed");
-    int is_null[3] = {0};
-    OK(grpc_call(&unnamed, NULL, NULL, NULL, is_null));
-    CHECK(is_null[0] == 1 && is_null[1] == 0 && is_null[2] == 1);
-    OK(grpc_call(&unnamed, "", "", "", is_null));
-    CHECK(is_null[0] == 1 && is_null[1] == 0 && is_null[2] == 1);
-    OK(grpc_call(&unnamed, "in.txt", "new.txt", NULL, is_null));
-    CHECK(is_null[0] == 0 && (file = fopen("new.txt", "r")) != NULL);
+    int is[3] = {7, 7, 7}; /* 1 is NULL, 0 is "", 3 a path */
+    OK(grpc_call(&unnamed, NULL, NULL, NULL, is));
+    CHECK(is[0] == 1 && is[1] == 1 && is[2] == 1);
+    OK(grpc_call(&unnamed, "", "", "", is));
+    CHECK(is[0] == 0 && is[1] == 0 && is[2] == 0);
+    OK(grpc_call(&unnamed, "in.txt", NULL, "", is));
+    CHECK(is[0] == 3 && is[1] == 1 && is[2] == 0);
+    OK(grpc_call(&unnamed, "in.txt", "new.txt", NULL, is));
+    CHECK(is[0] == 3 && is[1] == 3 && is[2] == 1 && (file = fopen("new.txt", "r")) != NULL);
     CHECK(fgets(line, sizeof line, file) != NULL && strcmp(line, "written") == 0);
     fclose(file);
 }

@@ -14,4 +14,6 @@ pub use runs::{Shape, gather, scatter};
 pub(crate) use scalars::gives_sizes;
 pub use scalars::{Scalar, Scalars};
 pub use sizes::Sizes;
-pub use texts::{add_text, decode_texts, encode_texts, list_texts};
+pub use texts::{
+    NamedFile, add_text, decode_files, decode_texts, encode_files, encode_texts, list_texts,
+};

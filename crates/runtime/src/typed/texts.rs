@@ -24,15 +24,66 @@ pub fn decode_texts(bytes: &[u8], order: Order, count: usize) -> Option<Vec<Opti
     (texts.len() == count).then(|| texts.into_iter().map(|text| text.map(<[u8]>::to_vec)).collect())
 }
 
+/// What the name of a file stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedFile {
+    /// NULL: no file.
+    Null,
+    /// An empty name: no file either.
+    Empty,
+    /// A file, and what it contains.
+    Content(Vec<u8>),
+}
+
+/// Files behind one another, as strings are; the length of an empty name is -2.
+#[must_use]
+pub fn encode_files(files: &[NamedFile]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for file in files {
+        match file {
+            NamedFile::Null => add_text(None, &mut bytes),
+            NamedFile::Empty => bytes.extend_from_slice(&EMPTY_NAME.to_ne_bytes()),
+            NamedFile::Content(content) => add_text(Some(content), &mut bytes),
+        }
+    }
+    bytes
+}
+
+/// So many files from bytes that came in `order`; `None` if that is not what they are.
+#[must_use]
+pub fn decode_files(bytes: &[u8], order: Order, count: usize) -> Option<Vec<NamedFile>> {
+    let mut files = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (len, behind) = split_len(rest, order)?;
+        let content = match len {
+            -1 => NamedFile::Null,
+            EMPTY_NAME => NamedFile::Empty,
+            len => NamedFile::Content(behind.get(..usize::try_from(len).ok()?)?.to_vec()),
+        };
+        rest = &behind[usize::try_from(len).unwrap_or(0)..];
+        files.push(content);
+    }
+    (files.len() == count).then_some(files)
+}
+
+/// The length of the name of a file that is empty.
+const EMPTY_NAME: i64 = -2;
+
+fn split_len(bytes: &[u8], order: Order) -> Option<(i64, &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<8>()?;
+    let len = match order {
+        Order::Little => i64::from_le_bytes(*len),
+        Order::Big => i64::from_be_bytes(*len),
+    };
+    Some((len, rest))
+}
+
 /// The strings in bytes that came in `order`, however many there are; `None` if they are no list.
 #[must_use]
 pub fn list_texts(mut bytes: &[u8], order: Order) -> Option<Vec<Option<&[u8]>>> {
     let mut texts = Vec::new();
-    while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
-        let len = match order {
-            Order::Little => i64::from_le_bytes(*len),
-            Order::Big => i64::from_be_bytes(*len),
-        };
+    while let Some((len, rest)) = split_len(bytes, order) {
         if len == -1 {
             texts.push(None);
             bytes = rest;
@@ -48,6 +99,22 @@ pub fn list_texts(mut bytes: &[u8], order: Order) -> Option<Vec<Option<&[u8]>>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_files_that_are_null_or_empty_are_kept_apart() {
+        let files = [
+            NamedFile::Null,
+            NamedFile::Empty,
+            NamedFile::Content(Vec::new()),
+            NamedFile::Content(b"a".into()),
+        ];
+        let bytes = encode_files(&files);
+        assert_eq!(decode_files(&bytes, Order::NATIVE, 4).as_deref(), Some(&files[..]));
+        assert_eq!(decode_files(&bytes, Order::NATIVE, 3), None);
+        assert_eq!(decode_files(&bytes[..bytes.len() - 1], Order::NATIVE, 4), None);
+        assert_eq!(decode_files(&(-3_i64).to_ne_bytes(), Order::NATIVE, 1), None);
+        assert_eq!(list_texts(&bytes, Order::NATIVE), None);
+    }
 
     #[test]
     fn strings_come_back_and_broken_lists_are_refused() {

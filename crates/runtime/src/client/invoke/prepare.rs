@@ -17,7 +17,7 @@ use crate::client::invoke::sizes::{Known, fits, known_scalars};
 use crate::client::invoke::target::Target;
 use crate::loan::Sink;
 use crate::payload::PayloadBuilder;
-use crate::typed::{Scalar, Scalars, Shape, dtype, encode_texts};
+use crate::typed::{NamedFile, Scalar, Scalars, Shape, dtype, encode_files, encode_texts};
 
 /// Checks the arguments of a call and puts its payload together. `ranks`: on which the function runs, if it runs on
 /// several.
@@ -252,12 +252,14 @@ impl Preparation<'_> {
             let paths = texts.iter().map(|text| path(text.as_deref())).collect();
             self.plan(index, Plan::Files(paths));
         }
-        if !comes {
+        let is_named = |text: &Option<Vec<u8>>| text.as_ref().is_some_and(|text| !text.is_empty());
+        if !comes && (of == Type::String || texts.iter().all(is_named)) {
             return Ok(Value::None);
         }
         let bytes = if of == Type::Filename {
-            let contents: Result<Vec<_>, Problem> = texts.iter().map(read).collect();
-            encode_texts(&contents?)
+            let read = |name: &Option<Vec<u8>>| read(name.as_deref(), comes);
+            let files: Result<Vec<_>, Problem> = texts.iter().map(read).collect();
+            encode_files(&files?)
         } else {
             encode_texts(texts)
         };
@@ -300,10 +302,16 @@ fn path(name: Option<&[u8]>) -> Option<PathBuf> {
     name.filter(|name| !name.is_empty()).map(|name| std::ffi::OsStr::from_bytes(name).into())
 }
 
-fn read(name: &Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Problem> {
-    let Some(path) = path(name.as_deref()) else { return Ok(None) };
+/// The file that a name names, with its contents if they go to the function.
+fn read(name: Option<&[u8]>, comes: bool) -> Result<NamedFile, Problem> {
+    let Some(path) = path(name) else {
+        return Ok(if name.is_some() { NamedFile::Empty } else { NamedFile::Null });
+    };
+    if !comes {
+        return Ok(NamedFile::Content(Vec::new()));
+    }
     match std::fs::read(&path) {
-        Ok(content) => Ok(Some(content)),
+        Ok(content) => Ok(NamedFile::Content(content)),
         Err(error) => Err(Problem::System { path: Some(path), error }),
     }
 }

@@ -7,7 +7,7 @@ use gridrpc_wire::{Array, Order, Ranks, Value, WireError, decode_values};
 
 use crate::payload::Incoming;
 use crate::segment::Lent;
-use crate::typed::{Scalar, Scalars, Shape, decode_texts, dtype, scatter};
+use crate::typed::{NamedFile, Scalar, Scalars, Shape, decode_files, decode_texts, dtype, scatter};
 use crate::worker::link::WorkerLink;
 use crate::worker::module::CallError;
 use crate::worker::module::files::CallFile;
@@ -139,8 +139,13 @@ impl Arguments {
         match &parameter.kind {
             Kind::Callback(_) => plain(Backing::None, std::ptr::null_mut()),
             Kind::Scalar(of @ (Type::String | Type::Filename)) => {
-                let texts = texts(parameter, 1, value, sections, order)?;
-                let (argument, pointer) = list(*of, parameter.mode, texts, Vec::new())?;
+                let (argument, pointer) = match of {
+                    Type::String => {
+                        let texts = texts(parameter, 1, value, sections, order)?;
+                        list_of_texts(&texts, Vec::new())
+                    }
+                    _ => list_of_files(parameter, Vec::new(), &value, sections, order)?,
+                };
                 let in_place = *of == Type::String && parameter.mode != Mode::In;
                 if in_place {
                     return Ok((argument, pointer));
@@ -158,11 +163,12 @@ impl Arguments {
                 let extents = extents(function, index, &self.scalars)
                     .map_err(|error| CallError::Arguments(error.to_string()))?;
                 match element {
-                    Type::String | Type::Filename => {
+                    Type::String => {
                         let count = extents.iter().map(|extent| extent.size as usize).product();
                         let texts = texts(parameter, count, value, sections, order)?;
-                        list(*element, parameter.mode, texts, extents)
+                        Ok(list_of_texts(&texts, extents))
                     }
+                    Type::Filename => list_of_files(parameter, extents, &value, sections, order),
                     _ => self.array(parameter, *element, extents, value, link, sections),
                 }
             }
@@ -339,7 +345,7 @@ fn scalar(of: Type, value: Value, sections: &[Incoming]) -> Result<Scalar, CallE
     .ok_or_else(|| CallError::Arguments(format!("it is no {}", of.idl_name())))
 }
 
-/// The strings, or the files' contents, that came; nothing but their places if none come.
+/// The strings that came; nothing but their places if none come.
 fn texts(
     parameter: &Parameter,
     count: usize,
@@ -364,27 +370,42 @@ fn texts(
     }
 }
 
-/// A list of strings or of files, as the function is given it.
-fn list(
-    of: Type,
-    mode: Mode,
-    texts: Vec<Option<Vec<u8>>>,
-    extents: Vec<Extent>,
-) -> Result<(Argument, *mut c_void), CallError> {
-    let shape = Shape::new(extents, false, 1);
+/// A list of strings, as the function is given it.
+fn list_of_texts(texts: &[Option<Vec<u8>>], extents: Vec<Extent>) -> (Argument, *mut c_void) {
+    let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+    let mut texts = Texts::new(&texts);
     // The memory of a box stays where it is.
-    if of == Type::String {
-        let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
-        let mut texts = Texts::new(&texts);
-        let pointer = texts.start();
-        return Ok((Argument { place: Backing::Texts(texts), shape }, pointer));
-    }
-    // Without a name the function is given NULL, unless it is to write the file.
-    let file = |text: &Option<Vec<u8>>| match text {
-        None if mode != Mode::Out => Ok(None),
-        text => CallFile::new(text.as_deref().unwrap_or_default()).map(Some),
+    let pointer = texts.start();
+    let shape = Shape::new(extents, false, 1);
+    (Argument { place: Backing::Texts(texts), shape }, pointer)
+}
+
+/// A list of paths, as the function is given it: NULL and empty names are what they were.
+fn list_of_files(
+    parameter: &Parameter,
+    extents: Vec<Extent>,
+    value: &Value,
+    sections: &[Incoming],
+    order: Order,
+) -> Result<(Argument, *mut c_void), CallError> {
+    let count = extents.iter().map(|extent| extent.size as usize).product();
+    let named = match value {
+        Value::Bytes(at) => {
+            let section = sections.get(usize::from(*at)).map(Incoming::bytes).unwrap_or_default();
+            let broken = || CallError::Arguments(format!("it is not a list of {count} files"));
+            decode_files(section, order, count).ok_or_else(broken)?
+        }
+        Value::None if matches!(parameter.mode, Mode::Out | Mode::Work) => {
+            vec![NamedFile::Content(Vec::new()); count]
+        }
+        _ => return Err(CallError::Arguments("it did not come".into())),
     };
-    let files: std::io::Result<Vec<_>> = texts.iter().map(file).collect();
+    let file = |named: NamedFile| match named {
+        NamedFile::Null => Ok(None),
+        NamedFile::Empty => Ok(Some(CallFile::unnamed())),
+        NamedFile::Content(content) => CallFile::new(&content).map(Some),
+    };
+    let files: std::io::Result<Vec<_>> = named.into_iter().map(file).collect();
     let files = files.map_err(|error| CallError::Memory(format!("a file: {error}")))?;
     let pointer = |file: &Option<CallFile>| {
         file.as_ref().map_or(std::ptr::null_mut(), |file| file.path.as_ptr().cast_mut())
@@ -394,5 +415,6 @@ fn list(
         true => std::ptr::null_mut(),
         false => pointers.as_mut_ptr().cast(),
     };
+    let shape = Shape::new(extents, false, 1);
     Ok((Argument { place: Backing::Files(files, pointers), shape }, pointer))
 }

@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// A file for the length of one call.
 #[derive(Debug)]
 pub(super) struct CallFile {
-    file: File,
+    /// None for an empty name.
+    file: Option<File>,
     /// What the function opens.
     pub(super) path: CString,
 }
@@ -23,19 +24,26 @@ impl CallFile {
         file.write_all(content)?;
         file.seek(SeekFrom::Start(0))?;
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        Ok(CallFile { file, path })
+        Ok(CallFile { file: Some(file), path })
+    }
+
+    /// An empty name, which names no file.
+    pub(super) fn unnamed() -> CallFile {
+        CallFile { file: None, path: CString::default() }
     }
 
     /// What other processes of the same user open.
     pub(super) fn path_for_others(&self) -> Vec<u8> {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into_bytes()
+        let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        self.file.as_ref().map(path).unwrap_or_default().into_bytes()
     }
 
     /// What it contains now.
     pub(super) fn content(&mut self) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.read_to_end(&mut content)?;
+        let Some(file) = &mut self.file else { return Ok(content) };
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut content)?;
         Ok(content)
     }
 }
