@@ -225,13 +225,16 @@ fn text_of(command: Command) -> Result<String, Failure> {
             arguments,
         } => {
             if check {
-                return compile::read(&file, dialect).map(|_| String::new()).map_err(Into::into);
+                return compile::read(&file, dialect, true)
+                    .map(|_| String::new())
+                    .map_err(Into::into);
             }
             if list {
                 return names_in(&file);
             }
             if makefile {
-                let module = compile::read(&file, dialect)?;
+                // Whoever runs the makefile sees the warnings.
+                let module = compile::read(&file, dialect, false)?;
                 let options = &arguments;
                 let source = makefile::Source { file: &file, is_made: made, dialect, options };
                 return Ok(makefile::makefile(&module, source)?);
@@ -265,7 +268,7 @@ fn unless(quiet: bool, text: String) -> String {
 }
 
 fn names_in(file: &std::path::Path) -> Result<String, Failure> {
-    let module = compile::read(file, Dialect::default())?;
+    let module = compile::read(file, Dialect::default(), true)?;
     let functions = module.functions.iter().map(|function| &function.name);
     let names = functions.chain(module.classes.iter().map(|class| &class.name));
     Ok(names.map(|name| format!("{name}\n")).collect())

@@ -95,11 +95,11 @@ pub struct Options {
     pub given: Given,
 }
 
-/// Reads an IDL file, and reports what is wrong with it on standard error.
+/// Reads an IDL file, and reports what is wrong with it on standard error. `warns`: with warnings.
 ///
 /// # Errors
 /// When it cannot be read, has errors, or has only functions that cannot run here.
-pub fn read(file: &Path, dialect: Dialect) -> Result<Module, CompileError> {
+pub fn read(file: &Path, dialect: Dialect, warns: bool) -> Result<Module, CompileError> {
     let unreadable = |why: String| CompileError::Read { file: file.to_owned(), why };
     let mut source = Vec::new();
     // Not asked for its length before: a pipe has none, and some files tell a wrong one.
@@ -117,7 +117,8 @@ pub fn read(file: &Path, dialect: Dialect) -> Result<Module, CompileError> {
         unreadable(format!("line {line} is not UTF-8"))
     })?;
     let name = file.display().to_string();
-    let Parsed { module, diagnostics } = gridrpc_idl::parse_as(&source, dialect);
+    let Parsed { module, mut diagnostics } = gridrpc_idl::parse_as(&source, dialect);
+    diagnostics.retain(|found| warns || found.severity == Severity::Error);
     let errors = report(&diagnostics, &name, &source);
     let module = module.ok_or_else(|| CompileError::Broken { file: file.to_owned(), errors })?;
     match refuse_parallel(&module, file) {
@@ -182,7 +183,7 @@ pub(super) fn say(text: &str) {
 /// # Errors
 /// When the file has errors, or the compiler or the linker fails.
 pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> {
-    let module = read(file, options.dialect)?;
+    let module = read(file, options.dialect, true)?;
     let without_body = all_functions(&module).filter(|function| function.body == Body::None);
     let without_body: Vec<&str> = without_body.map(|function| function.name.as_str()).collect();
     if !without_body.is_empty() {
