@@ -13,6 +13,8 @@ use crate::handles::function::{FunctionHandle, Manner, Record, Wanted};
 pub struct Entry {
     /// Its function, and its calls.
     pub handle: Arc<FunctionHandle>,
+    /// Whether it is that of a group, which repeats a call whose worker is lost.
+    pub is_group: bool,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,7 @@ fn make(environment: &Arc<Environment>, wanted: &Wanted) -> Result<Entry, Failur
     let manner = Manner::new(name, &found, &wanted.attributes)?;
     environment.provide_workers(name, manner.bound, manner.start)?;
     let handle = FunctionHandle { function: found.what, manner, record: Arc::default() };
-    Ok(Entry { handle: Arc::new(handle) })
+    Ok(Entry { handle: Arc::new(handle), is_group: false })
 }
 
 /// The same function with sessions of its own.
@@ -107,7 +109,7 @@ fn anew(entry: &Entry) -> Entry {
     let FunctionHandle { function, manner, .. } = &*entry.handle;
     let record: Arc<Record> = Arc::default();
     let (function, manner) = (Arc::clone(function), manner.clone());
-    Entry { handle: Arc::new(FunctionHandle { function, manner, record }) }
+    Entry { handle: Arc::new(FunctionHandle { function, manner, record }), is_group: false }
 }
 
 fn no_executable() -> Failure {
@@ -172,7 +174,8 @@ pub fn called(result: Result<Option<i32>, ()>) {
 pub fn new_group(entry: &Entry) -> usize {
     let mut all = entries();
     let address = all.next_address();
-    all.groups.insert(address, Group { entry: anew(entry), sessions: Vec::new() });
+    let entry = Entry { is_group: true, ..anew(entry) };
+    all.groups.insert(address, Group { entry, sessions: Vec::new() });
     address
 }
 

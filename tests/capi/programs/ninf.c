@@ -2,6 +2,8 @@
 #include "check.h"
 
 #include <ninf.h>
+#include <ninf_error.h>
+#include <ninf_stub.h>
 
 int main(int argc, char **argv)
 {
@@ -69,6 +71,19 @@ int main(int argc, char **argv)
         for (int i = 0; i < 10; i++)
             CHECK(sums[i] == i + round);
     }
+    /* A group calls again what a worker has died of, unless arguments may have changed. */
+    Ninf_group_t *stubborn = Ninf_group_init("cases/try_again");
+    for (int i = 0; i < 3; i++) {
+        char name[] = {'t', 'r', 'i', 'e', 'd', '0' + i, 0};
+        CHECK(Ninf_group_call_async(stubborn, name, i + 5, &sums[i]) >= 0);
+    }
+    CHECK(Ninf_group_wait_all(stubborn) == 0);
+    CHECK(sums[0] == 5 && sums[1] == 6 && sums[2] == 7 && Ninf_group_finalize(stubborn) == 0);
+    CHECK(Ninf_call("cases/try_again", "tried.alone", 1, &sum) == -1);
+    stubborn = Ninf_group_init("cases/change");
+    CHECK(Ninf_group_call_async(stubborn, "tried.change", &sum) >= 0);
+    CHECK(Ninf_group_wait_all(stubborn) == -1 && Ninf_group_finalize(stubborn) == 0);
+    CHECK(STUB_ERROR_SIGSEGV != NINF_OK && STUB_ERROR_SIGFPE != STUB_ERROR_SIGSEGV);
     CHECK(Ninf_group_finalize(group) == 0 && Ninf_group_call_async(group, 1, 2, &sum) == -1);
     CHECK(Ninf_group_wait_all(NULL) == -1 && Ninf_group_finalize(group) == -1);
 

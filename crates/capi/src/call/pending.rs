@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Reservation, ServerId};
+use gridrpc_idl::Mode;
 use gridrpc_runtime::client::invoke::{
     CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare,
 };
@@ -33,6 +34,8 @@ pub struct Options {
     pub on: Option<Reservation>,
     /// On how many ranks its function runs, if it is a parallel one.
     pub ranks: u32,
+    /// Whether it runs again when its worker is lost, even if its interface does not say so.
+    pub runs_again: bool,
     /// What it asks for beside the place of a worker.
     pub needs: Needs,
     /// Whether the caller's memory may be used after the call has begun.
@@ -91,11 +94,14 @@ impl Pending {
                 tally: Arc::clone(tally),
             }))
         });
-        let Options { deadline, server, on, needs: Needs { cores, resources, expected }, .. } =
-            options;
+        let Options { deadline, server, on, runs_again, needs, .. } = options;
+        let Needs { cores, resources, expected } = needs;
+        // What the function changes is not there a second time.
+        let changes = |index: usize| target.interface().parameters[index].mode == Mode::InOut;
+        let runs_again = runs_again && !(0..function.parameters().len()).any(changes);
         let (mut request, landing) = prepared.request(
             target,
-            CallOptions { deadline, cores, resources, expected, server, on, callbacks },
+            CallOptions { deadline, cores, resources, expected, server, on, callbacks, runs_again },
         );
         let begun = Instant::now();
         let call = loop {

@@ -59,6 +59,8 @@ pub struct Warning {
     pub message: String,
     /// Whether it has its effect on other machines.
     pub scope: Scope,
+    /// Whether nothing is missing without it.
+    pub is_notice: bool,
 }
 
 /// Where something that has no effect on this machine has one.

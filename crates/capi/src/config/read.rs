@@ -219,14 +219,15 @@ impl<'f> Reader<'f> {
             let hint = "write everything into one section";
             return Err(Fault::new(format!("there is a <{name}> already"), hint));
         }
-        if let Section::Foreign(reason) = section {
-            self.warn(file, line, format!("<{name}> has no meaning here: {reason}"));
+        if let Section::Foreign { reason, is_replaced } = section {
+            let message = format!("<{name}> has no meaning here: {reason}");
+            self.warn_in(file, line, message, Scope::Nowhere, is_replaced);
         }
         Ok(Open { section, name, line, entries: Vec::new() })
     }
 
     fn attribute(&mut self, file: &Path, open: &mut Open, entry: Entry) -> Result<(), Problem> {
-        if matches!(open.section, Section::Foreign(_)) {
+        if matches!(open.section, Section::Foreign { .. }) {
             return Ok(());
         }
         let Entry { name, .. } = &entry;
@@ -285,7 +286,7 @@ impl<'f> Reader<'f> {
                 Ok(())
             }
             Section::InformationSource => self.information_source(&content),
-            Section::Foreign(_) => Ok(()),
+            Section::Foreign { .. } => Ok(()),
         }
     }
 
@@ -395,21 +396,31 @@ impl<'f> Reader<'f> {
         let Entry { name, words, line } = entry;
         if fitting.is_none_or(|value| words.as_slice() != [value]) {
             let message = format!("`{name}` has no meaning here: {reason}");
-            self.warn_in(file, *line, message, scope);
+            self.warn_in(file, *line, message, scope, false);
         }
     }
 
     fn warn(&mut self, file: &Path, line: usize, message: String) {
-        self.warn_in(file, line, message, Scope::Nowhere);
+        self.warn_in(file, line, message, Scope::Nowhere, false);
     }
 
-    fn warn_in(&mut self, file: &Path, line: usize, message: String, scope: Scope) {
+    fn warn_in(
+        &mut self,
+        file: &Path,
+        line: usize,
+        message: String,
+        scope: Scope,
+        is_notice: bool,
+    ) {
         let at = Position { file: file.to_path_buf(), line };
         match self.config.warnings.len() {
-            0..MAX_WARNINGS => self.config.warnings.push(Warning { at, message, scope }),
+            0..MAX_WARNINGS => {
+                self.config.warnings.push(Warning { at, message, scope, is_notice });
+            }
             MAX_WARNINGS => {
                 let message = "further lines without a meaning are not listed".into();
-                self.config.warnings.push(Warning { at, message, scope: Scope::Nowhere });
+                let scope = Scope::Nowhere;
+                self.config.warnings.push(Warning { at, message, scope, is_notice: false });
             }
             _ => {}
         }

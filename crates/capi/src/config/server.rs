@@ -59,6 +59,8 @@ pub struct ServerSettings {
     pub environment: Vec<(String, String)>,
     /// Modules that workers have loaded before their first call: by name or file.
     pub preload: Vec<String>,
+    /// On how many ranks of MPI functions run, by name.
+    pub ranks: Vec<(String, u32)>,
     /// The information source that tells of the server's modules.
     pub information_source: Option<String>,
     /// How to look into workers.
@@ -121,6 +123,16 @@ impl Elsewhere {
     }
 }
 
+impl ServerSettings {
+    /// On how many ranks a function runs: `module/function`, or the function alone.
+    #[must_use]
+    pub fn ranks_of(&self, name: &str) -> Option<u32> {
+        let bare = name.rsplit('/').next();
+        let is_it = |known: &str| known == name || Some(known) == bare;
+        self.ranks.iter().find(|(known, _)| is_it(known)).map(|(_, ranks)| *ranks)
+    }
+}
+
 impl Default for ServerSettings {
     /// What is built in. Ninf-G waited for ever and noticed a death after 300 s.
     fn default() -> Self {
@@ -132,6 +144,7 @@ impl Default for ServerSettings {
             work_directory: None,
             environment: Vec::new(),
             preload: Vec::new(),
+            ranks: Vec::new(),
             information_source: None,
             debug: Debug::default(),
             elsewhere: Elsewhere::default(),
@@ -160,6 +173,7 @@ pub(super) struct Draft {
     work_directory: Option<PathBuf>,
     environment: Vec<(String, String)>,
     preload: Vec<String>,
+    ranks: Vec<(String, u32)>,
     information_source: Option<String>,
     debug: Option<bool>,
     debug_display: Option<String>,
@@ -204,6 +218,7 @@ impl Draft {
             }
             "workDirectory" => self.work_directory = Some(values::word(words)?.into()),
             "environment" => self.environment.push(variable(words)?),
+            "mpi_runNoOfCPUs" => self.ranks.push(ranks(words)?),
             "preload" => self.preload.push(values::word(words)?.into()),
             "information_source_tag" => {
                 self.information_source = Some(values::word(words)?.into());
@@ -237,6 +252,8 @@ impl Draft {
             work_directory: self.work_directory.clone().or_else(|| default.work_directory.clone()),
             environment,
             preload: [&default.preload[..], &self.preload].concat(),
+            // What is found first counts.
+            ranks: [&self.ranks[..], &default.ranks].concat(),
             information_source: or(&self.information_source, &default.information_source),
             debug: Debug {
                 enabled: self.debug.unwrap_or(default.debug.enabled),
@@ -256,6 +273,16 @@ fn variable(words: &[String]) -> Result<(String, String), Fault> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err(Fault::new(format!("is `{text}`"), "write `NAME=value`")),
+    }
+}
+
+/// `FUNCTION=RANKS`.
+fn ranks(words: &[String]) -> Result<(String, u32), Fault> {
+    let text = values::word(words)?;
+    let (name, count) = text.split_once('=').unwrap_or((text, ""));
+    match count.trim().parse() {
+        Ok(count @ 1..) if !name.trim().is_empty() => Ok((name.trim().into(), count)),
+        _ => Err(Fault::new(format!("is `{text}`"), "write `FUNCTION=RANKS`, as `sample/pi=4`")),
     }
 }
 
@@ -289,6 +316,19 @@ mod tests {
         let settings = draft(&[("environment", "A=x=y"), ("environment", "C=")]).over(&default);
         let expected = [("B", "2"), ("A", "x=y"), ("C", "")];
         assert_eq!(settings.environment, expected.map(|(n, v)| (n.to_string(), v.to_string())));
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_server_before_those_of_all() {
+        let default = draft(&[("mpi_runNoOfCPUs", "m/f=2"), ("mpi_runNoOfCPUs", "g=3")])
+            .over(&ServerSettings::default());
+        let settings = draft(&[("mpi_runNoOfCPUs", "m/f=8")]).over(&default);
+        let found = ["m/f", "m/g", "g", "m/h"].map(|name| settings.ranks_of(name));
+        assert_eq!(found, [Some(8), Some(3), Some(3), None]);
+        for wrong in ["f", "f=", "f=0", "f=-1", "=2", "f=2x"] {
+            let words = [wrong.to_owned()];
+            assert!(Draft::default().set("mpi_runNoOfCPUs", &words).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -19,8 +19,13 @@ pub enum Section {
     ServerDefault,
     /// Files that tell of modules.
     InformationSource,
-    /// One without a meaning here: why.
-    Foreign(&'static str),
+    /// One without a meaning here.
+    Foreign {
+        /// Why.
+        reason: &'static str,
+        /// Whether what it was for is there without it.
+        is_replaced: bool,
+    },
 }
 
 /// What becomes of an attribute.
@@ -71,8 +76,6 @@ const NO_CONNECTION_LOG: &str = "single messages are not logged";
 const NO_HEARTBEAT: &str = "the end of a worker on this host is noticed at once";
 const NO_COMPRESSION: &str = "data on one host goes through shared memory, uncompressed";
 const INTERFACE_TELLS: &str = "a function runs on ranks of MPI if its interface says so";
-const NO_RANKS: &str =
-    "the attribute GRPC_HANDLE_ATTR_MPI_NCPUS of a handle says on how many ranks it runs";
 const NO_MPIRUN: &str =
     "GRIDRPC_MPIRUN in the environment of workers names the command that starts ranks";
 const NO_MDS: &str = "nothing is looked up in MDS: interfaces are read from the modules themselves";
@@ -153,7 +156,7 @@ const ANY_SERVER: &[Row] = &[
     no("mds_tag", NO_MDS),
     unless("keep_connection", "true", "a worker's connection lasts as long as the worker"),
     unless("keepConnection", "true", "a worker's connection lasts as long as the worker"),
-    no("mpi_runNoOfCPUs", NO_RANKS),
+    ("mpi_runNoOfCPUs", Role::Repeated),
     no("mpi_runCommand", NO_MPIRUN),
     no("gass_scheme", NO_GLOBUS),
     unless("crypt", "false", "data does not leave this host"),
@@ -208,10 +211,16 @@ const SECTIONS: &[(&str, Section)] = &[
     ("SERVER", Section::Server),
     ("SERVER_DEFAULT", Section::ServerDefault),
     ("INFORMATION_SOURCE", Section::InformationSource),
-    ("INVOKE_SERVER", Section::Foreign(NO_INVOKE)),
-    ("CLIENT_COMMUNICATION_PROXY", Section::Foreign(NO_PROXY)),
-    ("MDS_SERVER", Section::Foreign(NO_MDS)),
-    ("LOCAL_LDIF", Section::Foreign("interfaces are read from the modules themselves")),
+    ("INVOKE_SERVER", Section::Foreign { reason: NO_INVOKE, is_replaced: false }),
+    ("CLIENT_COMMUNICATION_PROXY", Section::Foreign { reason: NO_PROXY, is_replaced: false }),
+    ("MDS_SERVER", Section::Foreign { reason: NO_MDS, is_replaced: true }),
+    (
+        "LOCAL_LDIF",
+        Section::Foreign {
+            reason: "interfaces are read from the modules themselves",
+            is_replaced: true,
+        },
+    ),
 ];
 
 impl Section {
@@ -235,7 +244,7 @@ impl Section {
             Section::Server => (SERVER, ANY_SERVER),
             Section::ServerDefault => (&[], ANY_SERVER),
             Section::InformationSource => (INFORMATION_SOURCE, &[]),
-            Section::Foreign(_) => (&[], &[]),
+            Section::Foreign { .. } => (&[], &[]),
         };
         own.iter().chain(shared)
     }

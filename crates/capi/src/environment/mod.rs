@@ -17,7 +17,7 @@ use gridrpc_runtime::sys::host_name;
 
 use crate::call::info::CallInfo;
 use crate::call::outcome;
-use crate::config::{self, ThisMachine, Wait};
+use crate::config::{self, ThisMachine, Wait, Warning};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::{HandleAttributes, SessionAttributes};
@@ -152,13 +152,18 @@ pub fn finalize() -> Result<(), Failure> {
     Ok(())
 }
 
+/// How important it is that something in the configuration has no effect.
+fn level_of(warning: &Warning) -> Level {
+    if warning.is_notice { Level::Information } else { Level::Warning }
+}
+
 impl Environment {
     fn open(settings: Settings) -> Result<Arc<Environment>, Failure> {
         let host = host_name();
         let log = Log::open(&settings.config, &host);
         let (config, started) = launch::config(&settings.config, settings.search())?;
         for warning in settings.config.warnings(&started) {
-            log.write(Level::Warning, || warning.to_string());
+            log.write(level_of(warning), || warning.to_string());
         }
         let (workers, program) = (config.settings.workers, config.launch.program.clone());
         let grid =
@@ -209,7 +214,7 @@ impl Environment {
             false => Vec::new(),
         };
         for warning in settings.config.warnings(&started) {
-            self.log.write(Level::Warning, || warning.to_string());
+            self.log.write(level_of(warning), || warning.to_string());
         }
         self.sessions.keep(settings.config.save_session_info);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);

@@ -44,6 +44,8 @@ pub struct Found<T> {
     pub stop: Wait,
     /// When calls return that are not waited for.
     pub transfer: ArgumentTransfer,
+    /// On how many ranks it runs if it is a parallel function.
+    pub ranks: Option<u32>,
     /// The server, as it was named; empty if any is meant, and there are several.
     pub server: String,
     /// What it is bound to, if not to any worker.
@@ -150,12 +152,11 @@ impl Settings {
                 Err(unknown("is this machine, which has no workers (see GRIDRPC_WORKERS)", &error))
             }
             (Location::Elsewhere, _) => {
-                let why = "is neither this machine nor a server that is started elsewhere";
-                match grid.server(name) {
-                    // There is none, as was seen before.
-                    Ok(server) => Ok(Some(server)),
-                    Err(error) => Err(unknown(why, &error)),
-                }
+                // There is none, as was seen before.
+                grid.server(name).map(Some).map_err(|error| {
+                    let detail = format!("`{name}` is not this machine, and {error}");
+                    Failure::new(ErrorCode::ServerNotFound, detail)
+                })
             }
         }
     }
@@ -233,6 +234,7 @@ impl Settings {
             start: settings.job_start_timeout,
             stop: settings.job_stop_timeout,
             transfer: settings.argument_transfer,
+            ranks: settings.ranks_of(name),
             server,
             bound,
         })
@@ -245,7 +247,7 @@ impl Settings {
         server: Option<&str>,
         name: &str,
     ) -> Result<Found<Function>, Failure> {
-        self.found(grid, server, name, |server| {
+        let found = self.found(grid, server, name, |server| {
             if let Some(known) = self.lock().functions.get(name) {
                 return Ok(Arc::clone(known));
             }
@@ -260,7 +262,9 @@ impl Settings {
             let function = Arc::new(Function::new(target, self.config.fortran_compatible));
             self.lock().functions.insert(name.to_owned(), Arc::clone(&function));
             Ok(function)
-        })
+        })?;
+        let ranks = found.ranks.filter(|_| found.what.target.interface().is_parallel());
+        Ok(Found { ranks, ..found })
     }
 
     /// A class, with its methods known to the grid.

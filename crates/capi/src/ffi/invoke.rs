@@ -25,6 +25,7 @@ pub struct Callee<'h> {
     manner: &'h Manner,
     record: &'h Arc<Record>,
     on: Option<Reservation>,
+    runs_again: bool,
     handle: Handle,
     /// Where the caller has the handle; 0: nowhere.
     address: usize,
@@ -34,7 +35,7 @@ impl<'h> Callee<'h> {
     /// A function.
     pub fn function(of: &'h FunctionHandle, handle: Handle, address: usize) -> Callee<'h> {
         let FunctionHandle { function, manner, record } = of;
-        Callee { function, manner, record, on: None, handle, address }
+        Callee { function, manner, record, on: None, runs_again: false, handle, address }
     }
 
     /// A method.
@@ -46,7 +47,12 @@ impl<'h> Callee<'h> {
     ) -> Result<Callee<'h>, Failure> {
         let function = of.method(name)?;
         let (manner, record, on) = (&of.manner, &of.record, Some(of.worker));
-        Ok(Callee { function, manner, record, on, handle, address })
+        Ok(Callee { function, manner, record, on, runs_again: false, handle, address })
+    }
+
+    /// The same, called again when a worker is lost.
+    pub fn again(self) -> Callee<'h> {
+        Callee { runs_again: true, ..self }
     }
 
     /// Checks that the arguments were taken for this function.
@@ -60,7 +66,8 @@ impl<'h> Callee<'h> {
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
         let server = self.manner.bound;
         let (ranks, needs) = (self.manner.ranks, self.manner.needs.clone());
-        Options { deadline: attributes.timeout, server, on: self.on, ranks, needs, lending }
+        let (deadline, on, runs_again) = (attributes.timeout, self.on, self.runs_again);
+        Options { deadline, server, on, ranks, runs_again, needs, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

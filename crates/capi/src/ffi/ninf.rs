@@ -50,6 +50,7 @@ unsafe fn call(
     arguments: Arguments<'_>,
 ) -> Result<c_int, Failure> {
     let callee = Callee::function(&entry.handle, Handle::default(), 0);
+    let callee = if entry.is_group { callee.again() } else { callee };
     // SAFETY: The caller says so.
     let called = unsafe {
         if wait != 0 {

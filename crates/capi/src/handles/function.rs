@@ -96,7 +96,7 @@ impl Manner {
             start: attributes.start().unwrap_or(found.start),
             stop: attributes.stop().unwrap_or(found.stop),
             transfer: attributes.transfer().unwrap_or(found.transfer),
-            ranks: attributes.ranks().unwrap_or(1),
+            ranks: attributes.ranks().or(found.ranks).unwrap_or(1),
             needs: attributes.needs()?,
         })
     }

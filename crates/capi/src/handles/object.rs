@@ -169,6 +169,7 @@ fn run(
         server: None,
         on: Some(object.worker),
         ranks: 1,
+        runs_again: false,
         needs: Needs::NOTHING,
         lending: Lending::Copied,
     };

@@ -56,6 +56,9 @@ pub struct CallOptions {
     pub on: Option<Reservation>,
     /// What its function may call back.
     pub callbacks: Option<Callbacks>,
+    /// Whether it may run again when its worker is lost, even if its interface does not say so. Its function must not
+    /// change arguments.
+    pub runs_again: bool,
 }
 
 impl Prepared {
@@ -63,20 +66,23 @@ impl Prepared {
     #[must_use]
     pub fn request(self, target: &Target, mut options: CallOptions) -> (Request, Landing) {
         options.cores = options.cores.max(1).saturating_mul(self.width);
+        // What may come twice is not received where the caller has it.
+        let sinks = if options.runs_again { Vec::new() } else { self.sinks };
         let request = request(target, self.payload, options);
-        (Request { blobs: self.blobs, sinks: self.sinks, ..request }, self.landing)
+        (Request { blobs: self.blobs, sinks, ..request }, self.landing)
     }
 }
 
 /// The request for a call that needs nothing else.
 pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, cores, resources, expected, server, on, callbacks } = options;
+    let CallOptions { deadline, cores, resources, expected, server, on, callbacks, runs_again } =
+        options;
     Request {
         function: Arc::clone(&target.function),
         payload,
         blobs: Vec::new(),
         deadline,
-        idempotent: target.interface().idempotent && on.is_none(),
+        idempotent: (target.interface().idempotent || runs_again) && on.is_none(),
         priority: 0,
         cores: cores.max(1),
         threads: 0,
