@@ -223,7 +223,7 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
 def _write_wheel(file: Path, contents: dict[str, tuple[bytes, int]], record: str) -> str:
     """Writes a wheel of these files and of the record of them, and returns its name."""
     contents[record] = (_record(contents, record), 0o644)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         for path, (content, mode) in contents.items():
             entry = zipfile.ZipInfo(path)
             entry.external_attr = (0o100000 | mode) << 16

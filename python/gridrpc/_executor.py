@@ -303,8 +303,9 @@ class _Mapped:
         work.maps.add(self)
         try:
             self.thread.start()
-        except RuntimeError:
+        except BaseException:  # there may be too many threads: nobody is to wait for this one
             work.maps.discard(self)
+            plan.cancel()
             raise
 
     def _run(self) -> None:

@@ -106,8 +106,9 @@ class _Group:
                 # Signals for the worker's group, such as ^C in a terminal, are the worker's affair.
                 process_group=0,
             )
-            self._reader = threading.Thread(target=self._read_errors, daemon=True)
-            self._reader.start()
+            reader = threading.Thread(target=self._read_errors, daemon=True)
+            reader.start()
+            self._reader = reader
             self._accept(listener)
         # Nothing is left behind, however this process ends.
         shutil.rmtree(self._folder, ignore_errors=True)

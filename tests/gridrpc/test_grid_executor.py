@@ -314,3 +314,23 @@ def test_what_libraries_look_at(executor: Executor) -> None:
         assert other.submit(remote.add, 1, 2).result(LONG) == 3
     with pytest.raises(ValueError, match="max_workers must be greater than 0"):
         Executor(-1)
+
+
+def test_a_shortage_of_threads_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The map for which there is no thread fails, and nobody waits for it."""
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith("gridrpc-"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    start = threading.Thread.start
+    executor = Executor(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            executor.map(abs, range(5))
+        executor.shutdown(wait=False)
+    assert not executor._work.maps
+    executor.shutdown()
+    assert executor._work.grid._closed

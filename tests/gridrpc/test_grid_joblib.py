@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from pickle import loads
@@ -64,6 +65,16 @@ def test_an_idle_grid_is_closed_on_request() -> None:
     assert not running(found)
     gridrpc.joblib.close_idle()  # there is none
     assert found.isdisjoint(workers(retries=6))
+
+
+def test_an_idle_grid_without_a_thread_to_close_it_is_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Timer, "start", refuse)
+    assert not running(workers(retries=8))
 
 
 def test_two_users_of_one_grid() -> None:

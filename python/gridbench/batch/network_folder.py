@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from gridbench.process.connections import serve_each
 from gridbench.process.daemons import PATIENCE, lacking
 
 _SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
@@ -50,7 +51,8 @@ class NetworkFolder:
         (self._base / "served").mkdir()
 
     def __enter__(self) -> NetworkFolder:
-        threading.Thread(target=self._serve, daemon=True).start()
+        arguments = self._listener, self._serve
+        threading.Thread(target=serve_each, args=arguments, daemon=True).start()
         port = self._listener.getsockname()[1]
         # Nobody keeps names or attributes either: nodes see what others have written at once.
         options = f"directport={port},dir_cache=no,entry_timeout=0,attr_timeout=0"
@@ -91,22 +93,17 @@ class NetworkFolder:
                 process.wait(PATIENCE)
         shutil.rmtree(self._base, ignore_errors=True)
 
-    def _serve(self) -> None:
-        """In a thread: a server of files for each connection, as sshd has it."""
+    def _serve(self, connection: socket.socket) -> None:
+        """A server of files for a connection, as sshd has it."""
         server = _server()
         assert server is not None
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:  # closed
-                return
-            with connection:
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._serving.append(
-                    subprocess.Popen(
-                        [server],
-                        stdin=connection.fileno(),
-                        stdout=connection.fileno(),
-                        stderr=subprocess.DEVNULL,
-                    )
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._serving.append(
+                subprocess.Popen(
+                    [server],
+                    stdin=connection.fileno(),
+                    stdout=connection.fileno(),
+                    stderr=subprocess.DEVNULL,
                 )
+            )

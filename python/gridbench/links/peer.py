@@ -15,6 +15,8 @@ import threading
 import time
 from typing import Literal
 
+from gridbench.process.connections import serve_each
+
 What = Literal[b"echo", b"take", b"give"]
 
 REQUEST = struct.Struct("!4sdI")
@@ -65,16 +67,10 @@ def _serve(connection: socket.socket) -> None:
             send_for(connection, seconds)
 
 
-def _accept(listener: socket.socket) -> None:
-    while True:
-        connection, _ = listener.accept()
-        threading.Thread(target=_serve, args=(connection,), daemon=True).start()
-
-
 def main() -> None:
     """Serve until standard input is at its end."""
     with socket.create_server(("", 0)) as listener:
-        threading.Thread(target=_accept, args=(listener,), daemon=True).start()
+        threading.Thread(target=serve_each, args=(listener, _serve), daemon=True).start()
         print(listener.getsockname()[1], flush=True)
         sys.stdin.buffer.read()
 

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import socket
 import sys
 import threading
 import time
+
+from gridbench.process.connections import serve_each
 
 _BLOCK = 256 << 10  # bytes taken at one time
 _MOST = 64 << 20  # bytes on the way in each direction; then the sender has to wait
@@ -79,18 +82,12 @@ def _join(come: socket.socket, target: tuple[str, int], delay: float) -> None:
     _Way(gone, come, delay).start()
 
 
-def _accept(listener: socket.socket, target: tuple[str, int], delay: float) -> None:
-    while True:
-        come, _ = listener.accept()
-        threading.Thread(target=_join, args=(come, target, delay), daemon=True).start()
-
-
 def main(delay: str, host: str, port: str, target: str, target_port: str) -> None:
     """Serve until standard input is at its end."""
     with socket.create_server((host, int(port))) as listener:
         place = (target, int(target_port))
-        arguments = (listener, place, float(delay))
-        threading.Thread(target=_accept, args=arguments, daemon=True).start()
+        serve = functools.partial(_join, target=place, delay=float(delay))
+        threading.Thread(target=serve_each, args=(listener, serve), daemon=True).start()
         print(listener.getsockname()[1], flush=True)
         sys.stdin.buffer.read()
 
