@@ -64,7 +64,8 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         "environment": [*_environment(config), *first],
         "directory": _directory(),
         "advice": f"`{'python' if config.python else 'sys.executable'}` has to be a Python "
-        "interpreter that can import gridrpc",
+        "interpreter that can import gridrpc"
+        + (", and the modules in `preload` must not end it" if config.preload else ""),
     }
     if config.python:
         if config.start_method == "fork":

@@ -91,7 +91,9 @@ def test_idempotent_calls_are_run_again(tmp_path: Path, transport: Any) -> None:
 def test_others_are_not(lone_grid: Grid, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     call = lone_grid.submit(remote.count_and, str(file), "crash twice")
-    assert isinstance(call.exception(LONG), WorkerLost)
+    error = call.exception(LONG)
+    assert isinstance(error, WorkerLost)
+    assert "only if it is declared idempotent: by submit(..., idempotent=True)" in str(error)
     lone_grid.submit(remote.pid).result(LONG)
     assert file.stat().st_size == 1
 
@@ -101,7 +103,10 @@ def test_they_are_run_again_so_often(tmp_path: Path, retries: int) -> None:
     file = tmp_path / "notes"
     with Grid(workers=2, retries=retries) as grid:
         call = grid.submit(remote.count_and, str(file), "crash", idempotent=True)
-        assert isinstance(call.exception(LONG), WorkerLost)
+        error = call.exception(LONG)
+        assert isinstance(error, WorkerLost)
+        assert "has lost as many workers as the grid's `retries` allows" in str(error)
+        assert "idempotent=True" not in str(error)
         assert file.stat().st_size == 1 + retries
 
 
@@ -206,10 +211,12 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
 
     sys.path.insert(0, str(tmp_path))
     try:
-        with Grid(workers=2, config=tmp_path / "grid.toml") as grid:
+        with Grid(workers=2, config=tmp_path / "grid.toml", start_method="spawn") as grid:
             call: gridrpc.Call[int] = grid.submit(remote.pid)
-            with pytest.raises(gridrpc.StartError, match="no worker could be started"):
+            with pytest.raises(gridrpc.StartError, match="no worker could be started") as caught:
                 call.result(LONG)
+            assert "(exit status: 4) before it had started a worker" in str(caught.value)
+            assert "the modules in `preload` must not end it" in str(caught.value)
             with pytest.raises(gridrpc.StartError):
                 grid.wait_until_ready(LONG)
             with pytest.raises(gridrpc.StartError):

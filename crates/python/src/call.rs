@@ -157,7 +157,10 @@ impl Call {
                 });
                 errors::dependency_failed(py, failed.flatten(), self.call.function().name())
             }
-            Outcome::Ended(end) => errors::ended(py, &end, self.call.function().name()),
+            Outcome::Ended(end) => {
+                let idempotent = self.call.is_idempotent();
+                errors::ended(py, &end, self.call.function().name(), idempotent)
+            }
         };
         Ok(Settled::Error(error.into_value(py).into_any()))
     }
@@ -241,7 +244,8 @@ impl Call {
         Some(Dependency { hold: Arc::new(hold), call: slf.clone().unbind() })
     }
 
-    /// Calls `callback(call)` in a thread of the grid when the call has ended.
+    /// Calls `callback(call)` in a thread of the grid when the call has ended. Raises RuntimeError, and
+    /// will not call it, if the system refuses this thread for a second.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         package::add_done_callback(slf.py())?.call1((slf, callback))?;
         Ok(())

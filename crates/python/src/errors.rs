@@ -68,7 +68,7 @@ pub fn long_name(len: usize, most: usize) -> PyErr {
 }
 
 /// What ended a call of `function` without an answer.
-pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
+pub fn ended(py: Python<'_>, end: &End, function: &str, idempotent: bool) -> PyErr {
     match end {
         End::Cancelled => {
             let text = format!("the call of {function} was cancelled");
@@ -77,10 +77,17 @@ pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
         End::DeadlineExceeded(worker) => deadline_exceeded(py, *worker, function),
         End::WorkerLost(loss) => {
             let what = format!("a worker was lost that ran {function}");
-            let hint = "A call is run again, as often as the grid's `retries` tells, only if it is \
+            let tried = "The call is idempotent, and has lost as many workers as the grid's `retries` allows";
+            let hint = "A call is run again, as often as the grid's `retries` allows, only if it is \
                         declared idempotent: by submit(..., idempotent=True) or by `Idempotent` in \
                         an interface";
-            lost(py, package::worker_lost(py), &what, Some(hint), loss)
+            lost(
+                py,
+                package::worker_lost(py),
+                &what,
+                Some(if idempotent { tried } else { hint }),
+                loss,
+            )
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),

@@ -26,8 +26,8 @@ pub fn environment(processors: usize, workers: u32) -> Vec<(OsString, OsString)>
     let share = (processors / workers.max(1) as usize).max(1).to_string();
     let is_set = |name| std::env::var_os(name).is_some();
     let omp = is_set("OMP_NUM_THREADS");
-    let unset =
-        THREADS.into_iter().filter(|name| !is_set(name) && !(omp && FOLLOW_OMP.contains(name)));
+    let follows = |name| omp && FOLLOW_OMP.contains(name);
+    let unset = THREADS.iter().filter(|name| !(is_set(name) || follows(name)));
     unset.map(|name| (OsString::from(name), OsString::from(&share))).collect()
 }
 

@@ -25,9 +25,10 @@ pub fn ended(function: &str, end: &End) -> Failure {
             let detail = format!("{function}: its time limit was reached {place}");
             Failure::new(ErrorCode::Timeout, detail)
         }
-        End::WorkerLost(loss) => {
-            Failure::new(ErrorCode::CommunicationFailed, format!("{function}: {}", lost(loss)))
-        }
+        End::WorkerLost(loss) => Failure::new(
+            ErrorCode::CommunicationFailed,
+            format!("{function}: {}", lost_in_call(loss)),
+        ),
         End::NoWorkers(loss) => no_workers(function, loss),
         End::NoServer(server, loss) => no_server(function, server, loss),
         End::TooWide(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
@@ -56,15 +57,24 @@ fn no_server(what: &str, server: &str, loss: &Loss) -> Failure {
     Failure::new(ErrorCode::ServerNotFound, detail)
 }
 
+/// How a worker was lost that ran a function, and what that may have done.
+fn lost_in_call(loss: &Loss) -> String {
+    lost_with(loss, hint(&loss.cause))
+}
+
 /// How a worker was lost, in all detail.
 fn lost(loss: &Loss) -> String {
+    lost_with(loss, None)
+}
+
+fn lost_with(loss: &Loss, hint: Option<&str>) -> String {
     let mut text = loss.to_string();
     if let Cause::Signal { signal, .. } = loss.cause
         && let Some(name) = signal_name(signal)
     {
         let _ = write!(text, " ({name})");
     }
-    if let Some(hint) = hint(&loss.cause) {
+    if let Some(hint) = hint {
         let _ = write!(text, "\n  hint: {hint}");
     }
     if !loss.stderr.is_empty() {
@@ -140,7 +150,8 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
             return Failure::new(ErrorCode::ServerNotFound, detail);
         }
         GridError::Refused(Refusal::ReservedLost(loss)) => {
-            let detail = format!("{what}: the object is lost with its worker: {}", lost(loss));
+            let detail =
+                format!("{what}: the object is lost with its worker: {}", lost_in_call(loss));
             return Failure::new(ErrorCode::CommunicationFailed, detail);
         }
         GridError::Refused(Refusal::Released) => ErrorCode::InvalidObjectHandle,
@@ -155,7 +166,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
 
 /// The worker of an object is gone.
 pub fn object_lost(class: &str, loss: &Loss) -> Failure {
-    let detail = format!("{class}: the object is lost with its worker: {}", lost(loss));
+    let detail = format!("{class}: the object is lost with its worker: {}", lost_in_call(loss));
     Failure::new(ErrorCode::CommunicationFailed, detail)
 }
 
@@ -194,8 +205,11 @@ mod tests {
         for part in ["m/f", "worker 3", "42", "here", "SIGSEGV", "hint:", "\n    one\n    two"] {
             assert!(detail.contains(part), "{detail}");
         }
-        let detail = lost(&loss(Cause::Exit(7)));
-        assert!(detail.contains("status 7") && detail.contains("exit"), "{detail}");
+        let detail = lost_in_call(&loss(Cause::Exit(7)));
+        assert!(detail.contains("status 7") && detail.contains("the function ended"), "{detail}");
+        // A worker that has not started has run no function.
+        let none = ended("f", &End::NoWorkers(Arc::new(loss(Cause::Exit(7))))).detail;
+        assert!(none.contains("status 7") && !none.contains("the function"), "{none}");
     }
 
     #[test]

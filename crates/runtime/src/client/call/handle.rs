@@ -28,6 +28,8 @@ pub(super) struct Inner {
     pub(super) done: bool,
     /// It has ended, and not returned.
     pub(super) failed: bool,
+    /// It may run again when its worker is lost.
+    idempotent: bool,
     /// Threads that sleep until it has ended: to wake nobody is a system call as well.
     pub(super) sleepers: u32,
     /// Few calls have any: they take memory of their own.
@@ -114,6 +116,7 @@ impl Call {
         callbacks: Option<Callbacks>,
         sinks: Vec<(u16, Arc<Sink>)>,
         after: Vec<Dependency>,
+        idempotent: bool,
     ) -> Arc<Call> {
         let profile = Profile {
             submit: monotonic_ns(),
@@ -128,6 +131,7 @@ impl Call {
             outcome: None,
             done: false,
             failed: false,
+            idempotent,
             sleepers: 0,
             beside: None,
         };
@@ -142,6 +146,12 @@ impl Call {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it may run again when its worker is lost.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        self.lock().idempotent
     }
 
     pub(crate) fn named(&self, id: CallId) {

@@ -77,7 +77,7 @@ impl Common {
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
-        let call = Call::new(function, payload, callbacks, sinks, after);
+        let call = Call::new(function, payload, callbacks, sinks, after, idempotent);
         let now = Time(call.profile().submit);
         let task = Task {
             function: id,
