@@ -187,3 +187,26 @@ def test_a_control_group_bounds_what_is_kept_and_what_is_taken(tmp_path: Path, g
         str(group),
     )
     assert (done.stdout, done.returncode) == ("True\nTrue\nTrue\nTrue\n", 0), done.stderr
+
+
+def test_select_works_while_many_results_are_kept(tmp_path: Path) -> None:
+    done = run_script(
+        tmp_path,
+        """
+        import gridrpc, numpy, os, select, socket
+
+        def can_select():
+            with socket.socket() as new:
+                select.select([new], [], [], 0)
+            return True
+        def keeps(count):
+            return [gridrpc.empty(50_000) for _ in range(count)] and can_select()
+        with gridrpc.Grid(workers=2) as grid:
+            kept = [grid.submit(numpy.full, 50_000, float(i)).result(60) for i in range(2000)]
+            arrays = [gridrpc.empty(50_000) for _ in range(500)]
+            many = len(os.listdir("/proc/self/fd")) > 1024
+            print(can_select(), many, grid.submit(keeps, 1500).result(60))
+        print(all((array == i).all() for i, array in enumerate(kept)))
+        """,
+    )
+    assert (done.stdout, done.returncode) == ("True True True\nTrue\n", 0), done.stderr

@@ -38,7 +38,7 @@ impl Passing {
             KEPT.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let pool = Arc::downgrade(pool);
+        let (file, pool) = (sys::beyond_select(file), Arc::downgrade(pool));
         Some(Passing { file: Arc::new(file), len, number: OnceLock::new(), pool })
     }
 

@@ -252,13 +252,30 @@ pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     let file = unsafe {
         let fd = libc::memfd_create(name.as_ptr(), flags);
         check(fd as isize).map_err(|error| naming("memfd_create", error))?;
-        OwnedFd::from_raw_fd(fd)
+        beyond_select(OwnedFd::from_raw_fd(fd))
     };
     let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: plain system call on a descriptor that we own.
     check(unsafe { libc::ftruncate(file.as_raw_fd(), len) } as isize)?;
     add_seals(file.as_fd(), libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
     Ok(file)
+}
+
+/// The same file with a number that `select` cannot take, if many files are open: the lower numbers are left to
+/// the program, whose own files would not fit into `select` otherwise.
+pub(crate) fn beyond_select(file: OwnedFd) -> OwnedFd {
+    /// Numbers below stay as they are: a table for more of them takes the system time to make.
+    const FEW: i32 = 256;
+    if file.as_raw_fd() < FEW {
+        return file;
+    }
+    // SAFETY: a system call on a descriptor that we own; the new one is ours, if there is one.
+    unsafe {
+        let number = libc::FD_SETSIZE as i32;
+        let higher = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number);
+        // The limit may be lower.
+        if higher < 0 { file } else { OwnedFd::from_raw_fd(higher) }
+    }
 }
 
 /// Makes a memory file read-only for good, but for the mappings that can write to it now. Linux before
