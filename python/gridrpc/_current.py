@@ -109,7 +109,14 @@ class CurrentGrid:
         after = "" if deadline is None else str(int(deadline * 1e9))
         texts = [form, name or name_of(fn), after, str(int(idempotent)), str(int(priority))]
         self._make_room()
-        (number,), _ = self._ask(SUBMIT, texts, [body, head, *buffers])
+        while not (answer := self._ask(SUBMIT, texts, [body, head, *buffers])[0]):
+            if not self._under_way:
+                raise GridError(
+                    "too many calls wait for workers: `max_queued` and `max_queued_bytes` of the "
+                    "grid bound how many may"
+                )
+            self._under_way.popleft()._settle()
+        (number,) = answer
         call: NestedCall[T] = NestedCall(self, fn, int(number))
         self._under_way.append(call)
         return call

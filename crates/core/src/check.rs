@@ -155,7 +155,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let free = self.hosts.iter().any(|id| self.could_run_any(*id));
         let for_all = self.calls.queued(None);
         assert!(!free || for_all == 0 || self.ready > 0, "calls wait for nobody");
-        let for_these = for_all + self.calls.queued(Some(ServerId::HERE));
+        let for_here = self.here.iter().map(|server| self.calls.queued(Some(*server)));
+        let for_these = for_all + for_here.sum::<usize>();
         if self.free_here() > 0 && for_these > 0 {
             // They wait for one that is at work, by the policy's will.
             let at_work =
@@ -202,13 +203,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let Some(server) = line else { continue };
             bound += queued;
             assert_eq!(waited_for.contains(&server), queued > 0, "{server:?}");
-            let Server { hosts, lost, .. } = &self.servers[server.index()];
+            let Server { here, hosts, lost, .. } = &self.servers[server.index()];
             let free = hosts.iter().any(|id| self.could_run_any(*id));
-            assert!(!free || queued == 0, "calls for {server:?} wait for nobody");
+            // They may wait for a worker of this machine, by the policy's will.
+            let waits_here = *here && self.ready > 0;
+            assert!(!free || queued == 0 || waits_here, "calls for {server:?} wait for nobody");
             let mut given_up = hosts.iter().map(|id| self.workers[id.index()].given_up);
-            if server == ServerId::HERE {
-                let here = |worker: &&Worker<T>| worker.is_common();
-                let mut given_up = self.workers.iter().filter(here).map(|worker| worker.given_up);
+            if *here {
+                let common = self.workers.iter().filter(|worker| worker.is_common());
+                let mut given_up = given_up.chain(common.map(|worker| worker.given_up));
                 assert!(lost.is_none() || given_up.all(|given_up| given_up));
             } else if self.broken.is_none() {
                 assert_eq!(lost.is_some(), given_up.all(|given_up| given_up), "{server:?}");

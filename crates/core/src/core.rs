@@ -9,7 +9,7 @@ use crate::calls::{CallState, Calls};
 use crate::dependencies::Dependents;
 use crate::elastic::Elastic;
 use crate::end::{End, Loss};
-use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
@@ -54,6 +54,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) hosts_again: Time,
     /// What calls can be bound to, by number.
     pub(crate) servers: Vec<Server>,
+    /// Those of them that the workers of this machine belong to.
+    pub(crate) here: Vec<ServerId>,
     /// Workers on them that have answered.
     pub(crate) host_slots: usize,
     pub(crate) closed: bool,
@@ -72,6 +74,8 @@ pub struct Core<T, P = Adaptive> {
 
 /// Time that a process has to end by itself once it has served enough calls, ns.
 const RETIREMENT: u64 = 10_000_000_000;
+/// Calls that running functions make may have so many times the bytes wait that others may.
+const NESTED_BYTES: u64 = 16;
 /// How long calls wait behind one that runs much longer than was expected, ns.
 const STUCK: u64 = 4 * AHEAD;
 
@@ -118,6 +122,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             elastic: Elastic::default(),
             hosts,
             servers: vec![Server::here()],
+            here: vec![ServerId::HERE],
             hosts_again: Time(0),
             host_slots: 0,
             closed: false,
@@ -146,6 +151,18 @@ impl<T: Clone, P: Policy> Core<T, P> {
         waiting == 0
             || waiting < self.settings.max_queued
                 && waiting_bytes.saturating_add(bytes) <= self.settings.max_queued_bytes
+    }
+
+    /// The same of a call that a running function makes. It does not wait for room, which could be waiting for
+    /// itself, and so finds more of it.
+    #[must_use]
+    pub fn has_room_nested(&self, bytes: u64) -> bool {
+        let (waiting, waiting_bytes) = self.calls.all_waiting();
+        let Settings { max_queued, max_queued_bytes, max_nested, .. } = self.settings;
+        let most_bytes = max_queued_bytes.saturating_mul(NESTED_BYTES);
+        waiting == 0
+            || waiting < max_queued.saturating_add(max_nested)
+                && waiting_bytes.saturating_add(bytes) <= most_bytes
     }
 
     /// Takes a call.
@@ -489,6 +506,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
     #[must_use]
     pub fn payload(&self, id: CallId) -> Option<&T> {
         self.calls.get(id).map(|call| &call.task.payload)
+    }
+
+    /// The same, if this executor has been sent the call, or a reserved worker there.
+    #[must_use]
+    pub fn payload_at(&self, id: CallId, at: WorkerId) -> Option<&T> {
+        let call = self.calls.get(id)?;
+        let CallState::Sent(worker) = call.state else { return None };
+        (worker == at || self.home(worker) == Some(at)).then_some(&call.task.payload)
     }
 
     /// What a call that has not ended was submitted as.

@@ -261,7 +261,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let host = worker.host.as_ref().filter(|host| !host.stay.asleep && !worker.given_up);
             host.map_or(0, |host| host.wanted)
         };
-        let here = if server.is_none() { self.places - self.wanted_on_hosts() } else { 0 };
+        let is_here = server.is_none_or(|server| self.servers[server.index()].here);
+        let here = if is_here { self.places - self.wanted_on_hosts() } else { 0 };
         let mut there = here + hosts.iter().map(|id| counts(self, id)).sum::<usize>();
         for id in hosts {
             if there >= count {

@@ -12,6 +12,7 @@ use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Queue;
 use crate::resources::Stock;
+use crate::servers::Server;
 use crate::workers::{Phase, Sent, UnexpectedReply, Worker};
 
 /// What a host has that a process has not.
@@ -264,8 +265,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let hosts = match server {
             None if self.settings.workers > 0 => return None,
             None => &self.hosts,
-            // This machine has none.
-            Some(server) => &self.servers[server.index()].hosts,
+            Some(server) => {
+                let server = &self.servers[server.index()];
+                if server.here && self.settings.workers > 0 {
+                    return None;
+                }
+                &server.hosts
+            }
         };
         let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
         let hosts = hosts.iter().filter(usable);
@@ -329,9 +335,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         for index in 0..self.servers.len() {
             let server = ServerId(index as u32);
-            let hosts = &self.servers[index].hosts;
-            if hosts.len() > 1 && self.calls.queued(Some(server)) == 0 {
-                let free = self.free_slots(hosts);
+            let Server { here, hosts, .. } = &self.servers[index];
+            let several = hosts.len() + usize::from(*here) > 1;
+            if several && self.calls.queued(Some(server)) == 0 {
+                let here = if *here { self.free_here() } else { 0 };
+                let free = here + self.free_slots(hosts);
                 self.even_out_among(Some(server), free, out);
             }
         }

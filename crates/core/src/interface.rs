@@ -21,6 +21,8 @@ pub struct Settings {
     pub cores: usize,
     /// Calls that may wait for a worker.
     pub max_queued: usize,
+    /// Calls that running functions have made which may wait beside these.
+    pub max_nested: usize,
     /// Payload bytes that may wait for a worker. One call may always wait, however large.
     pub max_queued_bytes: u64,
     /// How long a call that nobody waits for may go on before its worker is ended, ns.
@@ -41,6 +43,7 @@ impl Default for Settings {
             resources: Resources::NONE,
             cores: 1,
             max_queued: 100_000,
+            max_nested: 100_000,
             max_queued_bytes: 256 << 20,
             grace: 100_000_000,
             retries: 3,

@@ -86,7 +86,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let hosts = line.map_or(&self.hosts, |server| &self.servers[server.index()].hosts);
         let others = hosts.iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());
-        let here = if line.is_none() { self.free_here() } else { 0 };
+        let is_here = line.is_none_or(|server| self.servers[server.index()].here);
+        let here = if is_here { self.free_here() } else { 0 };
         here + free.sum::<usize>()
     }
 

@@ -15,7 +15,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Asks for so many more workers that work for all.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
         self.places += count as usize;
-        self.servers[ServerId::HERE.index()].lost = None;
+        for server in &self.here {
+            self.servers[server.index()].lost = None;
+        }
         for _ in 0..count {
             let id = WorkerId(self.workers.len() as u32);
             self.workers.push(Worker::new(self.settings.calls_per_process));

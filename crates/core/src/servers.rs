@@ -17,7 +17,8 @@ use crate::queue::Order;
 #[derive(Debug)]
 pub(crate) struct Server {
     name: Arc<str>,
-    /// Empty for this machine: all of its workers that are not reserved are meant.
+    /// Whether the workers of this machine belong to it, but for reserved ones.
+    pub(crate) here: bool,
     pub(crate) hosts: Vec<WorkerId>,
     /// How its last executor failed to start, if all are given up.
     pub(crate) lost: Option<Arc<Loss>>,
@@ -26,21 +27,24 @@ pub(crate) struct Server {
 impl Server {
     /// The workers of this machine.
     pub(crate) fn here() -> Server {
-        Server { name: "localhost".into(), hosts: Vec::new(), lost: None }
+        Server { name: "localhost".into(), here: true, hosts: Vec::new(), lost: None }
     }
 }
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Has some hosts, or a single one, be a server that calls can be bound to from now on. A host may
-    /// belong to several. The name is told in errors.
-    pub fn add_server(&mut self, name: &str, mut hosts: Vec<WorkerId>) -> ServerId {
+    /// Makes a server of some hosts, or of a single one, and of the workers of this machine if `here`. Calls can
+    /// be bound to it from now on. An executor may belong to several. Errors show the name.
+    pub fn add_server(&mut self, name: &str, here: bool, mut hosts: Vec<WorkerId>) -> ServerId {
         let id = ServerId(self.servers.len() as u32);
         hosts.retain(|host| self.hosts.contains(host));
         for host in &hosts {
             self.workers[host.index()].servers.push(id);
         }
-        self.servers.push(Server { name: name.into(), hosts, lost: None });
+        self.servers.push(Server { name: name.into(), here, hosts, lost: None });
         self.calls.add_line();
+        if here {
+            self.here.push(id);
+        }
         self.servers[id.index()].lost = self.loss_of(id);
         id
     }
@@ -51,8 +55,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         match worker.home {
             Some(home) => self.workers[home.index()].servers.contains(&server),
             None if worker.host.is_some() => worker.servers.contains(&server),
-            None => server == ServerId::HERE,
+            None => self.servers[server.index()].here,
         }
+    }
+
+    /// Whether no worker of this machine that works for all can be started any more.
+    fn is_given_up_here(&self) -> bool {
+        self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
     }
 
     /// Whether this executor may run the call.
@@ -66,7 +75,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut hosts = self.servers[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
         let last = hosts.clone().next_back()?;
         let loss = last.host.as_ref().and_then(|host| host.loss.clone());
-        loss.filter(|_| hosts.all(|host| host.given_up))
+        let lost_here = !self.servers[id.index()].here || self.is_given_up_here();
+        loss.filter(|_| hosts.all(|host| host.given_up) && lost_here)
     }
 
     /// What a server is called.
@@ -88,12 +98,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some((name, loss)) = self.no_server(id) {
             return Err(Refusal::NoServer(name, loss));
         }
-        if id == ServerId::HERE {
-            return Ok(self.ready);
-        }
-        let hosts = self.servers[id.index()].hosts.iter();
-        let slots = hosts.filter_map(|id| self.workers[id.index()].host.as_ref());
-        Ok(slots.map(|host| host.slots).sum())
+        let server = &self.servers[id.index()];
+        let slots = server.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
+        let here = if server.here { self.ready } else { 0 };
+        Ok(here + slots.map(|host| host.slots).sum::<usize>())
     }
 
     /// An executor is given up: if that was the last of a server, the calls that are bound to it end.
@@ -106,19 +114,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
     ) {
         let mut servers = self.workers[id.index()].servers.clone();
         if self.workers[id.index()].is_common() {
-            servers.push(ServerId::HERE);
+            servers.extend_from_slice(&self.here);
         }
         for server in servers {
-            let lost = match server {
-                ServerId::HERE => {
-                    self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
-                }
-                _ => {
-                    let mut hosts = self.servers[server.index()].hosts.iter();
-                    hosts.all(|host| self.workers[host.index()].given_up)
-                }
-            };
-            if lost {
+            let Server { here, hosts, .. } = &self.servers[server.index()];
+            let lost_here = !here || self.is_given_up_here();
+            if lost_here && hosts.iter().all(|host| self.workers[host.index()].given_up) {
                 self.lose_server(now, server, loss, out);
             }
         }
@@ -155,7 +156,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// The same for a call that has just come. One that waits by the policy's will may not be able to any
     /// longer, as others wait with it.
     pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
-        let is_here = line.is_none_or(|server| server == ServerId::HERE);
+        let is_here = line.is_none_or(|server| self.servers[server.index()].here);
         if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
         } else {
@@ -214,10 +215,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.calls.bound() == 0 {
             return first.map(|(_, line, call)| (line, call));
         }
-        let Core { calls, workers, .. } = self;
+        let Core { calls, workers, here, .. } = self;
         let worker = &workers[id.index()];
-        let here = worker.is_common().then_some(ServerId::HERE);
-        let bound = worker.servers.iter().copied().chain(here).filter_map(|server| {
+        let here = if worker.is_common() { here.as_slice() } else { &[] };
+        let bound = worker.servers.iter().chain(here).copied().filter_map(|server| {
             let (order, call) = calls.front(Some(server))?;
             Some((order, Some(server), call))
         });
@@ -240,18 +241,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return self.chosen(chosen);
         }
         let Core { policy, workers, idle, ready, hosts, pace, calls, servers, .. } = self;
-        let open = !self.collects_here;
+        let (open, here_lines) = (!self.collects_here, &self.here);
         let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
             other != line && calls.front(other).is_some_and(|(first, _)| first < order)
         };
-        let queued = calls.queued(None) + calls.queued(Some(ServerId::HERE));
+        let queued_here = here_lines.iter().map(|server| calls.queued(Some(*server)));
+        let queued = calls.queued(None) + queued_here.sum::<usize>();
         // What any executor may run and nobody has room for goes first where there comes to be room.
         let ahead = line.is_none() || !before(calls, None);
         let here = open
-            && match line {
-                None => !before(calls, Some(ServerId::HERE)),
-                Some(server) => server == ServerId::HERE,
-            };
+            && line.is_none_or(|server| servers[server.index()].here)
+            && !here_lines.iter().any(|other| before(calls, Some(*other)));
         let hosts = line.map_or(hosts.as_slice(), |server| &servers[server.index()].hosts);
         let is_open = |host: &WorkerId| {
             let mut lines = workers[host.index()].servers.iter();

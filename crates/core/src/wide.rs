@@ -25,6 +25,7 @@ use crate::interface::{Action, Refusal, Task};
 use crate::policy::Policy;
 use crate::queue::Order;
 use crate::resources::{Claims, Resources, Stock};
+use crate::servers::Server;
 use crate::workers::{Phase, Sent};
 
 /// Wide calls that are looked at: those that come first in their line of such as ask for the same, and all together.
@@ -155,8 +156,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let here = || (self.workers.len() > others).then_some(None);
         match line {
             None => here().into_iter().chain(self.hosts.iter().copied().map(Some)).collect(),
-            Some(ServerId::HERE) => vec![None],
-            Some(server) => self.servers[server.index()].hosts.iter().copied().map(Some).collect(),
+            Some(server) => {
+                let Server { here, hosts, .. } = &self.servers[server.index()];
+                let hosts = hosts.iter().copied().map(Some);
+                here.then_some(None).into_iter().chain(hosts).collect()
+            }
         }
     }
 
@@ -388,7 +392,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if waits(None) {
             return false;
         }
-        let Some(id) = site else { return !waits(Some(ServerId::HERE)) };
+        let Some(id) = site else { return !self.here.iter().any(|line| waits(Some(*line))) };
         let servers = &self.workers[id.index()].servers;
         if servers.iter().any(|server| waits(Some(*server))) {
             return false;

@@ -104,8 +104,8 @@ struct World<P> {
     calls: Vec<Wanted>,
     reserved: Vec<Reservation>,
     to_gather: Vec<(CallId, u32)>,
-    /// Servers, and the hosts of each; this machine's is not among them.
-    servers: HashMap<ServerId, HashSet<WorkerId>>,
+    /// Servers, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
+    servers: HashMap<ServerId, (bool, HashSet<WorkerId>)>,
     counts: HashMap<&'static str, u64>,
 }
 
@@ -162,8 +162,9 @@ impl<P: Policy> World<P> {
         let mut hosts: Vec<WorkerId> = (0..self.hosts.len()).map(|host| self.id(host)).collect();
         self.rng.shuffle(&mut hosts);
         hosts.truncate(self.rng.usize(1..=hosts.len()));
-        let id = self.core.add_server("some", hosts.clone());
-        self.servers.insert(id, hosts.into_iter().collect());
+        let here = self.settings.workers > 0 && self.rng.bool();
+        let id = self.core.add_server("some", here, hosts.clone());
+        self.servers.insert(id, (here, hosts.into_iter().collect()));
     }
 
     fn some_server(&mut self) -> Option<ServerId> {
@@ -180,7 +181,9 @@ impl<P: Policy> World<P> {
             Some(ServerId::HERE) => assert!(self.host(worker).is_none(), "it is bound here"),
             Some(server) => {
                 let at = self.core.home(worker).unwrap_or(worker);
-                assert!(self.servers[&server].contains(&at), "{worker:?} is not of {server:?}");
+                let (here, hosts) = &self.servers[&server];
+                let is_of_it = hosts.contains(&at) || *here && self.host(at).is_none();
+                assert!(is_of_it, "{worker:?} is not of {server:?}");
             }
         }
     }
@@ -728,7 +731,8 @@ impl<P: Policy> World<P> {
                     match server {
                         Some(ServerId::HERE) => assert!(home.is_none()),
                         Some(server) if !lost => {
-                            assert!(home.is_some_and(|home| self.servers[&server].contains(&home)));
+                            let (here, hosts) = &self.servers[&server];
+                            assert!(home.map_or(*here, |home| hosts.contains(&home)));
                         }
                         _ => {}
                     }
@@ -1014,7 +1018,7 @@ fn two_hosts() -> (Core<u32>, [ServerId; 2], Vec<Action<u32>>) {
         Core::new(Settings { workers: 0, hosts: vec![1, 1], ..Settings::default() });
     let mut out = Vec::new();
     core.open(Time(0), &mut out);
-    let servers = [0, 1].map(|host| core.add_server("one", vec![WorkerId(host)]));
+    let servers = [0, 1].map(|host| core.add_server("one", false, vec![WorkerId(host)]));
     for host in 0..2 {
         core.host_joined(WorkerId(host), 1, &mut out);
         core.host_has(Time(1), WorkerId(host), 1, 1, &mut out);
@@ -1115,7 +1119,7 @@ fn calls_of_a_server_that_is_given_up_end_and_others_do_not() {
     let guest = core.reserve(1, Some(first), &mut out)[0];
     assert!(matches!(core.standing(guest), Standing::Lost(_)));
     // One that is told of later is known to be lost as well.
-    let again = core.add_server("again", vec![WorkerId(0)]);
+    let again = core.add_server("again", false, vec![WorkerId(0)]);
     assert!(matches!(core.submit(now, bound(5, again), &mut out), Err(Refusal::NoServer(..))));
     core.check();
 }
@@ -1262,4 +1266,23 @@ fn a_wide_call_ends_when_the_host_that_was_large_enough_is_given_up() {
         .collect();
     assert_eq!(ended, [1]);
     assert_eq!(sends(&out), [(0, 1), (2, 0)]);
+}
+
+#[test]
+fn calls_of_functions_find_more_room_and_not_without_end() {
+    let settings = Settings {
+        workers: 1,
+        max_queued: 2,
+        max_nested: 3,
+        max_queued_bytes: 10,
+        ..Settings::default()
+    };
+    let mut core: Core<u32> = Core::new(settings);
+    let room = |core: &Core<u32>, bytes| (core.has_room(bytes), core.has_room_nested(bytes));
+    assert_eq!(room(&core, 1000), (true, true));
+    for waiting in 1..=5 {
+        core.submit(Time(0), Task::new(FunctionId(0), waiting), &mut Vec::new()).expect("taken");
+        assert_eq!(room(&core, 0), (waiting < 2, waiting < 5));
+        assert_eq!(room(&core, 161), (false, false));
+    }
 }

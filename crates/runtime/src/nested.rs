@@ -5,7 +5,7 @@
 
 /// Make a call: form of the function, its name, deadline in ns or nothing, idempotent (0 or 1), priority; the next
 /// section is the function's pickle or empty, and those behind it are the arguments. The answer: the
-/// call's number.
+/// call's number, or nothing if there is no room for it.
 pub const SUBMIT: u16 = u16::MAX;
 /// Wait for call number so-and-so. The answer: what became of it, with further sections.
 pub const WAIT: u16 = u16::MAX - 1;

@@ -1,6 +1,7 @@
 //! The handle of a call: what it was sent with, how it ends, and waiting for that.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -36,6 +37,12 @@ pub(super) struct Inner {
     pub(super) beside: Option<Box<Beside>>,
 }
 
+/// Calls that a function may have made without having been given their results. Workers keep to it as well, by
+/// waiting (MOST_UNDER_WAY in python/gridrpc/_current.py).
+const MOST_CHILDREN: usize = 1000;
+/// Callbacks of one call that may run. There may be one of each worker that was lost with it.
+const MOST_CALLBACKS: u32 = 16;
+
 /// What only some calls have.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
@@ -45,8 +52,11 @@ pub(super) struct Beside {
     pub(super) sent_beside: Vec<Arc<Payload>>,
     /// Calls whose results it needs, until it has them.
     pub(super) dependencies: Vec<Dependency>,
-    /// Calls that its function has made, until that has ended.
-    pub(super) children: Vec<Arc<Call>>,
+    /// Calls that its function has made and has not been given the results of, by their own numbers, until that
+    /// function has ended.
+    pub(super) children: HashMap<CallId, Arc<Call>>,
+    /// Callbacks of its function that have not been answered.
+    pub(super) callbacks: u32,
     /// How many others need its own result.
     pub(super) holds: u32,
     /// Its result, once the caller has taken it: for those that need it.
@@ -354,25 +364,60 @@ impl Call {
         Some(kept.take())
     }
 
+    /// Whether its function may make one more call: the function, or the host that says it runs it, could else
+    /// have the client hold any number.
+    pub(crate) fn has_room_for_child(&self) -> bool {
+        let inner = self.lock();
+        inner.beside.as_ref().is_none_or(|beside| beside.children.len() < MOST_CHILDREN)
+    }
+
     /// Its function has made a call. Returns that one's number, or None if this one has ended.
-    pub(crate) fn add_child(&self, child: &Arc<Call>) -> Option<usize> {
+    pub(crate) fn add_child(&self, child: &Arc<Call>) -> Option<CallId> {
+        let id = child.id()?;
         let mut inner = self.lock();
         if inner.done {
             return None;
         }
-        let children = &mut inner.beside.get_or_insert_default().children;
-        children.push(Arc::clone(child));
-        Some(children.len() - 1)
+        inner.beside.get_or_insert_default().children.insert(id, Arc::clone(child));
+        Some(id)
     }
 
     /// The call of that number that its function has made.
-    pub(crate) fn child(&self, number: usize) -> Option<Arc<Call>> {
-        self.lock().beside.as_ref()?.children.get(number).cloned()
+    pub(crate) fn child(&self, number: CallId) -> Option<Arc<Call>> {
+        self.lock().beside.as_ref()?.children.get(&number).cloned()
+    }
+
+    /// Its function is given the result of a call that it has made, and asks for it no more.
+    pub(crate) fn leave_child(&self, child: &Call) {
+        let Some(id) = child.id() else { return };
+        let left = self.lock().beside.as_mut().and_then(|beside| beside.children.remove(&id));
+        // Behind the lock.
+        drop(left);
     }
 
     pub(crate) fn take_children(&self) -> Vec<Arc<Call>> {
         let mut inner = self.lock();
-        inner.beside.as_mut().map(|beside| std::mem::take(&mut beside.children)).unwrap_or_default()
+        let children = inner.beside.as_mut().map(|beside| std::mem::take(&mut beside.children));
+        drop(inner);
+        children.unwrap_or_default().into_values().collect()
+    }
+
+    /// Its function waits for a callback. Returns whether it may: a function makes one at a time.
+    pub(crate) fn begin_callback(&self) -> bool {
+        let mut inner = self.lock();
+        let callbacks = &mut inner.beside.get_or_insert_default().callbacks;
+        if *callbacks >= MOST_CALLBACKS {
+            return false;
+        }
+        *callbacks += 1;
+        true
+    }
+
+    /// A callback of its function is answered.
+    pub(crate) fn end_callback(&self) {
+        if let Some(beside) = &mut self.lock().beside {
+            beside.callbacks = beside.callbacks.saturating_sub(1);
+        }
     }
 
     /// Its times so far.

@@ -53,6 +53,9 @@ impl Runner {
 
     /// Has a callback run, soon.
     pub(crate) fn take(self: &Arc<Runner>, wanted: Wanted) {
+        if !wanted.call.begin_callback() {
+            return self.answer(&wanted, Err("too many callbacks of the call run".to_owned()));
+        }
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         desk.wanted.push(wanted);
         if desk.idle >= desk.wanted.len() {
@@ -69,6 +72,7 @@ impl Runner {
                 && let Some(wanted) = desk.wanted.pop()
             {
                 drop(desk);
+                wanted.call.end_callback();
                 self.answer(&wanted, Err("there is no thread to run a callback in".into()));
             }
         }
@@ -89,6 +93,7 @@ impl Runner {
                 None => Err("the call has no callbacks".to_owned()),
                 Some(Callbacks(handler)) => handler.run(wanted.index, arguments),
             };
+            wanted.call.end_callback();
             self.answer(&wanted, result);
         }
     }

@@ -49,19 +49,24 @@ impl Common {
                 let options = (*deadline, *idempotent == "1", *priority);
                 self.submit_nested(*worker, root, function, options, &arguments[1..])
             }
-            (_, Some([number])) => match number.parse().ok().and_then(|at| root.child(at)) {
-                None => broken(),
-                Some(child) => match *index {
-                    WAIT => match self.wait_nested(*worker, root, child) {
-                        Some(answer) => answer,
-                        // It is told later.
-                        None => return,
+            (_, Some([number])) => {
+                match number.parse().ok().and_then(|id| root.child(CallId(id))) {
+                    None => broken(),
+                    Some(child) => match *index {
+                        WAIT => match self.wait_nested(*worker, root, &child) {
+                            Some(answer) => {
+                                root.leave_child(&child);
+                                answer
+                            }
+                            // It is told later.
+                            None => return,
+                        },
+                        DONE => Ok(self.said(&[flag(child.done())])),
+                        CANCEL => Ok(self.said(&[flag(self.cancel(&child))])),
+                        _ => broken(),
                     },
-                    DONE => Ok(self.said(&[flag(child.done())])),
-                    CANCEL => Ok(self.said(&[flag(self.cancel(&child))])),
-                    _ => broken(),
-                },
-            },
+                }
+            }
             _ => broken(),
         };
         self.answer_nested(*worker, root, answer);
@@ -78,6 +83,10 @@ impl Common {
         let Some((body, arguments)) = sections.split_first() else {
             return Err("a call without arguments".to_owned());
         };
+        let no_room = || Ok(self.said::<&str>(&[]));
+        if !root.has_room_for_child() {
+            return no_room();
+        }
         let form = if pickled { FunctionForm::Pickled } else { FunctionForm::Named };
         let mut payload = self.payload();
         for section in arguments {
@@ -102,16 +111,18 @@ impl Common {
         };
         let mut state = self.lock();
         state.drive(|core, out| core.nests(worker, out));
+        let has_room = state.core.has_room_nested(request.payload.bytes);
         self.finish(state);
-        // How many a function may have under way is bounded in the worker, where waiting for room could
-        // be waiting for itself.
+        if !has_room {
+            return no_room();
+        }
         let child = match self.submit(request, false) {
             Ok(child) => child,
-            Err(SubmitError::Full(_)) => return Err("too many calls wait for workers".to_owned()),
+            Err(SubmitError::Full(_)) => return no_room(),
             Err(SubmitError::Failed(error)) => return Err(error.to_string()),
         };
         match root.add_child(&child) {
-            Some(number) => Ok(self.said(&[number.to_string()])),
+            Some(number) => Ok(self.said(&[number.0.to_string()])),
             None => {
                 // Nobody wants what it would do.
                 self.cancel(&child);
@@ -140,10 +151,10 @@ impl Common {
         self: &Arc<Common>,
         worker: WorkerId,
         root: &Arc<Call>,
-        child: Arc<Call>,
+        child: &Arc<Call>,
     ) -> Option<Answer> {
         if child.done() {
-            return Some(self.outcome_of(&child));
+            return Some(self.outcome_of(child));
         }
         let id = child.id()?;
         let mut state = self.lock();
@@ -155,7 +166,7 @@ impl Common {
         }
         let told = Arc::new(Told { common: Arc::clone(self), child: id });
         let watcher = Arc::<Told>::clone(&told);
-        let waiting = Waiting::new(worker, Arc::clone(root), Arc::clone(&child), watcher);
+        let waiting = Waiting::new(worker, Arc::clone(root), Arc::clone(child), watcher);
         state.nested.insert(id, waiting);
         let ready = std::mem::take(&mut state.to_gather);
         self.finish(state);
@@ -169,12 +180,14 @@ impl Common {
         for (id, call) in calls {
             let waiting = self.lock().nested.remove(&id);
             if let Some(Waiting { worker, root, .. }) = waiting {
+                root.leave_child(&call);
                 self.answer_nested(worker, &root, self.to_be_run(&call));
             }
         }
     }
 
     fn tell_outcome(&self, waiting: &Waiting) {
+        waiting.root.leave_child(&waiting.child);
         let answer = self.outcome_of(&waiting.child);
         self.answer_nested(waiting.worker, &waiting.root, answer);
     }
@@ -196,7 +209,7 @@ impl Common {
         self.finish(state);
     }
 
-    fn said(&self, texts: &[impl AsRef<str>]) -> Payload {
+    fn said<T: AsRef<str>>(&self, texts: &[T]) -> Payload {
         let mut payload = self.payload();
         // Small, and so in the frame: nothing can be lacking.
         let added = payload.add_owned(encode(texts));

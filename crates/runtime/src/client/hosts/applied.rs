@@ -92,7 +92,7 @@ impl<'a> Applied<'a> {
             }
             HostEvent::Ended { call, end } => self.ended(state, now, call, end),
             HostEvent::Callback { call: id, index, arguments } => {
-                match state.core.payload(CallId(id)).cloned() {
+                match state.core.payload_at(CallId(id), self.id).cloned() {
                     Some(call) => {
                         let worker = self.id;
                         self.wanted.push(Wanted { worker, id, call, index, arguments });

@@ -135,7 +135,7 @@ impl Reactor {
                         // The client of this agent serves it; nothing is to wait behind it here.
                         state.drive(|core, out| core.nests(worker, out));
                     }
-                    match state.core.payload(CallId(id)).cloned() {
+                    match state.core.payload_at(CallId(id), worker).cloned() {
                         Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
                         None => {
                             let message = "the call has ended";
