@@ -58,6 +58,7 @@ SOURCES = (
     "LICENSE",
     "Makefile",
     "README.md",
+    "SECURITY.md",
     "constraints.txt",
     "crates",
     "datagrid",

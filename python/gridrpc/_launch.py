@@ -114,9 +114,8 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
             *(_threads(config) if config.threads else []),
             ("GRIDRPC_LEFTOVERS", config.leftovers),
             ("GRIDRPC_STALL", str(config.stall)),
-            *([(SPAWNER, "1")] if python else []),
-            *([(TOLD, described())] if python and (config.servers or config.python) else []),
         ],
+        "python_environment": _python_environment(config) if python else [],
     }
 
 
@@ -195,6 +194,12 @@ def _main_has_functions() -> bool:
     values = list(vars(main).values()) if main is not None else []
     own = any(isinstance(v, FunctionType) and v.__module__ == "__main__" for v in values)
     return own or hasattr(sys, "ps1")
+
+
+def _python_environment(config: Config) -> list[tuple[str, str]]:
+    """What only the Pythons of hosts get."""
+    elsewhere = config.servers or config.python
+    return [(SPAWNER, "1"), *([(TOLD, described())] if elsewhere else [])]
 
 
 def _threads(config: Config) -> list[tuple[str, str]]:

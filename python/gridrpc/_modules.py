@@ -262,10 +262,10 @@ class RemoteObject:
     _on: _native.Reserved
     _closed: bool
 
-    def _reserve(self, grid: Grid, name: str, server: str | None) -> None:
+    def _reserve(self, grid: Grid, name: str, server: str | None, *, python: bool = False) -> None:
         self._grid = grid
         self._name = name
-        self._on = grid._native.reserve(grid._server(server))
+        self._on = grid._native.reserve(grid._server(server), python)
         self._closed = False
 
     def _wait_for_worker(self, start_timeout: float | None) -> None:

@@ -209,6 +209,7 @@ class Grid:
         here: str = "",
         elsewhere: Sequence[str] = ...,
         remote_environment: Sequence[tuple[str, str]] = ...,
+        python_environment: Sequence[tuple[str, str]] = ...,
         progress: str = "auto",
         forked: ForkedSpawner | None = None,
         preload: Sequence[str] = ...,
@@ -306,7 +307,7 @@ class Grid:
         server: int | None = None,
     ) -> tuple[Call[Any], int] | None: ...
     def server(self, name: str) -> int: ...
-    def reserve(self, server: int | None = None) -> Reserved: ...
+    def reserve(self, server: int | None = None, python: bool = True) -> Reserved: ...
     def standing(
         self, reserved: Reserved, timeout: float | None, name: str
     ) -> tuple[str, BaseException | None]: ...

@@ -37,7 +37,7 @@ class PythonObject(RemoteObject):
         grid._functions.check_python(cls)
         self._class = cls
         self._made: dict[str, RemoteMethod] = {}
-        self._reserve(grid, name_of(cls), server)
+        self._reserve(grid, name_of(cls), server, python=True)
         try:
             self._wait_for_worker(start_timeout)
             beginning = grid._native.register(name_of(cls), dumps(make)[0])

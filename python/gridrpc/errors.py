@@ -63,6 +63,10 @@ class ServerNotFound(GridError, LookupError):
     """The grid has no server and no host of that name. The message names those that it has."""
 
 
+class NotTrusted(GridError, ValueError):
+    """The call needs a host that is trusted, and none can run it: see `trusted` in grid.toml."""
+
+
 class TooFewCores(GridError, ValueError):
     """No host has as many cores as the call asks for. The message says how many there are."""
 

@@ -155,6 +155,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),
     },
+    "docs/security.md": {"[server.lab]": NotRun(_NO_HOSTS)},
     "docs/grid-toml.md": {
         "# Two hosts, one of them with less memory than processors.": NotRun(_HOSTS),
         "# Two network namespaces of this machine, which stand for hosts.": NotRun(_HOSTS),

@@ -38,6 +38,7 @@ pub fn grid(error: &GridError) -> PyErr {
         GridError::UnknownServer { .. } => {
             new(py, package::server_not_found(py), (error.to_string(),))
         }
+        GridError::NotTrusted { .. } => new(py, package::not_trusted(py), (error.to_string(),)),
         GridError::TooDeep(text) => new(py, package::nesting_error(py), (text,)),
         GridError::Forked => closed(py, &error.to_string()),
         GridError::Refused(refusal) => match refusal {

@@ -93,10 +93,11 @@ impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, resources, cores, program, arguments, environment, directory, path, modules,
-                        compiled, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
-                        retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
-                        elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None,
-                        preload=Vec::new(), runs_python=true, advice=String::new()))]
+                         compiled, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
+                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
+                         elsewhere=Vec::new(), remote_environment=Vec::new(), python_environment=Vec::new(),
+                         progress="auto", forked=None, preload=Vec::new(), runs_python=true,
+                         advice=String::new()))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -123,6 +124,7 @@ impl Grid {
         here: &str,
         elsewhere: Vec<String>,
         remote_environment: Vec<(String, String)>,
+        python_environment: Vec<(String, String)>,
         progress: &str,
         forked: Option<&ForkedSpawner>,
         preload: Vec<String>,
@@ -139,6 +141,7 @@ impl Grid {
                     arguments_here: arguments.clone(),
                     path: path.clone(),
                     modules: modules.clone(),
+                    environment: python_environment,
                 }),
                 environment: remote_environment,
                 directory: directory.clone(),
@@ -458,9 +461,10 @@ impl Grid {
     }
 
     /// Asks for a worker that works for one object, on a server if that is given.
-    #[pyo3(signature = (server=None))]
-    fn reserve(&self, server: Option<u32>) -> PyResult<Reserved> {
-        let reserved = self.grid.reserve(1, server.map(ServerId));
+    /// `python`: it is an object of a Python class.
+    #[pyo3(signature = (server=None, python=true))]
+    fn reserve(&self, server: Option<u32>, python: bool) -> PyResult<Reserved> {
+        let reserved = self.grid.reserve(1, server.map(ServerId), python);
         let reserved = reserved.map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();
         let reservation =

@@ -26,6 +26,7 @@ from_package! {
     protocol_error: "gridrpc.errors", "ProtocolError";
     remote_error: "gridrpc.errors", "RemoteError";
     remote_traceback: "gridrpc.errors", "RemoteTraceback";
+    not_trusted: "gridrpc.errors", "NotTrusted";
     server_not_found: "gridrpc.errors", "ServerNotFound";
     start_error: "gridrpc.errors", "StartError";
     too_wide: "gridrpc.errors", "TooFewCores";

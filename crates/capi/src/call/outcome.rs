@@ -144,6 +144,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
             return no_server(what, server, loss);
         }
         GridError::UnknownServer { .. }
+        | GridError::NotTrusted { .. }
         | GridError::Refused(Refusal::TooWide(_) | Refusal::Unfit(_)) => ErrorCode::ServerNotFound,
         GridError::TooFewWorkers(loss) => {
             let detail = format!("{what}: too few workers could be started: {}", lost(loss));

@@ -89,7 +89,7 @@ pub fn make(
         )));
     }
     let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
-    let workers = environment.grid.reserve(count_of_workers, found.bound);
+    let workers = environment.grid.reserve(count_of_workers, found.bound, false);
     let workers = workers.map_err(|error| outcome::refused(name, &error))?;
     let objects: Vec<Arc<ObjectHandle>> = workers
         .into_iter()

@@ -558,7 +558,7 @@ impl Agent {
     }
 
     fn reserve(&mut self, number: u32) {
-        match self.grid.reserve(1, None) {
+        match self.grid.reserve(1, None, true) {
             Ok(reserved) => {
                 self.guests.extend(reserved.first().map(|one| (number, (*one, false))));
             }

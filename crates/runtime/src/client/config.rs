@@ -136,4 +136,6 @@ pub struct PythonWorkers {
     pub path: Vec<String>,
     /// Modules to import before workers are started.
     pub modules: Vec<String>,
+    /// Environment variables, before those of each server.
+    pub environment: Vec<(String, String)>,
 }

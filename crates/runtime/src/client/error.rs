@@ -37,10 +37,23 @@ pub enum GridError {
         /// What servers and hosts are called.
         known: Vec<String>,
     },
+    /// It cannot run on any host that is trusted.
+    #[error("{what} needs a trusted host, and {} has none: servers with `trusted = false` run only functions of \
+             compiled modules", whose(.server.as_deref()))]
+    NotTrusted {
+        /// What needs one.
+        what: String,
+        /// The server that it is bound to, if it is.
+        server: Option<String>,
+    },
     /// Too many grids lie in each other.
     #[error("{0}")]
     TooDeep(String),
     /// Workers are given up that could not be started, and those left are fewer than were wanted.
     #[error("too few workers could be started: {0}")]
     TooFewWorkers(Arc<Loss>),
+}
+
+fn whose(server: Option<&str>) -> String {
+    server.map_or_else(|| "this grid".to_owned(), |server| format!("server {server:?}"))
 }

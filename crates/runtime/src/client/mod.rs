@@ -23,6 +23,7 @@ mod seat;
 mod shared;
 mod state;
 pub(crate) mod sync;
+mod trust;
 pub(crate) mod upstream;
 
 pub(crate) use arrays::tell;

@@ -87,7 +87,7 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
                     server,
                     host: &host.name,
                     workers: host.workers.unwrap_or(server.workers),
-                    python: wanted.python.then_some(python),
+                    python: (wanted.python && server.trusted).then_some(python),
                     agent,
                     news,
                     routes,

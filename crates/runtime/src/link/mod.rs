@@ -26,6 +26,9 @@ pub enum LinkError {
     /// The other end sent a message that has no place here.
     #[error("unexpected message: {0}")]
     Unexpected(String),
+    /// The other end is not trusted, and sent what it may not.
+    #[error("{0}, from a host that is not trusted")]
+    Untrusted(&'static str),
     /// Memory that the other end has lent could not be mapped. The connection goes on.
     #[error("there is no room for {bytes} bytes of shared memory: {why}")]
     NoRoom {

@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 39] = [
+const KEYS: [(&str, Kind); 40] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -48,6 +48,7 @@ const KEYS: [(&str, Kind); 39] = [
     ("output", Kind::Text),
     ("encryption", Kind::Text),
     ("compression", Kind::Text),
+    ("trusted", Kind::Flag),
     ("min_hosts", Kind::Number),
     ("idle", Kind::Number),
     ("memory", Kind::Text),
@@ -164,6 +165,7 @@ pub(super) struct Draft {
     output: Option<ServerOutput>,
     encryption: Option<bool>,
     compression: Option<Compression>,
+    trusted: Option<bool>,
     min_hosts: Option<u32>,
     idle: Option<Duration>,
     batch: batch::Draft,
@@ -228,6 +230,7 @@ impl Draft {
             "staging" => self.staging = Some(entry.text()?),
             "output" => self.output = Some(entry.choice(&OUTPUTS)?),
             "encryption" => self.encryption = Some(entry.choice(&ENCRYPTIONS)?),
+            "trusted" => self.trusted = Some(entry.flag()?),
             "compression" => self.compression = Some(entry.choice(&COMPRESSIONS)?),
             _ => self.batch.set(entry)?,
         }
@@ -350,6 +353,7 @@ impl Draft {
             staging: or(self.staging, &defaults.staging),
             output: self.output.or(defaults.output).unwrap_or_default(),
             encryption: self.encryption.or(defaults.encryption).unwrap_or(built_in.encryption),
+            trusted: self.trusted.or(defaults.trusted).unwrap_or(built_in.trusted),
             compression: self.compression.or(defaults.compression).unwrap_or_default(),
             min_hosts: least.map(|least| least.min(built_in.hosts.len() as u32)),
             idle: self.idle.or(defaults.idle).unwrap_or(built_in.idle),

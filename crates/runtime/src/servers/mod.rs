@@ -87,6 +87,9 @@ pub struct Server {
     pub encryption: bool,
     /// Whether data is compressed on the way.
     pub compression: Compression,
+    /// Whether its hosts may be given Python, and what they answer be unpickled; if not, they run only functions of
+    /// compiled modules.
+    pub trusted: bool,
     /// How many of its hosts, which come and go with the work, there always are; none: they all are, always.
     pub min_hosts: Option<u32>,
     /// How long one of the others may have nothing to do before it is given back.
@@ -118,6 +121,7 @@ impl Server {
             staging: None,
             output: ServerOutput::default(),
             encryption: true,
+            trusted: true,
             compression: Compression::default(),
             min_hosts: None,
             idle: IDLE,

@@ -54,6 +54,7 @@ fn table(server: &Server) -> String {
     line("staging", server.staging.as_deref().map(quoted));
     line("output", Some(quoted(output_name(server.output))));
     line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
+    line("trusted", (!server.trusted).then(|| "false".to_owned()));
     line("min_hosts", server.min_hosts.map(|least| least.to_string()));
     line("idle", (server.idle != IDLE).then(|| seconds(server.idle)));
     line("compression", Some(quoted(compression_name(server.compression))));

@@ -71,8 +71,16 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
+        let server = match &state.trust {
+            None => request.server,
+            Some(trust) => {
+                let Request { function, blobs, after, server, on, .. } = &request;
+                let refers = !blobs.is_empty() || !after.is_empty();
+                trust.bound_of(&state.core, function, refers, *server, *on)?
+            }
+        };
         let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { cores, threads, resources, expected, server, on, .. } = request;
+        let Request { cores, threads, resources, expected, on, .. } = request;
         let Request { callbacks, sinks, after, .. } = request;
         let id = function.id();
         let ids: Option<Vec<_>> =

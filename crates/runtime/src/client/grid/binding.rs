@@ -18,7 +18,7 @@ impl Grid {
     /// When there is nothing of this name.
     pub fn server(&self, name: &str) -> Result<ServerId, GridError> {
         self.check_process()?;
-        let add = |hosts| self.common.lock().core.add_server(name, false, hosts);
+        let add = |hosts| self.common.lock().add_server(name, hosts);
         let found = self.common.names.find(name, add);
         found.map_err(|known| GridError::UnknownServer { name: name.to_owned(), known })
     }

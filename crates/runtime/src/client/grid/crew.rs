@@ -109,14 +109,15 @@ impl Grid {
     }
 
     /// Asks for workers that work for one owner each, on a server if that is named, and returns without
-    /// waiting for them.
+    /// waiting for them. `python`: what they run are not only functions of compiled modules.
     ///
     /// # Errors
-    /// When there are too many for this system, or the grid is closed.
+    /// When there are too many for this system, no host is trusted with Python, or the grid is closed.
     pub fn reserve(
         &self,
         count: u32,
         server: Option<ServerId>,
+        python: bool,
     ) -> Result<Vec<Reservation>, GridError> {
         self.check_process()?;
         if count == 0 {
@@ -127,6 +128,10 @@ impl Grid {
         if state.closing {
             return Err(Refusal::Closed.into());
         }
+        let server = match &state.trust {
+            Some(trust) if python => trust.bound(server, "an object of a Python class")?,
+            _ => server,
+        };
         let reserved = state.drive(|core, out| core.reserve(count, server, out));
         self.common.finish(state);
         Ok(reserved)

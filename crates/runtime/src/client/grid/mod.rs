@@ -34,6 +34,7 @@ use crate::client::reactor::spawner::Forked;
 use crate::client::seat::Seat;
 use crate::client::shared::Owned;
 use crate::client::state::State;
+use crate::client::trust::Trust;
 use crate::client::upstream::Upstream;
 use crate::forks;
 use crate::nesting;
@@ -117,6 +118,7 @@ impl Grid {
             .map_err(system("making an event queue"))?;
         if let Some(servers) = &config.servers {
             launching::describe(&mut state.core, workers, &servers.list);
+            state.trust = Trust::of(&mut state.core, workers, &servers.list);
         }
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
         let hosts = states::named(&config);

@@ -6,6 +6,7 @@ use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stam
 use crate::borrowed::Mapped;
 use crate::client::call::{KeptPart, Outcome};
 use crate::link::{LinkError, Received, Receiver};
+use crate::nested::is_request;
 use crate::payload::{Incoming, take_sections};
 use crate::transport::addresses::with_port;
 
@@ -98,19 +99,25 @@ pub(crate) enum EndThere {
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) receiver: Receiver,
+    /// Whether the host is trusted.
+    trusted: bool,
     /// Why it cannot go on.
     pub(crate) broken: Option<String>,
 }
 
 impl Conversation {
-    pub(crate) fn new(receiver: Receiver) -> Conversation {
-        Conversation { receiver, broken: None }
+    pub(crate) fn new(receiver: Receiver, trusted: bool) -> Conversation {
+        Conversation { receiver, trusted, broken: None }
     }
 
     /// What has come in whole. A message that makes no sense marks the conversation as broken.
     pub(crate) fn events(&mut self) -> Vec<HostEvent> {
         let mut events = Vec::new();
+        let trusted = self.trusted;
         let drained = self.receiver.drain(|received| -> Result<(), LinkError> {
+            if !trusted {
+                check_untrusted(&received.message)?;
+            }
             events.push(understand(received)?);
             Ok(())
         });
@@ -119,6 +126,29 @@ impl Conversation {
         }
         events
     }
+}
+
+/// Refuses what a host that is not trusted has no reason to say: it has been given neither Python nor shared data,
+/// and was not asked to keep a result.
+fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
+    let is_kept = |section: &Section<'_>| matches!(section.place, Place::Kept { .. });
+    let what = match message {
+        // The only error with something beside it that is no pickle.
+        Message::Failure { error, sections, .. }
+            if RemoteError::from_name(error) != Some(RemoteError::RanksLost)
+                && sections.iter().any(|section| section.len > 0) =>
+        {
+            "a pickled error"
+        }
+        Message::Reply { sections, .. } if sections.iter().any(is_kept) => "a result that it keeps",
+        Message::KeptResult { .. } => "a result that it has kept",
+        Message::Callback { index, .. } if is_request(*index) => "a call that its function makes",
+        Message::Missing { .. } | Message::NotPassed { .. } | Message::BlobDropped { .. } => {
+            "shared data"
+        }
+        _ => return Ok(()),
+    };
+    Err(LinkError::Untrusted(what))
 }
 
 fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {

@@ -41,10 +41,10 @@ impl Hosts {
         };
         serve.directory = match &server.directory {
             Some(directory) => directory,
-            None if here => &workers.directory,
+            None if here && server.trusted => &workers.directory,
             None => "",
         };
-        if let Some(python) = &workers.python {
+        if let Some(python) = workers.python.as_ref().filter(|_| server.trusted) {
             serve.program = self.python(server).unwrap_or_default();
             let same = here && serve.program == python.here;
             let arguments = if same { &python.arguments_here } else { &python.arguments };
@@ -79,7 +79,7 @@ impl Hosts {
 
     /// What Python workers of a server run; none: they are native.
     pub(crate) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
-        let python = self.workers.python.as_ref()?;
+        let python = self.workers.python.as_ref().filter(|_| server.trusted)?;
         let usual = if server.launcher.shares_files() { python.here.as_str() } else { "python3" };
         Some(server.python.as_deref().unwrap_or(usual))
     }
@@ -106,9 +106,13 @@ impl Wishes {
     pub(crate) fn new(config: &Config) -> Wishes {
         let settings = &config.settings;
         let environment = config.servers.iter().flat_map(|servers| {
-            servers.list.iter().map(|server| {
-                let all = servers.workers.environment.iter().chain(&server.environment);
-                all.map(|(name, value)| format!("{name}={value}")).collect()
+            let python = servers.workers.python.iter().flat_map(|python| &python.environment);
+            servers.list.iter().map(move |server| {
+                let python = python.clone().filter(|_| server.trusted);
+                let all = servers.workers.environment.iter().chain(python);
+                all.chain(&server.environment)
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect()
             })
         });
         Wishes {

@@ -150,8 +150,9 @@ impl Reactor {
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
         let now = now();
+        let trusted = hosts.launching.server(&hosts.plans[index]).trusted;
         entry.stage = Stage::There(Box::new(Peer {
-            conversation: Conversation::new(receiver),
+            conversation: Conversation::new(receiver, trusted),
             up,
             host: hosts.plans[index].name.clone(),
             pid: 0,

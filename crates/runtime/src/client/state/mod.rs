@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use gridrpc_core::{
-    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Settings, Time, WorkerId,
+    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, ServerId, Settings, Time, WorkerId,
 };
 use gridrpc_wire::{Message, WireError};
 
@@ -21,6 +21,7 @@ use crate::client::shared::SharedData;
 use crate::client::state::kept::KeptCalls;
 use crate::client::state::outgoing::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
 use crate::client::state::past::Past;
+use crate::client::trust::Trust;
 use crate::payload::Payload;
 use crate::sys::{Mapping, monotonic_ns};
 
@@ -71,6 +72,8 @@ pub(crate) struct State {
     pub(crate) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
     /// The ways out to hosts.
     pub(crate) hosts: HostsOut,
+    /// Which of them are trusted, if not all are.
+    pub(crate) trust: Option<Trust>,
     /// The calls whose results they keep.
     pub(crate) kept: KeptCalls,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
@@ -138,6 +141,7 @@ impl State {
         let hosts = HostsOut::new(settings.workers, settings.hosts.len());
         Ok(State {
             hosts,
+            trust: None,
             kept: KeptCalls::default(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
@@ -308,6 +312,16 @@ impl State {
                 self.ended.push((call, end));
             }
         }
+    }
+
+    /// Makes a server of some hosts, which calls can be bound to.
+    pub(crate) fn add_server(&mut self, name: &str, hosts: Vec<WorkerId>) -> ServerId {
+        let State { core, trust, .. } = self;
+        let id = core.add_server(name, false, hosts.clone());
+        if let Some(trust) = trust {
+            trust.note(core, id, name, &hosts);
+        }
+        id
     }
 
     fn send(

@@ -113,7 +113,7 @@ fn server() -> impl Strategy<Value = Server> {
         ("[a-zé.@:-]{1,9}", launcher(), hosts, 0_u32..=100_000),
         (option(), option(), option(), option(), environment),
         (prop::collection::vec("[a-z0-9.]{1,9}", 0..3), prop::option::of((1_u16.., 1_u16..))),
-        (time(), time(), time(), any::<bool>(), 0..3_usize, 0..3_usize),
+        (time(), time(), time(), any::<[bool; 2]>(), 0..3_usize, 0..3_usize),
         (prop::option::of(0..4_u32), time(), prop::option::of(0..u64::MAX), resources()),
         prop::collection::vec("[a-z0-9./é]{1,9}", 0..3),
     )
@@ -128,8 +128,8 @@ fn server() -> impl Strategy<Value = Server> {
             )| {
                 let (name, launcher, hosts, workers) = first;
                 let (python, program, directory, staging, environment) = texts;
-                let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) =
-                    rest;
+                let (start_timeout, stop_timeout, heartbeat, flags, output, compression) = rest;
+                let [encryption, trusted] = flags;
                 let hosts = match launcher {
                     LauncherKind::Batch(_) => numbered(&name, hosts.len()),
                     _ => hosts,
@@ -150,6 +150,7 @@ fn server() -> impl Strategy<Value = Server> {
                     stop_timeout,
                     heartbeat,
                     encryption,
+                    trusted,
                     output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept]
                         [output],
                     compression: [Compression::Auto, Compression::On, Compression::Off]

@@ -41,6 +41,7 @@ staging = "/tmp/cache"
 output = "kept"
 encryption = "none"
 compression = "zstd"
+trusted = false
 
 [server.here]
 launcher = "local"
@@ -99,6 +100,7 @@ fn every_key_has_its_effect() {
         output: ServerOutput::Kept,
         encryption: false,
         compression: Compression::On,
+        trusted: false,
         ..Server::new(
             "zebra",
             LauncherKind::Ssh { command: texts(&["ssh", "-F", "my config"]) },

@@ -14,7 +14,7 @@ fn ssh() {
     assert_eq!(server, expected);
     let url = "SSH://ann%40b@node1:2222/?workers=4&python=/opt/a%20b&directory=%2Fscratch\
                &memory=64GB&resources.gpu=2&resources.licence%3Amatlab=1&environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&preload=fft,x.so&ports=1-2\
-               &heartbeat=0.5&start_timeout=7&encryption=none&command=ssh%20-v";
+               &heartbeat=0.5&start_timeout=7&encryption=none&trusted=false&command=ssh%20-v";
     let command = texts(&["ssh", "-v", "-p", "2222"]);
     let expected = Server {
         workers: 4,
@@ -29,6 +29,7 @@ fn ssh() {
         heartbeat: Duration::from_millis(500),
         start_timeout: Duration::from_secs(7),
         encryption: false,
+        trusted: false,
         ..Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("ann@b@node1")])
     };
     assert_eq!(from_url(url).unwrap(), expected);
