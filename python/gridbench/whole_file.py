@@ -15,6 +15,9 @@ def write_file(path: Path, text: str) -> None:
     """Write or replace it. InputError if that cannot be; an older file is then as it was."""
     try:
         replace_file(path, text)
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as that of standard output may.
+        raise
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}",

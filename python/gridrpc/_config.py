@@ -17,6 +17,8 @@ StartMethod = Literal["auto", "fork", "spawn"]
 Leftovers = Literal["end", "keep"]
 Progress = Literal["auto", "line", "log", "off"]
 
+#: Bytes of a configuration file.
+LARGEST = 1 << 20
 #: The largest values of settings that have a bound of their own.
 MOST = {"workers": 100_000, "retries": 1_000_000, "grace": 1e9, "stall": 1e9}
 
@@ -187,8 +189,11 @@ def _read(file: str | os.PathLike[str]) -> tuple[dict[str, Any], list[str]]:
     import tomllib  # takes longer than the rest of this file, and most grids have no configuration
 
     try:
-        with open(file, encoding="utf-8-sig") as opened:
-            document = tomllib.loads(opened.read())
+        with open(file, "rb") as opened:
+            contents = opened.read(LARGEST + 1)
+        if len(contents) > LARGEST:
+            raise ConfigError(f"{file}: is larger than {LARGEST:,} bytes")
+        document = tomllib.loads(contents.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -101,3 +101,13 @@ def test_standard_output_can_be_written_to(tmp_path: Path, name: str, to_file: b
     else:
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
         assert run.stdout == "text"
+
+
+def test_a_pipe_whose_reader_has_gone_is_no_folder_that_is_missing() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        with pytest.raises(BrokenPipeError):
+            write_file(Path(f"/dev/fd/{writer}"), "text")
+    finally:
+        os.close(writer)

@@ -72,6 +72,7 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
         ("[grid]\npreload = [1]\n", "give a list of names"),
         ("[grid]\nworkers = \n", "is not valid TOML"),
         ("<grid workers='3'/>", "is not valid TOML"),
+        ("#" * (1 << 20) + "\n", "is larger than 1,048,576 bytes"),
         (b"[grid]\n# caf\xe9\n", "is not valid TOML"),
         ("[grid]\nworkers = 3\n".encode("utf-16"), "is not valid TOML"),
     ],

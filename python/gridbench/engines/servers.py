@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from gridbench.errors import InputError
+from gridbench.small_file import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +175,10 @@ def _transport(launcher: str, encryption: str) -> str:
 
 def read_document(file: Path) -> dict[str, Any]:
     """A file of servers as it stands there. InputError if it cannot be read."""
+    text = read_text(file, "file of servers", "give a grid.toml")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror}", file=file, remedy="give a grid.toml"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"is not TOML: {error}", file=file) from None
 
 

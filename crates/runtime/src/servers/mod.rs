@@ -24,6 +24,7 @@ pub use chosen::chosen;
 pub use hosts::HostFault;
 pub(crate) use problems::listed;
 pub use problems::{Fault, Part, Problem, Problems};
+pub(crate) use read::small_text;
 pub use read::{read, read_file};
 pub use system::BatchSystem;
 pub(crate) use system::Node;

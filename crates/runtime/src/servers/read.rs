@@ -41,6 +41,18 @@ pub fn read_file(path: &Path) -> Result<Vec<Server>, Problems> {
     }
 }
 
+/// The text of a small file that people write.
+///
+/// # Errors
+/// When it cannot be read, is larger than a file of servers may be, or is no text.
+pub(crate) fn small_text(path: &Path) -> std::io::Result<String> {
+    let content = load(path)?;
+    if content.len() > LONGEST {
+        return Err(std::io::Error::other(format!("it is larger than {LONGEST} bytes")));
+    }
+    String::from_utf8(content).map_err(|_| std::io::Error::other("it is not text in UTF-8"))
+}
+
 fn load(path: &Path) -> std::io::Result<Vec<u8>> {
     // A pipe would block, and a device may never end.
     if !fs::metadata(path)?.is_file() {

@@ -1,5 +1,9 @@
 //! Job scripts: the usual one, or the user's own with places to fill in.
 
+use std::path::Path;
+
+use crate::servers::small_text;
+
 /// The usual script.
 const USUAL: &str = "{{options}}\n\n{{agent}}\n";
 /// Where the options of the batch system come, in lines of their own.
@@ -25,7 +29,7 @@ pub(in crate::launcher) fn filled(template: Option<&str>, parts: &Parts) -> Resu
     let text = match template {
         None => format!("{}{USUAL}", parts.head),
         Some(file) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
+            let text = small_text(Path::new(file)).map_err(|error| {
                 format!("the job script `{file}` cannot be read: {error}; `template` in grid.toml names it")
             })?;
             check(&text, parts.options_lead)
@@ -70,7 +74,7 @@ fn check(text: &str, options_lead: bool) -> Result<(), String> {
 
 /// The shell that a template names in its first line; none: it names none, or cannot be read.
 pub(in crate::launcher) fn shell(template: &str) -> Option<String> {
-    let text = std::fs::read_to_string(template).ok()?;
+    let text = small_text(Path::new(template)).ok()?;
     let mut words = text.lines().next()?.strip_prefix("#!")?.split_ascii_whitespace();
     let program = words.next()?;
     match program.strip_suffix("/env") {
@@ -138,6 +142,8 @@ mod tests {
     fn a_script_of_the_users_says_where_the_agent_starts() {
         let error = filled(Some("/no/script"), &parts()).unwrap_err();
         assert!(error.contains("/no/script") && error.contains("`template`"), "{error}");
+        let error = filled(Some("/dev/zero"), &parts()).unwrap_err();
+        assert!(error.contains("it is not a regular file"), "{error}");
         let error = filled(Some("/etc/passwd"), &parts()).unwrap_err();
         assert!(error.contains("write {{agent}} there"), "{error}");
     }
