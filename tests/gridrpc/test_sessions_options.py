@@ -6,6 +6,8 @@ import collections
 import importlib.util
 import os
 import shutil
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from typing import Any
 import pytest
 
 import gridrpc
+from grids import PROGRAM
 from noting import noted
-from processes import run_script
+from processes import LONG, environment, run_script
 from sessions import at, command, ran
 
 GRID = """
@@ -202,3 +205,16 @@ def test_an_error_says_which_rank_has_raised_it(grid: gridrpc.AttachedGrid, tmp_
         next(grid.map("work", rank_and_item, *at(tmp_path, [5]), ranks=2))
     assert caught.value.__notes__[0] == "gridrpc: on rank 1 of 2"
     assert len(caught.value.__notes__) == 2
+
+
+def test_output_whose_reader_has_gone(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [PROGRAM, "session", "list"], cwd=tmp_path, env=environment(), stdout=writer,
+            stderr=subprocess.PIPE, text=True, timeout=LONG, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")

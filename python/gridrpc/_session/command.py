@@ -28,6 +28,18 @@ _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 def main(words: list[str]) -> int:
     """Do what a command line says, and return its exit status."""
+    try:
+        try:
+            return _main(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the output has gone. Python would try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _main(words: list[str]) -> int:
     parser = _parser()
     given = vars(parser.parse_args(words))
     run = given.pop("run")
