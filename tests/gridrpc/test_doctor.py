@@ -168,6 +168,25 @@ def test_a_folder_for_programs_that_is_full(rig: Rig) -> None:
     assert "`staging` in grid.toml" in told
 
 
+def test_nothing_of_the_workers_folder_runs(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("open('ran-json', 'w').close()\n1/0\n")
+    url = f"local://here?workers=1&python={sys.executable}&directory={tmp_path}"
+    well, [host] = look(url)
+    assert well, faults(host)
+    assert not (tmp_path / "ran-json").exists()
+
+
+def test_a_folder_for_programs_that_others_can_write_to(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    url = f"local://here?workers=1&python={sys.executable}&staging={shared}/gridrpc"
+    well, [host] = look(url)
+    assert not well
+    assert f"others can write to `{shared}`" in faults(host)["staging"]
+    assert "mode 0777" in faults(host)["staging"]
+
+
 def test_what_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
     ran = run(cwd=tmp_path)
     assert ran.returncode == 1

@@ -86,6 +86,24 @@ def test_each_call_has_a_line_and_the_folder_is_a_run(farm: Path) -> None:
     assert run.record["status"] == "complete"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_folder_that_another_user_has_made_is_refused(tmp_path: Path) -> None:
+    code = """
+import os, gridrpc
+place = f"{os.environ['GRIDRPC_TRACE']}/python-{os.getpid()}"
+os.makedirs(place)
+os.chown(place, 65534, -1)
+os.symlink("/nowhere", place + "/timeline.journal.jsonl")
+gridrpc.Grid(workers=1)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"GRIDRPC_TRACE": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "belongs to another user" in ran.stderr
+
+
 def test_gridbench_makes_its_report(farm: Path) -> None:
     finished(start(farm))
     command = [sys.executable, "-m", "gridbench", "report", "trace"]

@@ -399,10 +399,10 @@ def test_root_does_not_believe_others_who_take_a_name(watched: Watched) -> None:
 import os, socket, sys
 os.setgid(65534); os.setuid(65534)
 listeners = []
-false = "gridrpc-65534-{watched.pid}-1", "gridrpc-0-{watched.pid}-2"
-for name in (f"gridrpc-0-{{os.getpid()}}-1", *false):
+names = "0-%d-1" % os.getpid(), "65534-{watched.pid}-1", "0-{watched.pid}-2"
+for name in names:
     listeners.append(socket.socket(socket.AF_UNIX))
-    listeners[-1].bind(chr(0) + name)
+    listeners[-1].bind(chr(0) + "gridrpc-" + name)
     listeners[-1].listen()
 print("ready", flush=True)
 sys.stdin.read()

@@ -28,11 +28,28 @@ const OVERFLOW: u32 = 65534;
 
 /// Why a path cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum UnsafePath {
+pub enum UnsafePath {
+    /// It, or what is above it, belongs to somebody else.
     #[error("`{}` belongs to user {uid} (mode {mode:04o}), who can change what it holds", .path.display())]
-    Owner { path: PathBuf, uid: u32, mode: u32 },
+    Owner {
+        /// What belongs to somebody else.
+        path: PathBuf,
+        /// Who that is.
+        uid: u32,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Others can write to it, or to what is above it.
     #[error("others can write to `{}` (user {uid}, mode {mode:04o})", .path.display())]
-    Writable { path: PathBuf, uid: u32, mode: u32 },
+    Writable {
+        /// What others can write to.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It cannot be looked at, or made.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -41,7 +58,7 @@ pub(crate) enum UnsafePath {
 ///
 /// # Errors
 /// What others can change, or what cannot be looked at.
-pub(crate) fn check(path: &Path) -> Result<(), UnsafePath> {
+pub fn check(path: &Path) -> Result<(), UnsafePath> {
     walk(path, false)
 }
 
@@ -49,7 +66,7 @@ pub(crate) fn check(path: &Path) -> Result<(), UnsafePath> {
 ///
 /// # Errors
 /// What others can change, or why it cannot be made.
-pub(crate) fn make_folder(path: &Path) -> Result<(), UnsafePath> {
+pub fn make_folder(path: &Path) -> Result<(), UnsafePath> {
     check_place(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     check(path)

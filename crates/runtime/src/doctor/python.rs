@@ -35,10 +35,12 @@ pub struct Python {
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What comes before its answer: imported modules may print.
 const MARK: &str = "gridrpc-doctor: ";
-/// Says what there is. It has to run with any Python, also one that is too old for gridrpc.
+/// Says what there is. It has to run with any Python, also one that is too old for gridrpc, and for `-P`: nothing is
+/// imported before the current folder is out of the path.
 const CODE: &str = r#"
-import sys, json
+import sys
 sys.path[:] = [place for place in sys.path if place]
+import json
 found = {"version": "%d.%d.%d" % sys.version_info[:3]}
 for name in ("gridrpc", "numpy", "cloudpickle"):
     try:

@@ -8,10 +8,12 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gridrpc_core::End;
+use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 use crate::client::call::outcome::{Outcome, Profile};
@@ -87,6 +89,11 @@ impl Trace {
     fn new(folder: PathBuf) -> io::Result<Trace> {
         let folder = folder.join(format!("{}-{}", program(), std::process::id()));
         fs::create_dir_all(&folder)?;
+        if fs::symlink_metadata(&folder)?.uid() != geteuid().as_raw() {
+            // Whoever has made it could have put links to files of this user there.
+            let what = format!("`{}` belongs to another user", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
         let journal = BufWriter::new(File::create(folder.join("timeline.journal.jsonl"))?);
         let now = monotonic_ns();
         let lines =
