@@ -24,7 +24,7 @@ from gridrpc._session import attached, connections, places
 from gridrpc._session import command as commands
 from gridrpc._session.outcomes import Outcomes
 from grids import PROGRAM
-from noting import noted
+from noting import noted, waits
 from processes import LONG, environment, run_script, running, small_disk, start_script, until
 from sessions import at, command, ran
 
@@ -243,6 +243,32 @@ def test_a_map_that_is_removed_while_a_program_sends_it(tmp_path: Path, anew: bo
             "SessionError map `work` was removed, or begun anew, by another program in the "
             "meantime\n"
         )
+
+
+FULL = """
+[grid]
+workers = 1
+max_queued = 1
+"""
+
+
+def test_a_map_that_waits_for_room_holds_up_nobody(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(FULL)
+    command("start", "night", "--config", "grid.toml", cwd=tmp_path)
+    with gridrpc.attach("night") as grid, ThreadPoolExecutor(2) as pool:
+        # One call runs and the next one waits: the thread of the other map waits for room.
+        grid.submit("first", waits, *at(tmp_path, range(10, 20)), chunk=1)
+        assert until(lambda: grid.maps["first"]["under_way"] == 2)
+        grid.submit("second", waits, *at(tmp_path, range(10, 20)), chunk=1)
+        removed = pool.submit(gridrpc.attach("night").forget, "second")
+        assert until(lambda: "second" not in grid.maps)
+        assert pool.submit(grid.submit, "third", abs, range(3)).result(LONG) == 3
+        with suppress(SessionError):
+            grid.submit("second", abs, range(3))
+        (tmp_path / "gate").touch()
+        removed.result(LONG)
+        assert list(grid.map("second", abs, range(3), if_changed="restart")) == [0, 1, 2]
+    command("stop", "night", "--forget", cwd=tmp_path)
 
 
 def test_errors_are_kept_also_on_a_full_disk(tmp_path: Path) -> None:

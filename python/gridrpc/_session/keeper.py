@@ -62,6 +62,8 @@ class Keeper:
             self._maps: dict[str, tuple[KeptMap, Runner]] = {}
             #: Held to add and remove maps.
             self._changing = Lock()
+            #: The keys of maps that are being removed, which may take as long as a call.
+            self._removing: set[str] = set()
             #: Is set when the session is to end; why, is in the record.
             self._ends = Event()
             #: When the limit is reached. The wall clock may be set.
@@ -125,6 +127,9 @@ class Keeper:
         with self._changing:
             runners = [runner for _, runner in self._maps.values()]
             self._maps.clear()
+        # One may wait for room in the queue of the grid, which another gives up.
+        for runner in runners:
+            runner.stop()
         for runner in runners:
             try:
                 runner.close()
@@ -240,22 +245,31 @@ class Keeper:
             items.finish()
 
     def _map_for(self, key: str, plan: Plan, restart: bool) -> KeptMap:
+        if restart and places.checked(key, "map") in self._maps:
+            with suppress(LookupError):  # another program removes it
+                self._drop(key, keep_old=True)
         with self._changing:
             known = self._maps.get(places.checked(key, "map"))
-            if known is not None and not restart:
-                return known[0]
             if known is not None:
-                self._drop(key, keep_old=True)
+                return known[0]
             if self._ends.is_set():
                 raise SessionError(f"session `{self._record.name}` ends", self._record.name)
+            if key in self._removing:
+                raise SessionError(f"map `{key}` is being removed. Try again", self._record.name)
             kept = KeptMap(self._folder, key, plan)
             kept.save()
             return self._take(kept)
 
     def _drop(self, key: str, *, keep_old: bool) -> None:
-        _, runner = self._maps.pop(key)
-        runner.close()
-        KeptMap.remove(self._folder, key, keep_old=keep_old)
+        with self._changing:
+            self._of(key)
+            _, runner = self._maps.pop(key)
+            self._removing.add(key)
+        try:
+            runner.close()
+            KeptMap.remove(self._folder, key, keep_old=keep_old)
+        finally:
+            self._removing.discard(key)
 
     def _of(self, key: str) -> KeptMap:
         try:
@@ -277,9 +291,7 @@ class Keeper:
         return (*piece, kept.count if kept.plan.complete else None)
 
     def _forget(self, key: str) -> None:
-        with self._changing:
-            self._of(key)
-            self._drop(key, keep_old=False)
+        self._drop(key, keep_old=False)
 
     def _status(self) -> dict[str, Any]:
         ready, _, _ = self._grid._native.counts()

@@ -28,14 +28,18 @@ class Runner:
             kept.close()
             raise SessionError(f"map `{kept.key}` cannot run now: {error}. Try again") from None
 
-    def close(self) -> None:
-        """Give up what is under way, and close the map."""
+    def stop(self) -> None:
+        """Have the thread give up what is under way, once the grid has taken its next call."""
         kept = self._kept
         with kept.changed:
             kept.is_closing = True
             kept.changed.notify_all()
+
+    def close(self) -> None:
+        """Give up what is under way, and close the map."""
+        self.stop()
         self._thread.join()
-        kept.close()
+        self._kept.close()
 
     def _run(self) -> None:
         kept = self._kept
