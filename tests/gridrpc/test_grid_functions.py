@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import os
+import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -456,3 +457,14 @@ def test_threads_that_the_user_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
         assert grid.submit(os.getenv, "OMP_NUM_THREADS").result(LONG) == "3"
         assert grid.submit(os.getenv, "OPENBLAS_NUM_THREADS").result(LONG) is None
         assert grid.submit(os.getenv, "NUMBA_NUM_THREADS").result(LONG) is not None
+
+
+def draws() -> tuple[float, float, float]:
+    return random.random(), float(np.random.random()), float(np.random.default_rng().random())
+
+
+def test_workers_and_their_successors_draw_other_random_numbers() -> None:
+    with Grid(2, max_tasks_per_child=1) as grid:
+        drawn = [grid.submit(draws).result(LONG) for _ in range(6)]
+    for numbers in zip(*drawn, strict=True):
+        assert len(set(numbers)) == 6
