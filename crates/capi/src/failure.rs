@@ -23,6 +23,15 @@ impl Failure {
         Failure::new(ErrorCode::Other, detail)
     }
 
+    /// A session whose callback waits for it.
+    #[must_use]
+    pub fn waits_for_itself(id: i32) -> Failure {
+        Failure::other(format!(
+            "session {id}: its own callback waits for it, and it cannot end before that returns: wait for it \
+             elsewhere, or name other sessions"
+        ))
+    }
+
     /// A session that is not there.
     #[must_use]
     pub fn no_session(id: i32) -> Failure {

@@ -145,6 +145,21 @@ static void all(int n, char **texts)
         strcat(strcat(told, "/"), texts[i] == NULL ? "-" : texts[i]);
 }
 
+static volatile int begun;
+static grpc_sessionid_t own;
+static grpc_error_t waits[4];
+
+/* A session cannot end before its callbacks return: to wait for it there is an error. */
+static void waits_for_itself(void)
+{
+    while (!begun) usleep(1000);
+    grpc_sessionid_t done;
+    waits[0] = grpc_wait_all();
+    waits[1] = grpc_wait(own);
+    waits[2] = grpc_wait_any(&done);
+    waits[3] = grpc_wait_or(&own, 1, &done);
+}
+
 static void callbacks(void)
 {
     grpc_function_handle_t spell = function("cases/spell");
@@ -167,6 +182,11 @@ static void callbacks(void)
     OK(grpc_call_async(&tick, &id, 5, bell));
     OK(grpc_wait(id));
     CHECK(bells == 15);
+    OK(grpc_call_async(&tick, &own, 1, waits_for_itself));
+    begun = 1;
+    OK(grpc_wait(own));
+    for (int i = 0; i < 4; i++)
+        IS(GRPC_OTHER_ERROR_CODE, waits[i]);
     grpc_session_info_t_np info;
     int status;
     OK(grpc_get_info_np(id, &info, &status));

@@ -4,6 +4,7 @@
 //! first element; for a Fortran program numbers by address as well. They run in a thread of the
 //! runtime's own, also while the program waits in a call.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,32 @@ pub struct Callbacks {
     pub tally: Arc<Tally>,
 }
 
+thread_local! {
+    /// The calls whose callbacks this thread runs, by what those take; the innermost last.
+    static RUNNING: RefCell<Vec<*const Tally>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One of them, until it is dropped.
+struct Running;
+
+impl Running {
+    fn of(tally: &Arc<Tally>) -> Running {
+        RUNNING.with_borrow_mut(|running| running.push(Arc::as_ptr(tally)));
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Whether this thread runs a callback of the call with these figures. It cannot end before that returns.
+pub fn runs_here(tally: &Arc<Tally>) -> bool {
+    RUNNING.with_borrow(|running| running.contains(&Arc::as_ptr(tally)))
+}
+
 impl CallbackHandler for Callbacks {
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
         let grid = self.grid.upgrade().ok_or("the grid is closed")?;
@@ -72,6 +99,7 @@ impl CallbackHandler for Callbacks {
         add(&self.tally.bytes_in, arguments.iter().map(|section| section.len() as u64).sum());
         let payload = self.frame.run(index, arguments, grid.payload(), |parameters, values| {
             let called = monotonic_ns();
+            let _running = Running::of(&self.tally);
             call(function, parameters, values, self.by_address)?;
             ran = monotonic_ns() - called;
             Ok(())

@@ -15,7 +15,7 @@ use gridrpc_runtime::sys::monotonic_ns;
 use gridrpc_wire::Ranks;
 
 use super::arguments::{Arguments, Taken, TextPlace, take};
-use super::callback::{Callbacks, Tally};
+use super::callback::{Callbacks, Tally, runs_here};
 use super::function::Function;
 use super::info::{CallInfo, CallbackInfo};
 use super::outcome;
@@ -126,6 +126,11 @@ impl Pending {
             }
         };
         Ok(Pending { call, function: Arc::clone(function), landing, texts, tally })
+    }
+
+    /// Whether this thread runs a callback of the call.
+    pub fn calls_back_here(&self) -> bool {
+        self.tally.as_ref().is_some_and(runs_here)
     }
 
     /// Takes what came of the call, which has ended, and puts its results where they belong.

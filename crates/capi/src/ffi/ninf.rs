@@ -277,7 +277,7 @@ unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> *mut c_void {
 extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
     ninf(|environment| {
         let sessions = entries::take_sessions(group.addr())?;
-        report(environment.sessions.wait_for_untaken(environment, &sessions)).map(|()| 0)
+        report(environment.sessions.wait_for_untaken(environment, &sessions)?).map(|()| 0)
     })
 }
 
@@ -300,7 +300,7 @@ extern "C" fn Ninf_transaction_end() -> c_int {
     ninf(|environment| {
         let transaction = entries::end_transaction()?;
         let sessions = transaction.sessions;
-        report(environment.sessions.wait_for_untaken(environment, &sessions))?;
+        report(environment.sessions.wait_for_untaken(environment, &sessions)?)?;
         if transaction.has_failed {
             return Err(Failure::other("a call of the transaction failed"));
         }

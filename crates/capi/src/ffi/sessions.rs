@@ -151,7 +151,7 @@ pub unsafe extern "C" fn grpc_wait_or(
 pub extern "C" fn grpc_wait_all() -> c_int {
     enter(|| {
         let environment = current()?;
-        report(environment.sessions.wait_for_all(&environment))
+        report(environment.sessions.wait_for_all(&environment)?)
     })
 }
 
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn grpc_wait_any(done_id: *mut c_int) -> c_int {
         if done_id.is_null() {
             return Err(null("the place for the session"));
         }
-        let waited = environment.sessions.wait_for_any(&environment);
+        let waited = environment.sessions.wait_for_any(&environment)?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
         report(waited)

@@ -94,6 +94,11 @@ impl Session {
         }
     }
 
+    /// Whether this thread runs a callback of the call, which cannot end before that returns.
+    pub fn calls_back_here(&self) -> bool {
+        matches!(&*self.state(), State::Begun(pending) if pending.calls_back_here())
+    }
+
     /// Whether the call has ended.
     pub fn has_finished(&self) -> bool {
         self.has_finished.load(Ordering::Acquire)

@@ -83,11 +83,18 @@ impl Sessions {
             sessions.push(Arc::clone(session));
         }
         drop(table);
-        Ok(self.wait_for_each(environment, &sessions))
+        self.wait_for_each(environment, &sessions)
     }
 
     /// Waits for those of these that nobody has waited for.
-    pub fn wait_for_untaken(&self, environment: &Environment, ids: &[i32]) -> Waited {
+    ///
+    /// # Errors
+    /// As [`Sessions::wait_for_all`].
+    pub fn wait_for_untaken(
+        &self,
+        environment: &Environment,
+        ids: &[i32],
+    ) -> Result<Waited, Failure> {
         let table = self.table();
         let untaken =
             ids.iter().filter_map(|id| table.get(*id)).filter(|session| !session.is_taken());
@@ -96,7 +103,14 @@ impl Sessions {
         self.wait_for_each(environment, &sessions)
     }
 
-    fn wait_for_each(&self, environment: &Environment, sessions: &[Arc<Session>]) -> Waited {
+    fn wait_for_each(
+        &self,
+        environment: &Environment,
+        sessions: &[Arc<Session>],
+    ) -> Result<Waited, Failure> {
+        if let Some(own) = sessions.iter().find(|session| session.calls_back_here()) {
+            return Err(Failure::waits_for_itself(own.id));
+        }
         let mut waited = Waited::default();
         for session in sessions {
             let ended = self.await_end(environment, session);
@@ -106,18 +120,36 @@ impl Sessions {
                 waited.failed.push_back(session.id);
             }
         }
-        waited
+        Ok(waited)
     }
 
     /// Waits for all that nobody has waited for.
-    pub fn wait_for_all(&self, environment: &Environment) -> Waited {
+    ///
+    /// # Errors
+    /// When this is a callback of one of them.
+    pub fn wait_for_all(&self, environment: &Environment) -> Result<Waited, Failure> {
         let mut sessions: Vec<Arc<Session>> = self.table().outstanding().cloned().collect();
         sessions.sort_unstable_by_key(|session| session.id);
         self.wait_for_each(environment, &sessions)
     }
 
+    /// The session that this is a callback of, if all of these are, and a wait for one of them would not end.
+    fn only_own<'s>(sessions: impl Iterator<Item = &'s Arc<Session>>) -> Option<i32> {
+        let mut own = None;
+        for session in sessions {
+            if !session.calls_back_here() {
+                return None;
+            }
+            own = Some(session.id);
+        }
+        own
+    }
+
     /// Waits for any. Nothing is done if there is none.
-    pub fn wait_for_any(&self, environment: &Environment) -> Waited {
+    ///
+    /// # Errors
+    /// When this is a callback of the only one.
+    pub fn wait_for_any(&self, environment: &Environment) -> Result<Waited, Failure> {
         loop {
             let seen = self.finished.look();
             while let Some(id) = self.finished.pop() {
@@ -125,11 +157,14 @@ impl Sessions {
                 if let Some(session) = session.filter(|session| session.take()) {
                     let ended = self.await_end(environment, &session);
                     self.took_first(environment, &session);
-                    return Waited::one(&session, &ended);
+                    return Ok(Waited::one(&session, &ended));
                 }
             }
             if self.finished.outstanding() == 0 {
-                return Waited::default();
+                return Ok(Waited::default());
+            }
+            if let Some(own) = Sessions::only_own(self.table().outstanding()) {
+                return Err(Failure::waits_for_itself(own));
             }
             self.sleep(environment, seen);
         }
@@ -199,6 +234,11 @@ impl Sessions {
             if let Search::Done(session) = found {
                 return Ok(self.done(environment, &session));
             }
+            let table = self.table();
+            if let Some(own) = Sessions::only_own(ids.iter().filter_map(|id| table.get(*id))) {
+                return Err(Failure::waits_for_itself(own));
+            }
+            drop(table);
             self.sleep(environment, seen);
             if let Some((ended, now)) = self.finished.since(seen, FEW) {
                 seen = now;
