@@ -170,6 +170,18 @@ def test_an_agent_that_is_killed_or_stopped_is_replaced(
     assert len(ours(rig)) == len(before)
 
 
+def test_an_agent_ends_with_its_ssh_session(work: Work, rig: Rig) -> None:
+    """It is told to end while calls run there: that is the loss of a host, and no other error."""
+    (agent,) = agents(rig, 1)
+    parents = psutil.Process(agent).parents()
+    session = next(parent for parent in parents if "sshd" in parent.name())
+    session.kill()
+    (lost,) = work.lost()
+    assert lost.host == "node1"
+    work.comes_back()
+    assert agent not in agents(rig, 1)
+
+
 def test_the_spawner_of_a_host_is_replaced(work: Work, rig: Rig) -> None:
     before = agents(rig, 1)
     signal_all(spawners(rig, 1), signal.SIGKILL)

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_core::{Cause, End, Loss};
+use gridrpc_core::{Cause, End, Loss, Refusal};
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::agent::kept::KeptResults;
 use crate::client::upstream::Upstream;
-use crate::client::{Call, Outcome, Watcher};
+use crate::client::{Call, GridError, Outcome, SubmitError, Watcher};
 use crate::link::Outbound;
 use crate::loan::Source;
 use crate::payload::Incoming;
@@ -118,6 +118,22 @@ impl Answers {
         self.unsent.store(true, Ordering::Release);
     }
 
+    /// The grid has refused a call.
+    pub(super) fn refuse_with(&self, call: u64, error: &SubmitError) {
+        match error {
+            SubmitError::Failed(GridError::Refused(Refusal::Closed)) => {
+                self.tell_end(call, &End::Closed);
+            }
+            SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))) => {
+                self.tell_end(call, &End::NoWorkers(Arc::clone(loss)));
+            }
+            SubmitError::Failed(GridError::Refused(Refusal::ReservedLost(loss))) => {
+                self.tell_end(call, &End::WorkerLost(Arc::clone(loss)));
+            }
+            other => self.refuse(call, &other.to_string()),
+        }
+    }
+
     /// A call that could not be taken.
     pub(super) fn refuse(&self, call: u64, why: &str) {
         let loss = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
@@ -197,9 +213,16 @@ impl Answers {
                 (HostEnd::NoWorkers, loss_on_the_wire(loss))
             }
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
+            // This host is leaving. The call may have begun, and the client knows what follows from
+            // the loss of a host.
+            End::Closed => return,
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
             End::Unfit(why) => return self.refuse(call, &why.to_string()),
-            other => return self.refuse(call, &format!("{other:?}")),
+            End::NotGathered(why) => return self.refuse(call, why),
+            // Calls have neither deadlines nor dependencies here: the client sees to both.
+            End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
+                return self.refuse(call, &format!("{end:?}"));
+            }
         };
         self.tell(&Message::Ended { call, end, loss });
     }

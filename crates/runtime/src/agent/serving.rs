@@ -535,7 +535,7 @@ impl Agent {
                 let keep = self.answers.kept.take_expected(call);
                 self.answers.expect(call, Running { call: taken, lent, keep });
             }
-            Err(error) => self.answers.refuse(call, &error.to_string()),
+            Err(error) => self.answers.refuse_with(call, &error),
         }
     }
 
