@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 #: Modules between the loop of a worker and the function that it calls.
 OWN = frozenset({"gridrpc._worker", "gridrpc._wrapped", "gridrpc._session.task", __name__})
-#: Items between two looks at the clock, at most: a look costs as much as a small function.
-MOST_BETWEEN_LOOKS = 64
-#: As many items between looks as take this long, ns.
-BETWEEN_LOOKS = 100_000
 FOREVER = 1 << 63
 #: Results that are pickled one by one end their chunk at this size, bytes.
 MOST_RESULT_BYTES = 1 << 20
@@ -134,19 +130,6 @@ def as_rows(values: list[Any]) -> Rows | None:
     return Rows(numpy.stack(values))
 
 
-def are_plain(values: list[Any]) -> bool:
-    """Whether all are numbers, texts, bytes or None, of Python or NumPy: nobody can change them."""
-    if _native.plain_bytes(values) >= 0:
-        return True
-    numpy = sys.modules.get("numpy")
-    if numpy is None:
-        return False
-    return all(
-        issubclass(kind, numpy.generic) and not issubclass(kind, numpy.void)
-        for kind in set(map(type, values))
-    )
-
-
 class Stopped:
     """What came of a chunk that was not finished: the results of its first items.
 
@@ -173,6 +156,8 @@ class Chunked(Wrapped):
 
         `limit`: after so many ns no further item is begun; 0: all are run.
         """
+        # Until the first item begins, the call does not count as begun.
+        so_far = _so_far()
         function = self.resolved()
         if isinstance(items, Parts):
             count = len(items)
@@ -180,69 +165,95 @@ class Chunked(Wrapped):
         else:
             count = len(items[0])
             calls = map(function, *items)
-        done: list[Any] | Parts = []
+        plain: list[Any] = []
+        done: list[Any] | Parts = plain
         error = None
         try:
-            # The first result tells which kind there are.
-            first = list(islice(calls, 1))
-            if not first:
-                late = False
-            elif are_plain(first):
-                done = first
-                late = _run(calls, done, limit)
-            else:
+            started = monotonic_ns()
+            if so_far.run(calls, plain, count, limit) is False:
+                last = plain.pop()
                 done = Parts()
-                done.add(*dumps(first.pop()))
-                late = _run_packing(calls, done, limit)
-            if len(done) < count and not late:
-                raise StopIteration  # the function did, which looks like the end of the items
+                for result in plain:
+                    done.add(*dumps(result))
+                until = started + limit if limit else FOREVER
+                _run_packing(calls, last, done, count, until, so_far)
         except SystemExit:
             raise
         except BaseException as raised:
             error = describe(raised)
-        if isinstance(done, list) and not are_plain(done):
-            done, error = _packed(done, error)
         return done if len(done) == count else Stopped(done, error)
 
 
-def _run(calls: Iterator[Any], done: list[Any], limit: int) -> bool:
-    """Append results until there are no more calls. Returns whether time was up before."""
-    now = monotonic_ns()
-    until = now + limit if limit else FOREVER
-    step = 1
-    while now < until:
-        had = len(done)
-        done.extend(islice(calls, step))
-        if len(done) < had + step:
-            # To ask for more could go past an item whose function has raised StopIteration.
-            return False
-        before, now = now, monotonic_ns()
-        step = min(MOST_BETWEEN_LOOKS, 2 * step) if now - before < BETWEEN_LOOKS else 1
-    return True
+def _so_far() -> _native.Items:
+    """What counts the items of the call that this worker runs, and keeps their results."""
+    from gridrpc import _worker
+
+    return _native.Items() if _worker._worker is None else _worker._worker.items()
 
 
-def _run_packing(calls: Iterator[Any], done: Parts, limit: int) -> bool:
-    """The same, pickling each result at once: the function may change the object later."""
-    until = monotonic_ns() + limit if limit else FOREVER
+def _run_packing(  # noqa: PLR0917 - what a loop of its caller has
+    calls: Iterator[Any], result: Any, done: Parts, count: int, until: int, so_far: _native.Items
+) -> None:
+    """Append results, `result` first, until there are as many as items or it is late, pickling each
+    at once: the function may change the object later."""
     size = 0
-    for result in calls:
+    while True:
         head, buffers = dumps(result)
         done.add(head, buffers)
         size += len(head) + sum(buffer.raw().nbytes for buffer in buffers)
-        if monotonic_ns() >= until or (limit and size > MOST_RESULT_BYTES):
-            return True
-    return False
+        has_room = so_far.keep(head, buffers)
+        if len(done) == count or not has_room or monotonic_ns() >= until:
+            return
+        if until < FOREVER and size > MOST_RESULT_BYTES:
+            return
+        so_far.begin()
+        result = next(calls)
 
 
-def _packed(results: list[Any], error: Description | None) -> tuple[Parts, Description | None]:
-    """Results of different kinds, up to the first that cannot be pickled."""
-    packed = Parts()
-    try:
-        for result in results:
-            packed.add(*dumps(result))
-    except Exception as raised:
-        return packed, describe(raised)
-    return packed, error
+#: What stands before a result that is kept, by its kind: see crates/python/src/items.rs.
+_CONSTANTS: dict[int, bool | None] = {0: None, 1: False, 2: True}
+_NUMBERS = {3: "<q", 4: "<d"}
+_TEXT, _BYTES, _SCALAR, _PICKLE = range(5, 9)
+
+
+def recovered(kept: memoryview, count: int) -> list[Any] | Parts:
+    """The results of the first `count` items of a chunk whose worker was lost behind them."""
+    from struct import unpack_from
+
+    values: list[Any] = []
+    parts: Parts | None = None
+    at = 0
+
+    def take(length: int) -> memoryview:
+        nonlocal at
+        at += length
+        return kept[at - length : at]
+
+    for _ in range(count):
+        (kind,) = take(1)
+        if kind in _CONSTANTS:
+            values.append(_CONSTANTS[kind])
+        elif kind in _NUMBERS:
+            values += unpack_from(_NUMBERS[kind], take(8))
+        elif kind in {_TEXT, _BYTES}:
+            content = bytes(take(*unpack_from("<I", take(4))))
+            values.append(content.decode() if kind == _TEXT else content)
+        elif kind == _SCALAR:
+            import numpy
+
+            name = bytes(take(take(1)[0])).decode()
+            values.append(numpy.frombuffer(take(take(1)[0]), name)[0])
+        else:
+            if parts is None:
+                # Plain results were before it.
+                parts = Parts()
+                for value in values:
+                    parts.add(*dumps(value))
+            length, buffers = unpack_from("<II", take(8))
+            lengths = unpack_from(f"<{buffers}Q", take(8 * buffers))
+            head = bytes(take(length))
+            parts.add(head, [pickle.PickleBuffer(bytearray(take(one))) for one in lengths])
+    return values if parts is None else parts
 
 
 def describe(error: BaseException) -> Description:

@@ -167,6 +167,9 @@ class Grain:
     def learn(self, cost: Cost, items: int) -> None:
         """A call has come back that has run so many items."""
         worker, submitted, started, returned, moved = cost
+        if not returned:
+            # Its worker was lost.
+            return
         costs = self._costs
         self._has_learned = True
         self._call_bytes = max(MEMORY * self._call_bytes, moved)

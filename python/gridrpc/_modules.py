@@ -13,7 +13,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
-from gridrpc._grain import Costs, Grain
+from gridrpc._grain import MOST_BYTES, Costs, Grain
 from gridrpc._needs import NOTHING, Needs
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ class ModuleFunction:
     ) -> tuple[Call[Any], int] | None:
         """One call for the first items, and how many those are; None: the first one goes alone."""
         self._check_grid(grid)
-        limit, budget = grain.limit(), grain.budget()
+        # Results are to fit where they outlive a worker.
+        limit, budget = grain.limit(), min(grain.budget(), MOST_BYTES)
         server = self._server if server is None else server
         return grid._native.submit_chunk(
             grid, self._target, items, single, limit, budget, deadline, self._on, server

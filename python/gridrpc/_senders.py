@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gridrpc import _native
-from gridrpc._chunks import Parts, Rows, Stopped, as_rows
+from gridrpc._chunks import Parts, Rows, Stopped, as_rows, recovered
 from gridrpc._grain import Costs
 from gridrpc._needs import NOTHING, Needs
 from gridrpc._pickling import MAX_BUFFERS, dumps
@@ -138,8 +138,12 @@ class PythonSender:
         return *dumps(args), []
 
     def answer(self, call: Call[Any]) -> Answer:
-        came = call.result()
-        error = None
+        error: BaseException | None = None
+        try:
+            came = call.result()
+        except Exception as lost:
+            count, kept, error = _left(lost)
+            came = recovered(memoryview(kept), count)
         if isinstance(came, Stopped):
             if came.error is not None:
                 error = _native.raised(*came.error)
@@ -155,6 +159,17 @@ class PythonSender:
         except Exception as raised:
             error = raised
         return Answer(values, error)
+
+
+def _left(error: Exception) -> tuple[int, Any, Exception | None]:
+    """What is left of a chunk whose worker was lost: how many items had ended, their results, and
+    the error of the item that was running, if one was. Raises errors of other kinds."""
+    left = getattr(error, "_left", None)
+    if left is None:
+        raise error
+    error._left = None  # type: ignore[attr-defined]  # errors are kept longer than results
+    count, running, kept = left
+    return count, kept, error if running else None
 
 
 def _together(values: list[Any]) -> tuple[list[Any] | Rows, int] | None:
@@ -200,7 +215,11 @@ class ModuleSender:
         return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:
-        values, raised = call.result()
+        try:
+            values, raised = call.result()
+        except Exception as lost:
+            _, values, error = _left(lost)
+            return Answer(values, error)
         if raised is None:
             return Answer(values, None)
         type_name, message = raised

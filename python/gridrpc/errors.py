@@ -197,6 +197,9 @@ class WorkerLost(_Loss):
     kernel ended processes for want of memory; `stderr`: its last lines.
     """
 
+    #: Of a call with many items: how many had ended, whether the next one was running, and results.
+    _left: tuple[int, bool, Any] | None = None
+
 
 class RanksLost(WorkerLost):
     """Ranks of MPI that ran the call have ended, by MPI_Abort or otherwise, or did not start.

@@ -345,6 +345,41 @@ def crash_at(bad: int, item: int) -> int:
     return item
 
 
+def results_of_kind(kind: str, item: int) -> Any:
+    """What items return, all different."""
+    if kind == "numbers":
+        return item if item % 2 else item / 4
+    if kind == "plain":
+        return [None, True, False, f"item {item} \u20ac", b"%d" % item, -item][item % 6]
+    if kind == "scalars":
+        import numpy as np
+
+        return [np.float64(item), np.int8(item % 100), np.bool_(item % 2)][item % 3]
+    if kind == "arrays":
+        import numpy as np
+
+        return np.full(item % 7, item)
+    if kind == "mixed":
+        return item if item % 50 < 30 else [item, str(item)]
+    return "x" * 9_000 + str(item)
+
+
+def once(notes: str, kind: str, bad: int, item: int) -> Any:
+    """Notes that the item has run, and is killed at one of them."""
+    note(notes, str(item))
+    if item == bad:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return results_of_kind(kind, item)
+
+
+def fork_once(item: int) -> int:
+    """Returns from a child as well."""
+    if item == 20 and os.fork() == 0:
+        time.sleep(0.2)
+        return -1
+    return item
+
+
 def timed(seconds: float) -> tuple[int, float, float]:
     """Who ran it, from when to when."""
     begin = time.monotonic()

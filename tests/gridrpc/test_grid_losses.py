@@ -110,6 +110,26 @@ def test_they_are_run_again_so_often(tmp_path: Path, retries: int) -> None:
         assert file.stat().st_size == 1 + retries
 
 
+class EndsOnce:
+    """Ends the first process that unpickles it."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return remote.end_once, (self.file,)
+
+
+def test_a_call_has_not_begun_before_its_arguments_are_read(
+    lone_grid: Grid, tmp_path: Path
+) -> None:
+    """A worker that is lost before its function is entered costs no call."""
+    argument = [EndsOnce(str(tmp_path / "ended"))]
+    call = lone_grid.submit(remote.length, argument)
+    assert call.result(LONG) == 1
+    assert (tmp_path / "ended").exists()
+
+
 def test_calls_behind_a_lost_one_survive(lone_grid: Grid) -> None:
     for call in [lone_grid.submit(remote.fail_at, -1, n) for n in range(200)]:
         call.result(LONG)

@@ -34,7 +34,7 @@ def test_an_error_tells_its_item(grid: Grid, chunk: Any, ordered: bool) -> None:
     assert raised.value.__notes__ == ["gridrpc: map, item 41 (the first one is 0)"]
     with pytest.raises(WorkerLost) as lost:
         list(grid.map(os._exit, range(3), chunk=3))
-    assert lost.value.__notes__ == ["gridrpc: map, items 0 to 2 (the first one is 0)"]
+    assert lost.value.__notes__ == ["gridrpc: map, item 0 (the first one is 0)"]
 
 
 def test_the_shortest_iterable_counts(grid: Grid) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -130,14 +132,89 @@ def test_items_that_raise(grid: Grid, chunk: Chunk) -> None:
     assert seen == list(range(1_000))
 
 
-@pytest.mark.parametrize("chunk", [7, "auto"])
-def test_a_lost_worker_takes_its_chunk_along(own_grid: Grid, chunk: Chunk) -> None:
+@pytest.mark.parametrize("chunk", [1, 7, "auto"])
+def test_an_item_that_loses_its_worker_raises_in_its_place(own_grid: Grid, chunk: Chunk) -> None:
     seen: list[Any] = []
-    with pytest.raises(gridrpc.WorkerLost):
+    with pytest.raises(gridrpc.WorkerLost) as lost:
         seen.extend(own_grid.map(remote.crash_at, [500] * 1_000, range(1_000), chunk=chunk))
-    assert seen == list(range(len(seen)))
-    assert len(seen) <= 500
+    assert seen == list(range(500))
+    assert lost.value.status == 3
+    assert lost.value.__notes__ == ["gridrpc: map, item 500 (the first one is 0)"]
     assert own_grid.submit(remote.same, 1).result(LONG) == 1
+
+
+#: Results of different kinds, and some larger than what is kept of one chunk.
+RESULTS = ["numbers", "plain", "scalars", "arrays", "mixed", "large"]
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_lost_worker_costs_the_item_that_it_ran(
+    tmp_path: Path, kind: str, transport: str, ordered: bool
+) -> None:
+    notes, items, bad = str(tmp_path / "notes"), range(600), {100, 399}
+    with opened(workers=2, transport=transport) as grid:
+        for number in bad:
+            results = list(
+                grid.map(
+                    remote.once,
+                    *map(itertools.repeat, (notes, kind, number)),
+                    items,
+                    chunk=200,
+                    ordered=ordered,
+                    return_exceptions=True,
+                )
+            )
+            lost = [one for one in results if isinstance(one, gridrpc.WorkerLost)]
+            assert [one.signal for one in lost] == [9]
+            assert f"map, item {number} " in lost[0].__notes__[0]
+            expected = [remote.results_of_kind(kind, n) for n in items if n != number]
+            others = [one for one in results if one is not lost[0]]
+            if ordered:
+                assert results[number] is lost[0]
+                assert list(map(repr, others)) == list(map(repr, expected))
+                assert list(map(type, others)) == list(map(type, expected))
+            else:
+                assert sorted(map(repr, others)) == sorted(map(repr, expected))
+    ran = sorted(map(int, Path(notes).read_text().split()))
+    assert ran == sorted([*items, *items]), "each item ran once in each of two maps"
+
+
+def test_a_worker_that_is_killed_costs_one_item_of_a_journalled_map(
+    own_grid: Grid, tmp_path: Path
+) -> None:
+    notes, items = str(tmp_path / "notes"), range(300)
+    work = functools.partial(remote.once, notes, "numbers")
+    journal = tmp_path / "work.journal"
+    results = own_grid.map(
+        work, itertools.repeat(150), items, chunk=100, journal=journal, return_exceptions=True
+    )
+    kinds = [type(one) is gridrpc.WorkerLost for one in results]
+    assert kinds == [n == 150 for n in items]
+    assert sorted(map(int, Path(notes).read_text().split())) == list(items)
+
+
+def test_an_idempotent_chunk_is_lost_by_one_item_too(own_grid: Grid) -> None:
+    results = own_grid.map(
+        remote.crash_at,
+        itertools.repeat(30),
+        range(100),
+        chunk=50,
+        idempotent=True,
+        return_exceptions=True,
+    )
+    assert [isinstance(one, gridrpc.WorkerLost) for one in results] == [n == 30 for n in range(100)]
+
+
+def test_every_item_can_lose_its_worker(own_grid: Grid) -> None:
+    results = list(own_grid.map(os._exit, range(6), chunk=3, return_exceptions=True))
+    assert [one.status for one in results] == list(range(6))
+
+
+def test_a_child_of_an_item_leaves_results_alone(lone_grid: Grid) -> None:
+    results = lone_grid.map(remote.fork_once, range(100), chunk=50)
+    assert list(results) == list(range(100))
 
 
 def calls_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -11,11 +11,13 @@ import pytest
 import gridrpc
 from gridrpc import Grid
 from gridrpc._grain import Grain
+from grids import CompileIdl, opened
 from processes import LONG
 
 IDL = r"""
 Module items;
 Globals {
+    #include <signal.h>
     #include <stdio.h>
     #include <stdlib.h>
     #include <string.h>
@@ -68,6 +70,18 @@ Define nap(IN int us, OUT int process[1]) { usleep(us); process[0] = getpid(); }
 Define known(IN long item, OUT int process[1]) Idempotent { process[0] = getpid(); }
 Define forks(IN int item, OUT int r[1]) { r[0] = fork() == 0 ? -1 : item; }
 Define leaves(IN int item) { if (item == 5) _exit(3); }
+Define once(IN string notes, IN int bad, IN int item, IN int n, INOUT double changed[n],
+            IN string word, OUT int same[1], OUT double made[n], OUT string said)
+{
+    FILE *f = fopen(notes, "a");
+    fprintf(f, "%d\n", item);
+    fclose(f);
+    for (int i = 0; i < n; i++) { made[i] = 2 * changed[i]; changed[i] += 1; }
+    if (item == bad) kill(getpid(), SIGKILL);
+    same[0] = item;
+    *said = malloc(32);
+    sprintf(*said, "said %s", word);
+}
 Define which(IN int item, OUT int run[1]) { run[0] = ++runs; }
 """
 
@@ -199,11 +213,46 @@ def test_an_error_comes_in_the_place_of_its_item(each_module_grid: Grid, chunk: 
         list(each_module_grid.map(echo, [1, 2], [3, 4], chunk=chunk))
 
 
-def test_a_lost_worker_is_the_end_of_its_chunk(own_module_grid: Grid) -> None:
+def test_a_lost_worker_costs_the_item_that_it_ran(own_module_grid: Grid) -> None:
     leaves = own_module_grid.function("leaves")
     results = list(own_module_grid.map(leaves, range(10), chunk=4, return_exceptions=True))
-    lost = [isinstance(result, gridrpc.WorkerLost) for result in results]
-    assert lost == [False] * 4 + [True] * 4 + [False] * 2
+    assert [isinstance(result, gridrpc.WorkerLost) for result in results] == [
+        n == 5 for n in range(10)
+    ]
+    assert "add `Idempotent` to the function's definition in its IDL" in str(results[5])
+
+
+@pytest.mark.parametrize("worker", ["native", "python"])
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+def test_items_that_have_ended_keep_their_results(
+    compile_idl: CompileIdl, tmp_path: Path, worker: str, transport: str
+) -> None:
+    """Numbers, arrays of different lengths that are made or changed, and strings."""
+    notes, count, bad = tmp_path / "notes", 400, 150
+    arrays = [np.full(n % 5 + 1, float(n)) for n in range(count)]
+    items = [(str(notes), bad, n, n % 5 + 1, arrays[n], f"{n}") for n in range(count)]
+    modules = [compile_idl(IDL)]
+    with opened(workers=2, worker=worker, transport=transport, modules=modules) as grid:
+        once = grid.function("once")
+        results = list(grid.starmap(once, items, chunk=200, return_exceptions=True))
+    for n, result in enumerate(results):
+        if n == bad:
+            assert isinstance(result, gridrpc.WorkerLost)
+            assert result.signal == 9
+            continue
+        assert result.same[0] == n
+        assert result.made.tolist() == [2.0 * n] * (n % 5 + 1)
+        assert result.said == f"said {n}"
+        assert arrays[n].tolist() == [n + 1.0] * (n % 5 + 1)
+    assert sorted(map(int, notes.read_text().split())) == list(range(count)), "each ran once"
+
+
+def test_results_larger_than_what_is_kept_arrive(own_module_grid: Grid) -> None:
+    """A chunk ends where there is no room for more."""
+    scale = own_module_grid.function("scale")
+    items = [(1.0, np.full(2_000, float(n))) for n in range(150)]
+    results = list(own_module_grid.starmap(scale, items, chunk=150))
+    assert [result[0] for result in results] == list(range(150))
 
 
 def test_results_belong_to_their_items_alone(module_grid: Grid) -> None:

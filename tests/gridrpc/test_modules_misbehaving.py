@@ -101,7 +101,7 @@ def test_a_signal_is_reported_and_the_grid_goes_on(
     assert lost.value.signal == signal
     assert lost.value.status is None
     assert lost.value.pid > 0
-    assert "`Idempotent` in an interface" in str(lost.value)
+    assert "add `Idempotent` to the function's definition" in str(lost.value)
     if name == "segfault":
         assert "about to read address 8" in lost.value.stderr
         assert "about to read address 8" in str(lost.value)

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::End;
 use gridrpc_runtime::client;
-use gridrpc_runtime::client::{Hold, Outcome};
+use gridrpc_runtime::client::{Hold, LostItems, Outcome};
 use gridrpc_runtime::payload::Incoming;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use crate::buffer::{split_head, unpickle};
+use crate::buffer::{Buffer, split_head, unpickle};
 use crate::errors;
 use crate::modules::{Pending, PendingChunk};
 use crate::package;
@@ -40,6 +40,11 @@ pub fn wait_in_slices<T: Send>(
             return Ok(None);
         }
     }
+}
+
+/// The only section, or none.
+fn all(sections: Vec<Incoming>) -> Incoming {
+    sections.into_iter().next().unwrap_or_else(|| Incoming::Bytes(Vec::new()))
 }
 
 /// What a call came to, in Python's terms.
@@ -147,6 +152,17 @@ impl Call {
                 let (head, buffers) = split_head(py, sections, false)?;
                 return Ok(Settled::Value(unpickle(py, head, buffers)?));
             }
+            Outcome::Raised { error, sections, .. } if LostItems::are_told(&error) => {
+                let Some(mut lost) = LostItems::decode(sections) else {
+                    return Err(errors::broken("a lost worker that makes no sense"));
+                };
+                let results = std::mem::take(&mut lost.results);
+                let kept = match chunk {
+                    Some(chunk) => chunk.take_partial(py, lost.ended, results)?,
+                    None => Py::new(py, Buffer::new(all(results), true))?.into_any(),
+                };
+                errors::item_lost(py, &lost, kept, self.call.function())
+            }
             Outcome::Raised { error, message, trace, sections } => {
                 let (head, buffers) = split_head(py, sections, false)?;
                 errors::raised(py, &error, &message, &trace, head, buffers)
@@ -158,8 +174,7 @@ impl Call {
                 errors::dependency_failed(py, failed.flatten(), self.call.function().name())
             }
             Outcome::Ended(end) => {
-                let idempotent = self.call.is_idempotent();
-                errors::ended(py, &end, self.call.function().name(), idempotent)
+                errors::ended(py, &end, self.call.function(), self.call.is_idempotent())
             }
         };
         Ok(Settled::Error(error.into_value(py).into_any()))

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::io;
 
 use gridrpc_core::{Cause, End, Loss, Refusal};
-use gridrpc_runtime::client::GridError;
 use gridrpc_runtime::client::invoke::{ArgumentError, LandError, PrepareError, SearchError};
+use gridrpc_runtime::client::{FunctionRef, GridError, LostItems};
 use gridrpc_wire::{Order, RemoteError, Value, decode_values};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -69,7 +69,8 @@ pub fn long_name(len: usize, most: usize) -> PyErr {
 }
 
 /// What ended a call of `function` without an answer.
-pub fn ended(py: Python<'_>, end: &End, function: &str, idempotent: bool) -> PyErr {
+pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> PyErr {
+    let function = of.name();
     match end {
         End::Cancelled => {
             let text = format!("the call of {function} was cancelled");
@@ -79,16 +80,8 @@ pub fn ended(py: Python<'_>, end: &End, function: &str, idempotent: bool) -> PyE
         End::WorkerLost(loss) => {
             let what = format!("a worker was lost that ran {function}");
             let tried = "The call is idempotent, and has lost as many workers as the grid's `retries` allows";
-            let hint = "A call is run again, as often as the grid's `retries` allows, only if it is \
-                        declared idempotent: by submit(..., idempotent=True) or by `Idempotent` in \
-                        an interface";
-            lost(
-                py,
-                package::worker_lost(py),
-                &what,
-                Some(if idempotent { tried } else { hint }),
-                loss,
-            )
+            let hint = if idempotent { tried } else { how_to_run_again(of) };
+            lost(py, package::worker_lost(py), &what, Some(hint), loss)
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
@@ -99,6 +92,34 @@ pub fn ended(py: Python<'_>, end: &End, function: &str, idempotent: bool) -> PyE
             "the arguments of the call of {function} cannot be put together: {why}"
         )),
         End::Closed => closed(py, &format!("the grid was closed before {function} returned")),
+    }
+}
+
+/// What has a call of this function run again when its worker is lost.
+fn how_to_run_again(function: &FunctionRef) -> &'static str {
+    if function.is_native() {
+        "A call that may run twice is run again, as often as the grid's `retries` tells: add \
+         `Idempotent` to the function's definition in its IDL file"
+    } else {
+        "A call that may run twice is run again, as often as the grid's `retries` tells: pass \
+         idempotent=True to submit or map"
+    }
+}
+
+/// The worker was lost that ran many items of a function. `kept`: the results of those that had ended.
+pub fn item_lost(
+    py: Python<'_>,
+    lost_items: &LostItems,
+    kept: Py<PyAny>,
+    of: &FunctionRef,
+) -> PyErr {
+    let what = format!("a worker was lost that ran {}", of.name());
+    let kind = package::worker_lost(py);
+    let error = lost(py, kind, &what, Some(how_to_run_again(of)), &lost_items.loss);
+    let left = (lost_items.ended, lost_items.running, kept);
+    match error.value(py).setattr("_left", left) {
+        Ok(()) => error,
+        Err(failed) => failed,
     }
 }
 
@@ -152,7 +173,8 @@ pub fn raised<B: PyTypeInfo>(
             | RemoteError::ModuleError
             | RemoteError::CallbackFailed
             | RemoteError::FunctionExited
-            | RemoteError::RanksLost,
+            | RemoteError::RanksLost
+            | RemoteError::ItemLost,
         )
         | None => {
             let error = new(py, package::remote_error(py), (format!("{name}: {message}"),));
@@ -222,10 +244,13 @@ pub fn prepare(error: &PrepareError) -> PyErr {
 pub fn land(error: &LandError) -> PyErr {
     match error {
         LandError::File { error: cause, .. } => of_system(cause, error.to_string()),
-        LandError::Broken(text) => {
-            Python::attach(|py| new(py, package::protocol_error(py), (text,)))
-        }
+        LandError::Broken(text) => broken(text),
     }
+}
+
+/// An answer that makes no sense.
+pub fn broken(text: &str) -> PyErr {
+    Python::attach(|py| new(py, package::protocol_error(py), (text,)))
 }
 
 /// The system has refused something: memory or another thing.

@@ -12,6 +12,7 @@ mod errors;
 mod forking;
 mod grid;
 mod held;
+mod items;
 mod modules;
 mod package;
 mod pipeline;
@@ -37,6 +38,8 @@ mod _native {
     use crate::grid::{Function, Grid};
     #[pymodule_export]
     use crate::held::{EndedTask, HeldTask, wait_for_held};
+    #[pymodule_export]
+    use crate::items::Items;
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]

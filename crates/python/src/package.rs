@@ -46,6 +46,8 @@ from_package! {
     // Several results of a module's function, and of many items.
     named_results: "gridrpc._modules", "named_results";
     many_named_results: "gridrpc._modules", "many_named_results";
+    // What calls a function with many items.
+    chunked: "gridrpc._chunks", "Chunked";
     // Shared data among the arguments of a module's function.
     shared: "gridrpc._shared", "Shared";
 }

@@ -11,7 +11,7 @@ use gridrpc_runtime::nested;
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::sys::monotonic_ns;
 use gridrpc_runtime::worker::{
-    Answer, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
+    self, Answer, Entrance, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
 };
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PySystemExit, PyValueError};
@@ -20,6 +20,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::{Buffer, View, split_head, unpickle};
 use crate::errors;
+use crate::items::Items;
+use crate::package;
 use crate::plain;
 use crate::results::Results;
 
@@ -91,12 +93,15 @@ struct Inner {
     values: HashMap<u64, Py<PyAny>>,
     /// How often somebody has asked for shared data.
     asked: u64,
+    /// The call whose items are counted.
+    counted: Option<u64>,
 }
 
 /// A worker's connection to its client.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Worker {
     inner: Mutex<Inner>,
+    entrance: Entrance,
 }
 
 impl Worker {
@@ -119,8 +124,18 @@ impl Worker {
         };
         let modules = Modules::new(Box::new(program));
         let (beside, values) = (Vec::new(), HashMap::new());
-        let inner = Inner { link, modules, running: None, received: 0, beside, values, asked: 0 };
-        Ok(Worker { inner: Mutex::new(inner) })
+        let entrance = link.entrance();
+        let inner = Inner {
+            link,
+            modules,
+            running: None,
+            received: 0,
+            beside,
+            values,
+            asked: 0,
+            counted: None,
+        };
+        Ok(Worker { inner: Mutex::new(inner), entrance })
     }
 
     /// The worker's number within the grid.
@@ -215,6 +230,19 @@ impl Worker {
             find(table.get().bytes(), index)?.into_iter().map(place).collect::<Option<Vec<_>>>()
         };
         find().ok_or_else(|| PyValueError::new_err("this result is no argument of the call"))
+    }
+
+    /// The items of the call that runs, which has many.
+    fn items(&self, py: Python<'_>) -> PyResult<Items> {
+        let items = self.with(|inner| match &inner.running {
+            Some((call, _)) if inner.counted != Some(*call) => {
+                inner.counted = Some(*call);
+                inner.link.items()
+            }
+            // Their items run within an item of the call.
+            _ => worker::Items::inner(),
+        });
+        Items::new(py, items)
     }
 
     /// The number of the call that runs.
@@ -334,7 +362,7 @@ impl Worker {
         sections: Vec<Incoming>,
         times: &mut (u64, u64),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let function = functions.find(function, || self.with(|inner| inner.asked))?;
+        let (function, counts) = functions.find(function, || self.with(|inner| inner.asked))?;
         let arguments = match &sections[..] {
             [Incoming::Bytes(head)] => plain::loads(py, head),
             _ => None,
@@ -348,6 +376,10 @@ impl Worker {
         };
         let (args, kwargs): (Bound<'py, PyTuple>, Bound<'py, PyDict>) = arguments.extract()?;
         drop(arguments);
+        // What counts items enters with the first of them.
+        if !counts {
+            self.entrance.enter();
+        }
         times.0 = monotonic_ns();
         let result = function.call(args, Some(&kwargs).filter(|kwargs| !kwargs.is_empty()));
         times.1 = monotonic_ns();
@@ -450,21 +482,23 @@ struct Kept<'py> {
     function: Bound<'py, PyAny>,
     /// Whether shared data went into it.
     refers: bool,
+    /// Whether it calls another function with many items, and counts them.
+    counts: bool,
 }
 
 /// Functions kept unpickled.
 const MAX_FUNCTIONS: usize = 256;
 
 impl<'py> Functions<'py> {
-    /// `asked`: how often somebody has asked for shared data.
+    /// The function, and whether it counts items. `asked`: how often somebody has asked for shared data.
     fn find(
         &mut self,
         function: &KnownFunction,
         asked: impl Fn() -> u64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<(Bound<'py, PyAny>, bool)> {
         let place = self.kept.iter().position(|kept| kept.serial == function.serial);
         if let Some(known) = place.and_then(|place| self.kept.remove(place)) {
-            let found = known.function.clone();
+            let found = (known.function.clone(), known.counts);
             self.kept.push_front(known);
             return Ok(found);
         }
@@ -473,8 +507,10 @@ impl<'py> Functions<'py> {
         let before = asked();
         let found = self.resolve.call1((pickled, &function.name, body))?;
         let refers = asked() != before;
-        self.kept.push_front(Kept { serial: function.serial, function: found.clone(), refers });
+        let counts = found.get_type().is(package::chunked(self.resolve.py())?);
+        let kept = Kept { serial: function.serial, function: found.clone(), refers, counts };
+        self.kept.push_front(kept);
         self.kept.truncate(MAX_FUNCTIONS);
-        Ok(found)
+        Ok((found, counts))
     }
 }

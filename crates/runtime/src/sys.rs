@@ -363,19 +363,19 @@ impl Mapping {
         }
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         if len < HUGE {
-            let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file))?;
+            let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file), 0)?;
             return Ok(Mapping::counted(start, len));
         }
         // Huge pages are mapped as such only where the addresses are multiples of their size: a
         // place is reserved that has one, and the file put there.
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let whole = len.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
-        let reserved = map(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, None)?;
+        let reserved = map(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, None, 0)?;
         let before = reserved.as_ptr().align_offset(HUGE);
         // SAFETY: `before` is less than HUGE, and so within what was reserved.
         let start = unsafe { reserved.add(before) };
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-        let mapped = map(start.as_ptr(), len, access, flags, Some(file));
+        let mapped = map(start.as_ptr(), len, access, flags, Some(file), 0);
         // SAFETY: plain system call.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let end = len.next_multiple_of(usize::try_from(page).unwrap_or(HUGE).max(1));
@@ -391,6 +391,21 @@ impl Mapping {
             }
         }
         Ok(Mapping::counted(mapped?, len))
+    }
+
+    /// Maps `len` bytes of a memory file from `offset` on, shared and writable. Both are multiples of the
+    /// length of a page.
+    ///
+    /// # Errors
+    /// When the file ends before, or there is no room in the address space.
+    pub fn part(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
+        let size = nix::sys::stat::fstat(file)?.st_size;
+        if u64::try_from(size).is_ok_and(|size| size < offset + len as u64) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file), offset)?;
+        Ok(Mapping::counted(start, len))
     }
 
     fn counted(start: NonNull<u8>, len: usize) -> Mapping {
@@ -417,17 +432,19 @@ impl Mapping {
     }
 }
 
-/// `mmap(2)` from the start of a file. With `MAP_FIXED`, the place has to be the caller's.
+/// `mmap(2)` of a file from `offset` on. With `MAP_FIXED`, the place has to be the caller's.
 fn map(
     place: *mut u8,
     len: usize,
     access: libc::c_int,
     flags: libc::c_int,
     file: Option<BorrowedFd<'_>>,
+    offset: u64,
 ) -> io::Result<NonNull<u8>> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
     let file = file.map_or(-1, |file| file.as_raw_fd());
     // SAFETY: the kernel chooses an address that nothing else uses, or the caller has reserved it.
-    let start = unsafe { libc::mmap(place.cast(), len, access, flags, file, 0) };
+    let start = unsafe { libc::mmap(place.cast(), len, access, flags, file, offset) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -442,7 +459,7 @@ fn map(
 pub fn common_number() -> io::Result<&'static AtomicU64> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    let start = map(std::ptr::null_mut(), size_of::<AtomicU64>(), access, flags, None)?;
+    let start = map(std::ptr::null_mut(), size_of::<AtomicU64>(), access, flags, None, 0)?;
     // SAFETY: mapped for good, at the start of a page, which is all zeros.
     Ok(unsafe { start.cast::<AtomicU64>().as_ref() })
 }

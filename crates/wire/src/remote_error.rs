@@ -53,6 +53,8 @@ remote_errors! {
     FunctionExited,
     /// Processes on which a function ran together have ended, or could not be started.
     RanksLost,
+    /// The worker was lost that ran a call with many items.
+    ItemLost,
 }
 
 impl fmt::Display for RemoteError {

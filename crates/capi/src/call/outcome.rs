@@ -121,12 +121,14 @@ fn hint(cause: &Cause) -> Option<&'static str> {
 /// What a worker says of a call that it could not run.
 pub fn raised(function: &str, error: &str, message: &str) -> Failure {
     use RemoteError::{
-        CallbackFailed, FunctionExited, FunctionNotFound, ModuleError, OutOfMemory, ProtocolError,
-        RanksLost,
+        CallbackFailed, FunctionExited, FunctionNotFound, ItemLost, ModuleError, OutOfMemory,
+        ProtocolError, RanksLost,
     };
     let (code, kind) = match RemoteError::from_name(error) {
         Some(FunctionNotFound | ModuleError) => (ErrorCode::FunctionNotFound, ""),
-        Some(ProtocolError | RanksLost | FunctionExited) => (ErrorCode::CommunicationFailed, ""),
+        Some(ProtocolError | RanksLost | FunctionExited | ItemLost) => {
+            (ErrorCode::CommunicationFailed, "")
+        }
         Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
         Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
         Some(RemoteError::ArgumentError) => (ErrorCode::Other, ""),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gridrpc_idl::{Kind, Mode, Parameter};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::{
-    self, CallOptions, ChunkBuilder, ChunkLanding, Given, LandedColumn, Run,
+    self, CallOptions, ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run,
 };
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::typed::dtype;
@@ -157,33 +157,56 @@ impl PendingChunk {
     pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
         let PendingChunk { landing, target, _views } = self;
         let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
-        let parameters = &target.interface().parameters;
-        let fortran = target.interface().fortran();
-        let mut names = Vec::new();
-        let mut columns = Vec::new();
-        for (index, column) in landed.columns {
-            let parameter = &parameters[index];
-            if !is_returned(parameter) {
-                continue;
-            }
-            names.push(parameter.name.as_str());
-            columns.push(match column {
-                LandedColumn::Arrays(dtype, runs, section) => {
-                    arrays(py, &runs, dtype, fortran, section)?
-                }
-                LandedColumn::Texts(runs, all) => texts(py, parameter, &runs, all)?,
-            });
-        }
-        let results = match columns.len() {
-            0 => PyList::new(py, [py.None()])?.as_sequence().repeat(landed.items)?.into_any(),
-            1 => columns.remove(0).into_any(),
-            _ => {
-                let named = package::many_named_results(py)?;
-                named.call1((&*target.name, names, columns))?
-            }
-        };
-        Ok((results, landed.error).into_pyobject(py)?.into_any().unbind())
+        let error = landed.error.clone();
+        Ok((results(py, &target, landed)?, error).into_pyobject(py)?.into_any().unbind())
     }
+
+    /// What the first items return, whose worker was lost behind them.
+    pub fn take_partial(
+        self,
+        py: Python<'_>,
+        items: u64,
+        parts: Vec<Incoming>,
+    ) -> PyResult<Py<PyAny>> {
+        let PendingChunk { landing, target, _views } = self;
+        let items = usize::try_from(items).unwrap_or(usize::MAX);
+        let landed = py.detach(|| landing.land_partial(items, parts));
+        let landed = landed.map_err(|error| errors::land(&error))?;
+        Ok(results(py, &target, landed)?.unbind())
+    }
+}
+
+/// What each item returns.
+fn results<'py>(
+    py: Python<'py>,
+    target: &invoke::Target,
+    landed: LandedChunk,
+) -> PyResult<Bound<'py, PyAny>> {
+    let parameters = &target.interface().parameters;
+    let fortran = target.interface().fortran();
+    let mut names = Vec::new();
+    let mut columns = Vec::new();
+    for (index, column) in landed.columns {
+        let parameter = &parameters[index];
+        if !is_returned(parameter) {
+            continue;
+        }
+        names.push(parameter.name.as_str());
+        columns.push(match column {
+            LandedColumn::Arrays(dtype, runs, section) => {
+                arrays(py, &runs, dtype, fortran, section)?
+            }
+            LandedColumn::Texts(runs, all) => texts(py, parameter, &runs, all)?,
+        });
+    }
+    Ok(match columns.len() {
+        0 => PyList::new(py, [py.None()])?.as_sequence().repeat(landed.items)?.into_any(),
+        1 => columns.remove(0).into_any(),
+        _ => {
+            let named = package::many_named_results(py)?;
+            named.call1((&*target.name, names, columns))?
+        }
+    })
 }
 
 /// Arrays of items beside each other share memory of so many bytes at most: who keeps one keeps no more,

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_core::{Cause, End, Loss, Refusal};
+use gridrpc_core::{End, Refusal};
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::agent::kept::KeptResults;
 use crate::client::upstream::Upstream;
-use crate::client::{Call, GridError, Outcome, SubmitError, Watcher};
+use crate::client::{Call, GridError, Outcome, SubmitError, Watcher, loss_on_the_wire};
 use crate::link::Outbound;
 use crate::loan::Source;
 use crate::payload::Incoming;
@@ -297,17 +297,4 @@ pub(super) fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>
         }
     }
     (sections, streams)
-}
-
-/// A loss as the client is told of it.
-pub(super) fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
-    let Loss { worker, pid, host, cause, stderr } = loss;
-    let (cause, number, why) = match cause {
-        Cause::Exit(status) => (HostLoss::EXIT, *status, ""),
-        Cause::Signal { signal, out_of_memory: false } => (HostLoss::SIGNAL, *signal, ""),
-        Cause::Signal { signal, out_of_memory: true } => (HostLoss::OUT_OF_MEMORY, *signal, ""),
-        Cause::Failed(why) => (HostLoss::FAILED, 0, why.as_str()),
-        Cause::Shortage(why) => (HostLoss::SHORTAGE, 0, why.as_str()),
-    };
-    HostLoss { worker: *worker, pid: *pid, cause, number, why, host, stderr }
 }

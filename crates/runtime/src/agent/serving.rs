@@ -11,7 +11,7 @@ use gridrpc_wire::{FunctionForm, HostCall, HostLoss, Message, Section, Stamps};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::agent::answers::{Answers, Running, loss_on_the_wire};
+use crate::agent::answers::{Answers, Running};
 use crate::agent::arrivals::{Places, all, whole};
 use crate::agent::callbacks::{Backwards, Waiting};
 use crate::agent::examining::Examining;
@@ -23,7 +23,7 @@ use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
 use crate::agent::{AgentError, TicketKeys};
 use crate::client::upstream::Upstream;
-use crate::client::{Callbacks, FunctionRef, Grid, Request, SharedData, Waiter};
+use crate::client::{Callbacks, FunctionRef, Grid, Request, SharedData, Waiter, loss_on_the_wire};
 use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
 use crate::patience::Patience;
 use crate::payload::Payload;

@@ -104,6 +104,12 @@ impl FunctionRef {
         self.id
     }
 
+    /// Whether it is a function of a compiled module.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.form == FunctionForm::Library
+    }
+
     /// Its name: `module/function`, or what people call it.
     #[must_use]
     pub fn name(&self) -> &str {

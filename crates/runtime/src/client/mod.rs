@@ -29,8 +29,9 @@ pub(crate) mod upstream;
 pub(crate) use arrays::tell;
 pub use arrays::{SharedArray, find as find_shared};
 pub use call::{
-    Call, CallbackHandler, Callbacks, Dependency, Hold, Outcome, Profile, Watch, Watcher,
+    Call, CallbackHandler, Callbacks, Dependency, Hold, LostItems, Outcome, Profile, Watch, Watcher,
 };
+pub(crate) use call::{loss_from_the_wire, loss_on_the_wire};
 pub use common::request::{Request, SubmitError};
 pub use config::{Config, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers, Servers};
 pub use error::GridError;

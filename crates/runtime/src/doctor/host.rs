@@ -14,7 +14,7 @@ use super::names;
 use super::report::{Complaint, HostReport, Point, Start, Workers};
 use super::routes::{News, Routes};
 use super::there::There;
-use crate::client::hosts::conversation::told;
+use crate::client::loss_from_the_wire;
 use crate::launcher::{self, Event};
 use crate::link::LinkError;
 use crate::servers::{LauncherKind, Server};
@@ -270,7 +270,7 @@ fn lines(said: &VecDeque<String>) -> String {
 }
 
 fn why(loss: &HostLoss<'_>) -> String {
-    let loss = told(loss);
+    let loss = loss_from_the_wire(loss);
     let stderr: Vec<&str> = loss.stderr.lines().collect();
     let last = stderr[stderr.len().saturating_sub(KEPT)..].iter();
     let last: String = last.map(|line| format!("\n{line}")).collect();

@@ -11,13 +11,15 @@ mod native;
 mod orphan;
 pub(crate) mod outbox;
 pub(crate) mod outboxes;
+pub(crate) mod partial;
 pub(crate) mod progress;
 mod spawner;
 mod stopped;
 mod threads;
 
-pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
+pub use link::{Answer, CallbackAnswer, Entrance, Job, KnownFunction, Turn, WorkerLink};
 pub use module::{Modules, Program, environment as ranks_environment, run_rank};
 pub use native::serve as serve_native;
+pub use partial::{Items, Recovered, Stretch};
 pub(crate) use spawner::NOT_PRELOADED;
 pub use spawner::{Role, Spawner};

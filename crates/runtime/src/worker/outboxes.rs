@@ -1,4 +1,5 @@
-//! The memory of the workers' outboxes: one file for some workers each, made when it is needed.
+//! The memory of the workers' outboxes: one file for some workers each, made when it is needed. Behind the
+//! outboxes it has places for partial results.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::client::sync::AtomicU64;
 use crate::sys::{self, Mapping};
 use crate::worker::outbox::{Memory, reset};
+use crate::worker::partial::{self, PARTIAL, Recovered};
 
 /// Workers whose boxes lie in one file: so few descriptors and mappings are enough for many workers,
 /// and the file stays small where the length of files is limited.
@@ -85,6 +87,16 @@ fn len() -> usize {
     (u64::from(TOGETHER) * BOX) as usize
 }
 
+/// Where in the file a worker's partial results are.
+fn place_of_partial(worker: u32) -> u64 {
+    len() as u64 + u64::from(worker % TOGETHER) * PARTIAL
+}
+
+/// The memory for a worker's partial results. None: there is none where the length of files is limited.
+pub(crate) fn partial_memory(file: &OwnedFd, worker: u32) -> Option<Mapping> {
+    Mapping::part(file.as_fd(), place_of_partial(worker), PARTIAL as usize).ok()
+}
+
 /// The boxes of all workers of a grid, by their files.
 #[derive(Debug, Default)]
 pub(crate) struct Outboxes(Vec<Option<(Arc<OwnedFd>, Arc<Mapping>)>>);
@@ -102,7 +114,11 @@ impl Outboxes {
         let (file, memory) = match &mut self.0[index] {
             Some(known) => known,
             new => {
-                let file = Arc::new(sys::memory_file(c"gridrpc-outboxes", len() as u64)?);
+                // Only what is touched takes memory.
+                let whole = place_of_partial(TOGETHER - 1) + PARTIAL;
+                let len_of_file =
+                    if whole <= sys::file_size_limit() { whole } else { len() as u64 };
+                let file = Arc::new(sys::memory_file(c"gridrpc-outboxes", len_of_file)?);
                 let memory = Arc::new(Mapping::new(file.as_fd(), len(), true)?);
                 new.insert((file, memory))
             }
@@ -110,6 +126,12 @@ impl Outboxes {
         let memory = BoxMemory::of(memory, worker);
         reset(&memory);
         Ok((Arc::clone(file), memory))
+    }
+
+    /// Takes what a worker that is gone has left of a call with many items: the call, and its results.
+    pub(crate) fn recover(&self, worker: u32) -> Option<(u64, Recovered)> {
+        let (file, _) = self.0.get((worker / TOGETHER) as usize)?.as_ref()?;
+        partial::recover(&partial_memory(file, worker)?)
     }
 }
 

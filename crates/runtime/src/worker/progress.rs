@@ -76,12 +76,17 @@ pub(crate) fn reset(memory: &Mapping, worker: u32) {
     if let Some(slot) = slot(memory, worker) {
         slot.store(0, Ordering::Release);
     }
+    if let Some(entered) = entered_word(memory, worker) {
+        entered.store(0, Ordering::Release);
+    }
     take_given_back(memory, worker).for_each(drop);
 }
 
 /// Where in its cache line a worker's bits are, bytes, and how many words there are of them.
 const BITS: u64 = 16;
-const WORDS: u32 = 6;
+const WORDS: u32 = 5;
+/// Where its count of calls is whose functions have been entered.
+const ENTERED: u64 = 56;
 
 /// Bits for the first so many segments of a worker, word by word.
 fn bits(memory: &Mapping, worker: u32, word: u32) -> Option<&AtomicU64> {
@@ -169,6 +174,27 @@ pub(crate) fn begun(memory: &Mapping, worker: u32) -> Option<u32> {
     Some(split(slot(memory, worker)?.load(Ordering::Acquire)).0)
 }
 
+fn entered_word(memory: &Mapping, worker: u32) -> Option<&AtomicU32> {
+    let place = memory.at(u64::from(worker) * SLOT + ENTERED, 4)?;
+    // SAFETY: inside the mapping, aligned to 4 bytes, used as an atomic by everybody.
+    Some(unsafe { place.cast::<AtomicU32>().as_ref() })
+}
+
+/// The worker enters the function of the call that it has taken up last: from now on that cannot be run
+/// again. Before, it only reads arguments.
+pub(crate) fn enter(memory: &Mapping, worker: u32) {
+    if let (Some(slot), Some(entered)) = (slot(memory, worker), entered_word(memory, worker)) {
+        // Nobody else counts calls as taken up.
+        entered.store(split(slot.load(Ordering::Relaxed)).0, Ordering::Release);
+    }
+}
+
+/// Of how many calls the worker had entered the functions, those included that it has passed over.
+/// `None`: there is no place for this worker.
+pub(crate) fn entered(memory: &Mapping, worker: u32) -> Option<u32> {
+    Some(entered_word(memory, worker)?.load(Ordering::Acquire))
+}
+
 /// The worker takes up its next call. `false`: it has been taken back and must not run.
 pub(crate) fn begin(memory: &Mapping, worker: u32) -> bool {
     let Some(slot) = slot(memory, worker) else { return true };
@@ -231,12 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn a_call_counts_as_entered_after_it_was_taken_up() {
+        let memory = memory();
+        assert!(begin(&memory, 3));
+        enter(&memory, 3);
+        assert!(begin(&memory, 3));
+        assert_eq!((begun(&memory, 3), entered(&memory, 3)), (Some(2), Some(1)));
+        enter(&memory, 3);
+        assert_eq!(entered(&memory, 3), Some(2));
+        reset(&memory, 3);
+        assert_eq!((begun(&memory, 3), entered(&memory, 3)), (Some(0), Some(0)));
+    }
+
+    #[test]
     fn what_is_given_back_is_taken_once_by_its_worker_alone() {
         let memory = Arc::new(memory());
         let giving = GivingBack::new(&memory, 3);
-        let numbers = [0, 5, 63, 64, 200, 383];
+        let numbers = [0, 5, 63, 64, 200, 319];
         assert!(numbers.iter().all(|number| giving.mark(*number)));
-        assert!(!giving.mark(384), "there is no room for more");
+        assert!(!giving.mark(320), "there is no room for more");
         assert!(!giving.mark(u32::MAX));
         assert_eq!(take_given_back(&memory, 2).count(), 0);
         assert_eq!(take_given_back(&memory, 4).count(), 0);

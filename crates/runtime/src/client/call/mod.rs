@@ -3,6 +3,7 @@
 mod handle;
 mod handler;
 mod keeper;
+mod lost;
 mod needed;
 mod outcome;
 pub(crate) mod trace;
@@ -11,6 +12,8 @@ mod watch;
 pub use handle::{Call, Dependency, Hold};
 pub use handler::{CallbackHandler, Callbacks};
 pub(crate) use keeper::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
+pub use lost::LostItems;
+pub(crate) use lost::{loss_from_the_wire, loss_on_the_wire};
 pub(crate) use outcome::moved;
 pub use outcome::{Outcome, Profile};
 pub use watch::{Watch, Watcher};

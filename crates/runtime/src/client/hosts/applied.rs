@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_wire::{Message, Stamps};
 
-use crate::client::call::{Call, Keeper, KeptPart, KeptResult, Outcome, moved};
+use crate::client::call::{Call, Keeper, KeptPart, KeptResult, LostItems, Outcome, moved};
 use crate::client::common::Common;
 use crate::client::common::callbacks::Wanted;
 use crate::client::hosts::clock::Offset;
@@ -15,6 +15,7 @@ use crate::client::state::State;
 use crate::client::state::kept::again;
 use crate::payload::Incoming;
 use crate::sys::monotonic_ns;
+use crate::worker::Recovered;
 
 /// Who has said something, and what is to be done about it when the lock is free.
 pub(crate) struct Applied<'a> {
@@ -75,6 +76,19 @@ impl<'a> Applied<'a> {
                 }
                 state.drive(|core, out| core.host_has(now, id, ready, wanted, out));
                 self.changed = true;
+            }
+            HostEvent::Answer {
+                call, outcome: Outcome::Raised { error, sections, .. }, ..
+            } if LostItems::are_told(&error) => {
+                let Some(lost) = LostItems::decode(sections) else {
+                    self.broken = Some("a lost worker that makes no sense".to_owned());
+                    return;
+                };
+                let LostItems { loss, ended, running, results } = lost;
+                let sections = results.iter().map(|part| part.bytes().to_vec()).collect();
+                state.recovered = Some((CallId(call), Recovered { ended, running, sections }));
+                self.ended(state, now, call, EndThere::Lost(loss));
+                state.recovered = None;
             }
             HostEvent::Answer { call, stamps, outcome } => {
                 self.answered(state, now, call, stamps, outcome);

@@ -1,10 +1,10 @@
 //! What an agent says, as events for the core.
 
-use gridrpc_core::{Cause, Loss};
-use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps, VERSION};
+use gridrpc_core::Loss;
+use gridrpc_wire::{HostEnd, Message, Place, RemoteError, Section, Stamps, VERSION};
 
 use crate::borrowed::Mapped;
-use crate::client::call::{KeptPart, Outcome};
+use crate::client::call::{KeptPart, Outcome, loss_from_the_wire};
 use crate::link::{LinkError, Received, Receiver};
 use crate::nested::is_request;
 use crate::payload::{Incoming, take_sections};
@@ -171,7 +171,7 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
             })
         }
         Message::Workers { ready, wanted } => HostEvent::Workers { ready, wanted },
-        Message::NoWorkers(loss) => HostEvent::NoWorkers(told(&loss)),
+        Message::NoWorkers(loss) => HostEvent::NoWorkers(loss_from_the_wire(&loss)),
         Message::Reply { call, stamps, sections, .. }
             if sections.iter().any(|section| matches!(section.place, Place::Kept { .. })) =>
         {
@@ -199,8 +199,8 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
         }
         Message::Ended { call, end, loss } => {
             let end = match end {
-                HostEnd::Lost => EndThere::Lost(told(&loss)),
-                HostEnd::NoWorkers => EndThere::NoWorkers(told(&loss)),
+                HostEnd::Lost => EndThere::Lost(loss_from_the_wire(&loss)),
+                HostEnd::NoWorkers => EndThere::NoWorkers(loss_from_the_wire(&loss)),
                 HostEnd::Cancelled => EndThere::Cancelled,
                 HostEnd::Refused => EndThere::Refused(loss.why.to_owned()),
             };
@@ -211,7 +211,7 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
             HostEvent::Callback { call, index, arguments }
         }
         Message::Reserved { number, lost } => {
-            HostEvent::Reserved { number, lost: lost.as_ref().map(told) }
+            HostEvent::Reserved { number, lost: lost.as_ref().map(loss_from_the_wire) }
         }
         Message::Retracted { calls } => HostEvent::Retracted(calls),
         Message::Missing { blob } => HostEvent::Missing(blob),
@@ -235,23 +235,5 @@ pub(crate) fn refused(why: String) -> Outcome {
         message: format!("the host could not take the call: {why}"),
         trace: String::new(),
         sections: Vec::new(),
-    }
-}
-
-/// A loss as an agent tells it.
-pub(crate) fn told(loss: &HostLoss<'_>) -> Loss {
-    let cause = match loss.cause {
-        HostLoss::EXIT => Cause::Exit(loss.number),
-        HostLoss::SIGNAL => Cause::Signal { signal: loss.number, out_of_memory: false },
-        HostLoss::OUT_OF_MEMORY => Cause::Signal { signal: loss.number, out_of_memory: true },
-        HostLoss::SHORTAGE => Cause::Shortage(loss.why.to_owned()),
-        _ => Cause::Failed(loss.why.to_owned()),
-    };
-    Loss {
-        worker: loss.worker,
-        pid: loss.pid,
-        host: loss.host.to_owned(),
-        cause,
-        stderr: loss.stderr.to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gridrpc_idl::{Function, Kind, Mode};
-use gridrpc_wire::{Chunk, DType, Order, Value};
+use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
 use crate::client::invoke::landing::LandError;
 use crate::payload::Incoming;
@@ -165,6 +165,47 @@ impl ChunkLanding {
             _ => return Err(broken(format!("{} values came", values.len()))),
         };
         let items = chunk.items as usize;
+        let values = values.into_iter().take(self.columns.len()).collect();
+        Ok(LandedChunk { items, columns: self.put(items, values, sections)?, error })
+    }
+
+    /// The same with what is left of a call whose worker was lost after so many items.
+    ///
+    /// # Errors
+    /// When it does not fit the interface.
+    pub fn land_partial(
+        self,
+        items: usize,
+        results: Vec<Incoming>,
+    ) -> Result<LandedChunk, LandError> {
+        // As `land` has it, with a section for each that gives something back.
+        let mut section = 0;
+        let mut next = || {
+            section += 1;
+            section - 1
+        };
+        let values = self.columns.iter().map(|column| match column {
+            Column::Nothing => Value::None,
+            Column::Made(dtype, _) | Column::Changed(dtype, _) => {
+                let (fortran, shape) = (false, Vec::new());
+                Value::Array(Array { dtype: *dtype, fortran, shape, section: next() })
+            }
+            Column::Texts(_) => Value::Bytes(next()),
+        });
+        let values = values.collect();
+        Ok(LandedChunk { items, columns: self.put(items, values, results)?, error: None })
+    }
+
+    /// Puts the results of the first items where they belong; behind them there may be more.
+    fn put(
+        self,
+        items: usize,
+        values: Vec<Value>,
+        sections: Vec<Incoming>,
+    ) -> Result<Vec<(usize, LandedColumn)>, LandError> {
+        let function = &self.function;
+        let broken =
+            |error: String| LandError::Broken(format!("{function}: broken results: {error}"));
         if items > self.items {
             return Err(broken(format!("{items} items have been run")));
         }
@@ -182,7 +223,7 @@ impl ChunkLanding {
                     let section = take(array.section).ok_or_else(misfit)?;
                     first(&mut runs, items);
                     let bytes: usize = runs.iter().map(|run| run.items * run.bytes).sum();
-                    if array.dtype != dtype || section.len() != bytes {
+                    if array.dtype != dtype || section.len() < bytes {
                         return Err(misfit());
                     }
                     landed.push((index, LandedColumn::Arrays(dtype, runs, section)));
@@ -206,17 +247,18 @@ impl ChunkLanding {
                     let section = take(*section).ok_or_else(misfit)?;
                     first(&mut runs, items);
                     let texts = list_texts(section.bytes(), Order::NATIVE).ok_or_else(misfit)?;
-                    if texts.len() != runs.iter().map(|run| run.items * run.count()).sum::<usize>()
-                    {
+                    let count = runs.iter().map(|run| run.items * run.count()).sum();
+                    if texts.len() < count {
                         return Err(misfit());
                     }
-                    let texts = texts.into_iter().map(|text| text.map(<[u8]>::to_vec)).collect();
+                    let texts = texts.into_iter().take(count);
+                    let texts = texts.map(|text| text.map(<[u8]>::to_vec)).collect();
                     landed.push((index, LandedColumn::Texts(runs, texts)));
                 }
                 _ => return Err(misfit()),
             }
         }
-        Ok(LandedChunk { items, columns: landed, error })
+        Ok(landed)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use gridrpc_core::{Cause, Loss, Time, WorkerId};
+use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::Message;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -116,7 +116,12 @@ impl Reactor {
 
     /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
     pub(super) fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
-        let begun = progress::begun(&self.progress.mapping, worker.0);
+        // Calls whose functions have not been entered run elsewhere.
+        let entered = progress::entered(&self.progress.mapping, worker.0);
+        let recovered = match self.closing {
+            None => self.outboxes.recover(worker.0),
+            Some(_) => None,
+        };
         let mut state = self.common.lock();
         let out = state.workers.disconnect(worker);
         let told = out.as_ref().map_or(0, |out| out.pid);
@@ -124,7 +129,9 @@ impl Reactor {
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
         let now = Time(monotonic_ns());
-        state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
+        state.recovered = recovered.map(|(call, recovered)| (CallId(call), recovered));
+        state.drive(|core, out| core.worker_lost(now, worker, entered, loss, out));
+        state.recovered = None;
         self.common.finish(state);
         // What the worker still read goes back to the pool, outside the lock.
         drop(out);

@@ -15,15 +15,16 @@ use gridrpc_wire::{Message, WireError};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
-use crate::client::call::{Call, Outcome, Watcher};
+use crate::client::call::{Call, LostItems, Outcome, Watcher};
 use crate::client::function::{Function, FunctionRef};
 use crate::client::shared::SharedData;
 use crate::client::state::kept::KeptCalls;
 use crate::client::state::outgoing::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
 use crate::client::state::past::Past;
 use crate::client::trust::Trust;
-use crate::payload::Payload;
+use crate::payload::{Incoming, Payload};
 use crate::sys::{Mapping, monotonic_ns};
+use crate::worker::Recovered;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -61,7 +62,9 @@ pub(crate) struct State {
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
     /// Calls that ended; told to their waiters when the lock is free.
-    pub(crate) ended: Vec<(Arc<Call>, End)>,
+    pub(crate) ended: Vec<(Arc<Call>, Outcome)>,
+    /// While a loss is dealt with: the call with many items that the worker ran, and what is left of it.
+    pub(crate) recovered: Option<(CallId, Recovered)>,
     /// Calls whose arguments are to be put together when the lock is free.
     pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
     /// Calls that functions in workers wait for.
@@ -117,7 +120,7 @@ impl Waiting {
 /// What to do when the lock has been released.
 #[derive(Debug, Default)]
 pub(crate) struct Aftermath {
-    ended: Vec<(Arc<Call>, End)>,
+    ended: Vec<(Arc<Call>, Outcome)>,
     _garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
 }
@@ -127,9 +130,9 @@ impl Aftermath {
     /// that the functions of ended ones have made, and nobody wants any more.
     pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
         let mut unwanted = Vec::new();
-        for (call, end) in self.ended {
+        for (call, outcome) in self.ended {
             unwanted.extend(call.take_children());
-            call.finish(Outcome::Ended(end), None);
+            call.finish(outcome, None);
         }
         (!self.freed.is_empty(), unwanted)
     }
@@ -163,6 +166,7 @@ impl State {
             gone: Vec::new(),
             actions: Vec::new(),
             ended: Vec::new(),
+            recovered: None,
             to_gather: Vec::new(),
             nested: HashMap::new(),
             to_run: Vec::new(),
@@ -302,14 +306,15 @@ impl State {
             Action::Run { call: id, payload: call, .. } => self.to_run.push((id, call)),
             Action::Gather { call: id, payload: call } => self.to_gather.push((id, call)),
             Action::Forget(call) => self.garbage.extend(call.take_payload()),
-            Action::End { payload: call, end, .. } => {
+            Action::End { call: id, payload: call, end } => {
                 let in_flight =
                     matches!(end, End::Cancelled | End::DeadlineExceeded(_) | End::Closed)
                         && call.profile().sent != 0;
                 if !in_flight {
                     self.garbage.extend(call.take_payload());
                 }
-                self.ended.push((call, end));
+                let outcome = self.outcome(id, &call, end);
+                self.ended.push((call, outcome));
             }
         }
     }
@@ -322,6 +327,18 @@ impl State {
             trust.note(core, id, name, &hosts);
         }
         id
+    }
+
+    /// What a call has come to that has ended in this way: of one with many items, what is left of it.
+    fn outcome(&mut self, id: CallId, call: &Call, end: End) -> Outcome {
+        let End::WorkerLost(loss) = &end else { return Outcome::Ended(end) };
+        let Some((_, recovered)) = self.recovered.take_if(|(of, _)| *of == id) else {
+            return Outcome::Ended(end);
+        };
+        let Recovered { ended, running, sections } = recovered;
+        let results = sections.into_iter().map(Incoming::Bytes).collect();
+        let lost = LostItems { loss: Loss::clone(loss), ended, running, results };
+        lost.into_outcome(call.function().name())
     }
 
     fn send(

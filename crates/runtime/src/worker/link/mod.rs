@@ -19,7 +19,8 @@ use crate::sys::{self, Mapping, monotonic_ns};
 use crate::transport::Unix;
 use crate::worker::lendings::Lendings;
 use crate::worker::outbox::Outbox;
-use crate::worker::outboxes::BoxMemory;
+use crate::worker::outboxes::{BoxMemory, partial_memory};
+use crate::worker::partial::Items;
 use crate::worker::progress::Side;
 use crate::worker::threads::Threads;
 use crate::worker::{debug, progress};
@@ -96,6 +97,21 @@ pub enum Answer<'a> {
     },
 }
 
+/// Where functions are entered: see [`WorkerLink::enter`].
+#[derive(Debug)]
+pub struct Entrance {
+    progress: Arc<Mapping>,
+    worker: u32,
+}
+
+impl Entrance {
+    /// The function of the call that runs is about to be entered.
+    #[inline]
+    pub fn enter(&self) {
+        progress::enter(&self.progress, self.worker);
+    }
+}
+
 /// The connection.
 #[derive(Debug)]
 pub struct WorkerLink {
@@ -111,8 +127,11 @@ pub struct WorkerLink {
     told: HashSet<u32>,
     /// When the calls had ended whose answers are held back: the first and the last, ns.
     held: Option<(u64, u64)>,
-    /// Where the client finds what is held back.
+    /// Where the client finds what is held back, and what items of a call have returned: the file, and the
+    /// memory for those, once there was such a call.
     outbox: Outbox<BoxMemory>,
+    boxes: OwnedFd,
+    partial: Option<Option<Arc<Mapping>>>,
     /// Calls taken up since the last wait.
     streak: u32,
     /// Whether it wakes up now and then to give up memory that nobody uses.
@@ -197,6 +216,8 @@ impl WorkerLink {
             told: HashSet::new(),
             held: None,
             outbox,
+            boxes,
+            partial: None,
             streak: 0,
             wakes: false,
             threads: Threads::default(),
@@ -440,6 +461,26 @@ impl WorkerLink {
     #[must_use]
     pub fn take_dropped(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.desk.dropped)
+    }
+
+    /// The function of the call that runs is about to be entered: if this process is lost from now on, that
+    /// call may have run.
+    pub fn enter(&self) {
+        progress::enter(&self.progress, self.worker);
+    }
+
+    /// The same, apart from the connection.
+    #[must_use]
+    pub fn entrance(&self) -> Entrance {
+        Entrance { progress: Arc::clone(&self.progress), worker: self.worker }
+    }
+
+    /// The items of the call that runs, which has many. In the place of [`WorkerLink::enter`].
+    pub fn items(&mut self) -> Items {
+        let WorkerLink { partial, boxes, worker, progress, desk, .. } = self;
+        let memory = partial.get_or_insert_with(|| partial_memory(boxes, *worker).map(Arc::new));
+        let call = desk.current.unwrap_or(u64::MAX);
+        Items::open(memory.clone(), Some((Arc::clone(progress), *worker)), call)
     }
 
     /// Something to put an answer together with.

@@ -16,6 +16,7 @@ use crate::worker::module::CallError;
 use crate::worker::module::arguments::{make_native, named};
 use crate::worker::module::library::Entry;
 use crate::worker::module::texts::{self, Texts};
+use crate::worker::partial::{ALIGNED, Items as ItemsSoFar, Stretch};
 
 /// Items between two looks at the clock, at most: a look costs as much as a small function.
 const MOST_BETWEEN_LOOKS: u64 = 64;
@@ -30,7 +31,7 @@ enum Column<'s> {
     In(&'s [u8], usize),
     /// The same, to be changed.
     Changed(Vec<u8>, usize),
-    /// Results, and how many bytes those of the items that are done have.
+    /// Results, and how many bytes those of the items that have run have.
     Out(Vec<u8>, usize),
     /// A work array.
     Work(Vec<u8>),
@@ -50,7 +51,13 @@ pub(super) struct Items<'s> {
     columns: Vec<Column<'s>>,
     pointers: Vec<*mut c_void>,
     chunk: Chunk,
+    /// What the client finds if this process is lost, and the copies of results there, by column. The function
+    /// writes elsewhere: a child that it forks would write there too.
+    so_far: ItemsSoFar,
+    kept: Vec<Option<Stretch>>,
     done: u32,
+    /// There is no room for more copies: no further item is begun.
+    full: bool,
     error: Option<CallError>,
 }
 
@@ -60,6 +67,7 @@ impl<'s> Items<'s> {
         entry: &'s Entry,
         sections: &'s mut [Incoming],
         order: Order,
+        mut so_far: ItemsSoFar,
     ) -> Result<Items<'s>, CallError> {
         let function = entry.interface();
         let head = sections.first().map(Incoming::bytes).unwrap_or_default();
@@ -91,7 +99,18 @@ impl<'s> Items<'s> {
         });
         let columns: Vec<_> = columns.collect::<Result<_, _>>()?;
         let pointers = vec![std::ptr::null_mut(); columns.len()];
-        Ok(Items { entry, columns, pointers, chunk, done: 0, error: None })
+        let kept = room_for_copies(function, &mut so_far);
+        Ok(Items {
+            entry,
+            columns,
+            pointers,
+            chunk,
+            so_far,
+            kept,
+            done: 0,
+            full: false,
+            error: None,
+        })
     }
 
     /// Calls the function for one item after the other, until one fails or time is up.
@@ -104,7 +123,7 @@ impl<'s> Items<'s> {
             limit => looked.saturating_add(limit),
         };
         let (mut step, mut since) = (1, 0);
-        while self.done < self.chunk.items {
+        while self.done < self.chunk.items && !self.full {
             if since >= step && until < u64::MAX {
                 let now = monotonic_ns();
                 if now >= until {
@@ -149,21 +168,36 @@ impl<'s> Items<'s> {
             *pointer =
                 column.start(parameter, shape, at).map_err(|error| named(error, parameter))?;
         }
+        self.so_far.begin();
         INTERRUPTED.set(Some(NonNull::from(&mut *self).cast()));
         self.entry.run(&mut self.pointers)?;
         let mut has_texts = false;
-        for (index, column) in self.columns.iter_mut().enumerate() {
+        let mut all_kept = true;
+        for (index, (column, kept)) in self.columns.iter_mut().zip(&mut self.kept).enumerate() {
+            let mut keep = |bytes: &[u8]| {
+                all_kept &= kept.as_mut().is_none_or(|kept| kept.push(bytes));
+            };
             let len = || shapes.get(index).and_then(Option::as_ref).map_or(0, |(_, of)| of.bytes());
             match column {
                 Column::Scalars(..) | Column::Work(_) => {}
-                Column::In(_, at) | Column::Changed(_, at) => *at += len(),
-                Column::Out(bytes, done) => *done = bytes.len(),
+                Column::In(_, at) => *at += len(),
+                Column::Changed(bytes, at) => {
+                    let from = *at;
+                    *at += len();
+                    keep(&bytes[from..*at]);
+                }
+                Column::Out(bytes, done) => {
+                    keep(&bytes[*done..]);
+                    *done = bytes.len();
+                }
                 Column::Texts { now, left, .. } => {
                     has_texts = true;
                     if let Some(now) = now.as_ref()
                         && function.parameters[index].mode != Mode::In
                     {
+                        let before = left.len();
                         now.now().iter().for_each(|text| add_left(*text, left));
+                        keep(&left[before..]);
                     }
                 }
             }
@@ -172,6 +206,10 @@ impl<'s> Items<'s> {
             self.free_texts(function, shapes);
         }
         self.done += 1;
+        if all_kept {
+            self.so_far.end();
+        }
+        self.full = !all_kept;
         Ok(())
     }
 
@@ -294,6 +332,21 @@ impl Column<'_> {
             }
         })
     }
+}
+
+/// Memory for copies of results, in equal parts for all parameters that give something back. None where
+/// there is none for a parameter.
+fn room_for_copies(function: &Function, so_far: &mut ItemsSoFar) -> Vec<Option<Stretch>> {
+    let gives = |parameter: &Parameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
+    let parameters = &function.parameters;
+    let count = parameters.iter().filter(|parameter| gives(parameter)).count();
+    let share = so_far.room() / count.max(1) / ALIGNED * ALIGNED;
+    let section = |parameter| gives(parameter).then(|| so_far.section(share)).flatten();
+    let kept: Vec<_> = parameters.iter().map(section).collect();
+    if kept.iter().flatten().count() < count {
+        so_far.give_up();
+    }
+    kept
 }
 
 /// The type of a parameter that is no callback.

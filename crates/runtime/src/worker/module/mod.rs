@@ -143,7 +143,8 @@ impl Modules {
             let Known { entry, module, quick } = known;
             let head = sections.first().map(Incoming::bytes).unwrap_or_default();
             if Chunk::is_one(head) && !entry.interface().is_parallel() {
-                let mut items = Items::take(entry, &mut sections, order)?;
+                let so_far = link.items();
+                let mut items = Items::take(entry, &mut sections, order, so_far)?;
                 // What has no callbacks needs no sizes for them.
                 run(entry, link, &Scalars::default(), &mut stamps, quick, || {
                     items.run();
@@ -152,6 +153,8 @@ impl Modules {
                 return items.into_results(link);
             }
             let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
+            // From here on the call may have run.
+            link.enter();
             if entry.interface().is_parallel() {
                 let group = group_for(group, module, &arguments.ranks, program)?;
                 run_on_ranks(group, &function.name, link, &mut arguments, &mut stamps)?;
