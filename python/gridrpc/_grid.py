@@ -358,15 +358,14 @@ class Grid:
         under way, and the results not yet taken, are bounded in number and bytes. `chunk`: number
         of items in one call; "auto": as many as keep its overhead small, and one if there is a
         `deadline` or calls are `idempotent`. `ordered=False` gives each result as soon as it is
-        there. An error is raised in the place of its result; WorkerLost, in the place of the first
-        result of the lost chunk.
+        there. An error is raised in the place of its result: WorkerLost, in the place of the item
+        that its worker ran.
 
         `deadline`: seconds that each call may take. `server`: the server that has to run the calls,
         as in `submit`. `cores`, `memory`, `resources`, `expected`, `ranks`: the needs of each call,
         as in `submit`; each call then takes one item. `timeout`: seconds from now after which
         TimeoutError is raised if the next result is not there. `retries`, `retry_on`, `backoff`: as
-        in `retrying`. `return_exceptions`: an error takes the place of its result, and WorkerLost
-        that of each result of the lost chunk. `progress`: show a progress bar, with this name if it
+        in `retrying`. `return_exceptions`: an error takes the place of its result. `progress`: show a progress bar, with this name if it
         is a string; this needs the package `tqdm`.
 
         `journal`: a file that keeps results as they come. When the program is run again after an
