@@ -74,7 +74,7 @@ pub(super) fn answer_at_exit(error: CallError) {
     // What it has printed is to be seen now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    let mut stamps = running.stamps.clone();
+    let mut stamps = *running.stamps;
     stamps.calc_out = monotonic_ns();
     let text = error.to_string();
     let (kind, message) = (error.kind().to_owned(), text.as_str());
