@@ -365,8 +365,9 @@ class Grid:
         as in `submit`. `cores`, `memory`, `resources`, `expected`, `ranks`: the needs of each call,
         as in `submit`; each call then takes one item. `timeout`: seconds from now after which
         TimeoutError is raised if the next result is not there. `retries`, `retry_on`, `backoff`: as
-        in `retrying`. `return_exceptions`: an error takes the place of its result. `progress`: show a progress bar, with this name if it
-        is a string; this needs the package `tqdm`.
+        in `retrying`. `return_exceptions`: an error takes the place of its result.
+        `progress`: show a progress bar, with this name if it is a string; this needs the package
+        `tqdm`.
 
         `journal`: a file that keeps results as they come. When the program is run again after an
         interruption, it takes these results from the file and computes the others. Items that were
