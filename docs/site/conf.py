@@ -33,6 +33,7 @@ include_patterns = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "docs/**.md",
     "docs/**.rst",
     "examples/*/README.md",

@@ -107,6 +107,12 @@ def test_programs_for_this_machine_are_sent_elsewhere(run):
     assert last_line(done.stdout).endswith('"one" and "two"')
 
 
+def test_programs_run_on_hosts_that_are_not_trusted(run):
+    servers = "local://one?workers=1&trusted=false"
+    done = run("bound.c", "", "localhost", "one", GRIDRPC_SERVERS=servers)
+    assert places(done.stdout)["localhost"] == {socket.gethostname()}
+
+
 def test_a_server_that_cannot_be_had_is_told_by_name(run, path, tmp_path):
     file = tmp_path / "client.conf"
     file.write_text(

@@ -85,7 +85,7 @@ def driver() -> Iterator[Chrome]:
 def test_every_page_is_there(site: Path) -> None:
     expected = {
         *(page.removesuffix(".md") for page in pages()),
-        *("ARCHITECTURE", "CHANGELOG", "index", "search"),
+        *("ARCHITECTURE", "CHANGELOG", "SECURITY", "index", "search"),
         *(f"docs/reference/{name}" for name in ("python", "gridrpc", "gridbench")),
     }
     assert {page for page in expected if not (site / f"{page}.html").is_file()} == set()

@@ -77,6 +77,7 @@ pub fn server(launcher: LauncherKind) -> Server {
         staging: None,
         output: ServerOutput::Labelled,
         encryption: false,
+        trusted: true,
         compression: Compression::Auto,
         min_hosts: None,
         idle: Duration::from_secs(60),
