@@ -59,7 +59,6 @@ pub fn server(launcher: LauncherKind) -> Server {
     Server {
         name: "test".into(),
         launcher,
-        trusted: true,
         hosts: Vec::new(),
         workers: 1,
         python: None,
