@@ -109,7 +109,7 @@ impl<P: Policy> World<P> {
             resources: gpus(rng.u64(0..4)),
             cores: rng.usize(1..4),
             max_queued: rng.usize(1..40),
-            max_nested: rng.usize(0..40),
+            max_nested: (seed % 40) as usize,
             max_queued_bytes: rng.u64(1..5000),
             grace: rng.u64(1..2_000_000),
             retries: rng.u32(0..3),
