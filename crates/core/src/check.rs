@@ -205,8 +205,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             assert_eq!(waited_for.contains(&server), queued > 0, "{server:?}");
             let Server { here, hosts, lost, .. } = &self.servers[server.index()];
             let free = hosts.iter().any(|id| self.could_run_any(*id));
-            // They may wait for a worker of this machine, by the policy's will.
-            let waits_here = *here && self.ready > 0;
+            // They may wait for a worker of this machine, by the policy's will, or behind others that do.
+            let may_wait_here = |other: &ServerId| {
+                let has_hosts = !self.servers[other.index()].hosts.is_empty();
+                has_hosts && self.calls.queued(Some(*other)) > 0
+            };
+            let waits_here = self.ready > 0 && self.here.iter().any(may_wait_here);
             assert!(!free || queued == 0 || waits_here, "calls for {server:?} wait for nobody");
             let mut given_up = hosts.iter().map(|id| self.workers[id.index()].given_up);
             if *here {

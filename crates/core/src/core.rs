@@ -721,8 +721,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         end: End,
         out: &mut Vec<Action<T>>,
     ) -> bool {
+        let holds_up = self.may_hold_up_others(id);
         let Some(call) = self.calls.get(id) else { return false };
-        let was_wide = call.state == CallState::QueuedWide;
         if let CallState::Sent(to) = call.state {
             let worker = &mut self.workers[to.index()];
             let found = worker.sent.iter_mut().find(|sent| sent.call == id);
@@ -740,8 +740,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         self.end(now, id, end, out);
-        if was_wide {
-            // Places may have been collected for it.
+        if holds_up {
             self.pump(now, out);
         }
         true

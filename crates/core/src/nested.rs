@@ -34,6 +34,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> Claim<T> {
         self.nests(by, out);
+        let holds_up = self.may_hold_up_others(id);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
         let waits_nearby = call.near.is_some() && matches!(call.state, CallState::Waiting(_));
         if call.state == CallState::Queued
@@ -45,6 +46,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         {
             self.tallies.of(call.task.function).inside += 1;
             self.release_blobs(&call.task.blobs, out);
+            if holds_up {
+                self.pump(now, out);
+            }
             return Claim::Run(call.task.payload);
         }
         self.wanted.entry(id).or_insert(by);
@@ -66,6 +70,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if !waits || self.dependents.has(id) {
             return None;
         }
+        let holds_up = self.may_hold_up_others(id);
         self.forget_wanted(id);
         let call = self.calls.remove(id)?;
         // As if it had not been submitted.
@@ -73,7 +78,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         tally.submitted -= 1;
         tally.argument_bytes -= call.task.bytes;
         self.release_blobs(&call.task.blobs, out);
-        if self.collects {
+        if holds_up {
             self.pump(now, out);
         }
         Some(call.task.payload)

@@ -87,8 +87,9 @@ impl<T> View<'_, T> {
     /// Workers of this machine that may take the call, and are at work.
     #[must_use]
     pub fn busy(&self) -> usize {
-        let busy = self.idle.held + self.ready.saturating_sub(self.idle.len());
-        if self.here { busy } else { 0 }
+        let at_work = self.ready.saturating_sub(self.idle.len());
+        // Without one at work, places are only held for a worker that is being ended.
+        if self.here && at_work > 0 { at_work + self.idle.held } else { 0 }
     }
 
     /// Calls that a worker or host has been sent and has not answered.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::calls::Line;
+use crate::calls::{CallState, Line};
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, FunctionId, ServerId, Time, WorkerId};
@@ -133,6 +133,18 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let bound: Vec<CallId> = bound.map(|(call, _)| call).collect();
         for call in bound {
             self.end(now, call, end.clone(), out);
+        }
+    }
+
+    /// Whether others may be able to go once this call is gone that waits: it is the first of its line, or places
+    /// are collected for it. Then the lines have to be pumped: perhaps nothing runs that would do so later.
+    pub(crate) fn may_hold_up_others(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let (state, line) = (call.state, call.task.server);
+        match state {
+            CallState::QueuedWide => true,
+            CallState::Queued => self.calls.front(line).is_some_and(|(_, first)| first == id),
+            CallState::Blocked { .. } | CallState::Waiting(_) | CallState::Sent(_) => false,
         }
     }
 

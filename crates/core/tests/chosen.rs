@@ -15,11 +15,16 @@ const GRACE: u64 = 1_000;
 
 /// Chooses this worker if it can take the call; no worker: the call waits.
 #[derive(Debug)]
-struct Chosen(Rc<Cell<Option<WorkerId>>>);
+struct Chosen {
+    worker: Rc<Cell<Option<WorkerId>>>,
+    /// How many workers were at work at the last choice.
+    busy: Rc<Cell<usize>>,
+}
 
 impl Policy for Chosen {
     fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
-        self.0.get().filter(|id| view.can_take(*id, function))
+        self.busy.set(view.busy());
+        self.worker.get().filter(|id| view.can_take(*id, function))
     }
 
     fn may_wait(&self) -> usize {
@@ -30,18 +35,25 @@ impl Policy for Chosen {
 struct Grid {
     core: Core<u32, Chosen>,
     chosen: Rc<Cell<Option<WorkerId>>>,
+    busy: Rc<Cell<usize>>,
     out: Vec<Action<u32>>,
 }
 
 impl Grid {
     /// Two workers, and a function that is known to be short.
     fn new() -> Grid {
-        let chosen = Rc::new(Cell::new(Some(W0)));
-        let settings = Settings { workers: 2, grace: GRACE, ..Settings::default() };
-        let core = Core::with_policy(settings, Chosen(Rc::clone(&chosen)));
-        let mut grid = Grid { core, chosen, out: Vec::new() };
+        Grid::of(2)
+    }
+
+    fn of(workers: u32) -> Grid {
+        let (chosen, busy) = (Rc::new(Cell::new(Some(W0))), Rc::default());
+        let settings = Settings { workers, grace: GRACE, ..Settings::default() };
+        let policy = Chosen { worker: Rc::clone(&chosen), busy: Rc::clone(&busy) };
+        let core = Core::with_policy(settings, policy);
+        let mut grid = Grid { core, chosen, busy, out: Vec::new() };
         grid.core.open(Time(0), &mut grid.out);
-        [W0, W1].iter().for_each(|id| grid.core.worker_ready(Time(0), *id, &mut grid.out));
+        let ids = (0..workers).map(WorkerId);
+        ids.for_each(|id| grid.core.worker_ready(Time(0), id, &mut grid.out));
         let call = grid.submit();
         let took = Took { ran: 1_000, whole: 1_000 };
         grid.core.replied(Time(1), W0, call, took, &mut grid.out).unwrap();
@@ -50,7 +62,11 @@ impl Grid {
     }
 
     fn submit(&mut self) -> CallId {
-        let task = Task { idempotent: true, ..Task::new(F, 0) };
+        self.submit_wide(1)
+    }
+
+    fn submit_wide(&mut self, cores: u32) -> CallId {
+        let task = Task { idempotent: true, cores, ..Task::new(F, 0) };
         self.core.submit(Time(1), task, &mut self.out).unwrap()
     }
 
@@ -104,5 +120,55 @@ fn calls_that_have_waited_for_a_worker_are_given_to_others_when_it_is_ended() {
     grid.core.tick(Time(1 + GRACE), &mut grid.out);
     assert!(grid.out.iter().any(|action| matches!(action, Action::Kill(W0))));
     assert_eq!(grid.sent(waits), Some(W1));
+    grid.core.check();
+}
+
+#[test]
+fn places_that_are_held_for_a_worker_that_is_ended_are_not_at_work() {
+    let mut grid = Grid::of(3);
+    let overdue = grid.submit_wide(2);
+    assert!(grid.sent(overdue).is_some());
+    grid.chosen.set(None);
+    let waits = grid.submit();
+    assert_eq!(grid.busy.get(), 2);
+    grid.core.cancel(Time(1), overdue, &mut grid.out);
+    grid.core.tick(Time(1 + GRACE), &mut grid.out);
+    assert!(grid.out.iter().any(|action| matches!(action, Action::Kill(_))));
+    assert_eq!((grid.sent(waits), grid.busy.get()), (None, 0));
+}
+
+/// One worker is at work, two have nothing to do. A call waits by the policy's will, and a wide one behind it.
+fn held_up() -> (Grid, CallId, CallId) {
+    let mut grid = Grid::of(3);
+    grid.submit();
+    grid.chosen.set(None);
+    let first = grid.submit();
+    let wide = grid.submit_wide(2);
+    assert_eq!((grid.sent(first), grid.sent(wide)), (None, None));
+    (grid, first, wide)
+}
+
+#[test]
+fn a_wide_call_is_sent_when_the_one_before_it_is_cancelled() {
+    let (mut grid, first, wide) = held_up();
+    grid.core.cancel(Time(1), first, &mut grid.out);
+    assert!(grid.sent(wide).is_some());
+    grid.core.check();
+}
+
+#[test]
+fn a_wide_call_is_sent_when_the_one_before_it_is_withdrawn() {
+    let (mut grid, first, wide) = held_up();
+    assert!(grid.core.withdraw(Time(1), first, &mut grid.out).is_some());
+    assert!(grid.sent(wide).is_some());
+    grid.core.check();
+}
+
+#[test]
+fn a_wide_call_is_sent_when_the_one_before_it_is_run_by_the_worker_that_waits_for_it() {
+    let (mut grid, first, wide) = held_up();
+    let claim = grid.core.claim(Time(1), first, W0, &mut grid.out);
+    assert!(matches!(claim, Claim::Run(_)));
+    assert!(grid.sent(wide).is_some());
     grid.core.check();
 }

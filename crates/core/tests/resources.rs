@@ -224,6 +224,25 @@ fn a_call_is_not_begun_that_says_it_takes_longer_than_its_host_stays() {
 }
 
 #[test]
+fn calls_are_sent_when_the_one_before_them_is_cancelled_that_their_host_has_no_time_for() {
+    let mut core = hosts(&[(2, some(&[("gpu", 1)]))]);
+    core.host_ends(Time(0), WorkerId(0), Time(100 * S));
+    let mut out = Vec::new();
+    core.submit(Time(1), call(0, &[]), &mut out).expect("taken");
+    let took = Took { ran: 60 * S, whole: 60 * S };
+    core.replied(Time(60 * S), WorkerId(0), id(0), took, &mut out).expect("it has it");
+    out.clear();
+    let first = core.submit(Time(60 * S), call(1, &[]), &mut out).expect("taken");
+    for (payload, amounts) in [(2, &[][..]), (3, &[("gpu", 1)])] {
+        let task = Task { function: FunctionId(1), ..call(payload, amounts) };
+        core.submit(Time(60 * S), task, &mut out).expect("taken");
+    }
+    assert_eq!(sends(&out), [], "they wait for their turn, and nothing runs");
+    core.cancel(Time(61 * S), first, &mut out);
+    assert_eq!(sends(&out), [(2, 0), (3, 0)]);
+}
+
+#[test]
 fn a_call_that_takes_longer_than_any_job_is_refused() {
     let mut core = hosts(&[(1, some(&[]))]);
     core.host_ends(Time(0), WorkerId(0), Time(3600 * S));
