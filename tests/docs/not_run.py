@@ -381,8 +381,11 @@ GIVEN = {
         {
             "pi.c": "void count_points(long times, int seed, long *count) { *count = times; }",
             "scale.c": "int scale(double factor, int n, double *x) { return factor * n * *x; }",
+            "side.c": "double hypotenuse(double a, double b) { return a + b; }",
+            "pricer.hpp": "double price(double spot, double strike);",
+            "pricer.cpp": "double price(double spot, double strike) { return spot - strike; }",
         },
-        ("cc -fPIC -c pi.c scale.c",),
+        ("cc -fPIC -c pi.c scale.c side.c", "c++ -fPIC -c pricer.cpp"),
     ),
     "docs/c/grpc_is_canceled_np.md": Given(
         {"improve.c": "void improve(double *best) { ++*best; }"}, ("cc -fPIC -c improve.c",)
