@@ -36,6 +36,8 @@ QUICK_BUILD = {
     # Packages that builds and environments need come in the versions that are tested.
     "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    # As pip does.
+    "UV_SYSTEM_CERTS": "1",
     "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
     "UV_BUILD_CONSTRAINT": str(ROOT / "constraints.txt"),
 }

@@ -317,7 +317,8 @@ def rebuilt(
         native: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
         error = native.__new__(kind, *made_of)
         native.__init__(error, *made_of)
-    error.args = args
+    # Set in this way, as errors may refuse to be changed.
+    BaseException.__dict__["args"].__set__(error, args)
     if state is not None:
         error.__setstate__(state)
     return error

@@ -121,7 +121,7 @@ def read_in_child(gate: str, found: str, array: Any) -> None:
 
 
 class Refusing(Exception):
-    """Takes two arguments but pickles with one: it cannot be unpickled."""
+    """Takes two arguments but pickles with one."""
 
     def __init__(self, one: object, two: object) -> None:
         super().__init__(f"{one} and {two}")

@@ -93,7 +93,7 @@ def test_others_are_not(lone_grid: Grid, tmp_path: Path) -> None:
     call = lone_grid.submit(remote.count_and, str(file), "crash twice")
     error = call.exception(LONG)
     assert isinstance(error, WorkerLost)
-    assert "only if it is declared idempotent: by submit(..., idempotent=True)" in str(error)
+    assert "pass idempotent=True to submit or map" in str(error)
     lone_grid.submit(remote.pid).result(LONG)
     assert file.stat().st_size == 1
 
