@@ -156,10 +156,10 @@ def _fork(config: Config) -> _native.ForkedSpawner | None:
 
 
 def python_command(module: str) -> list[str]:
-    """This Python, to call `main` of a module of this package.
+    """Command line that calls `main` of a module of this package in this Python.
 
-    Until it is told where the client looks for modules, it takes nothing from the current folder,
-    nor from this package's, which may have modules named as those of the standard library.
+    Until it has the client's module path, it imports nothing from the current folder, nor from this
+    package's, whose modules may be named as those of the standard library.
     """
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.append({home!a}); from {module} import main; main()"

@@ -205,7 +205,7 @@ class _Walk:
             self._value(*self._left.pop())
 
     def mappings(self) -> list[tuple[Any, bool, list[tuple[Any, Any]], list[Any]]]:
-        """Those of which each key counts, and global variables."""
+        """Mappings whose keys all count, and global variables."""
         whole: list[tuple[Any, bool, list[tuple[Any, Any]], list[Any]]] = [
             (mapping, True, pairs, []) for mapping, pairs in self._whole
         ]

@@ -154,8 +154,8 @@ class RemoteTraceback(Exception):
 class CapturedStateWarning(UserWarning):
     """A function refers to an object that workers have a copy of, and the copy may be a mistake.
 
-    It is too large to be compared each time and may have changed, or it is a random generator, all
-    copies of which return the same numbers.
+    It is too large to be compared each time and may have changed, or it is a random generator.
+    All copies of a generator return the same numbers.
     """
 
 

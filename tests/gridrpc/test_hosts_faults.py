@@ -171,7 +171,7 @@ def test_an_agent_that_is_killed_or_stopped_is_replaced(
 
 
 def test_an_agent_ends_with_its_ssh_session(work: Work, rig: Rig) -> None:
-    """It is told to end while calls run there: that is the loss of a host, and no other error."""
+    """An agent that ends while calls run is a lost host, and no other error."""
     (agent,) = agents(rig, 1)
     parents = psutil.Process(agent).parents()
     session = next(parent for parent in parents if "sshd" in parent.name())

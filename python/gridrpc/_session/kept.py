@@ -237,7 +237,7 @@ class KeptMap:
         self.count += batch.size
 
     def _compare(self, first: int, digests: list[bytes]) -> None:
-        """Compare items from `first` on, all of which are there. Raises JournalError."""
+        """Compare items from `first` on with those stored. Raises JournalError."""
         at, end = first, first + len(digests)
         while at < end:
             batch = self._batch_of(at)

@@ -58,7 +58,7 @@ impl Common {
                                 root.leave_child(&child);
                                 answer
                             }
-                            // It is told later.
+                            // The answer is sent later.
                             None => return,
                         },
                         DONE => Ok(self.said(&[flag(child.done())])),

@@ -41,7 +41,7 @@ enum Column<'s> {
 }
 
 thread_local! {
-    /// The items of which one runs.
+    /// The chunk that runs in this thread.
     static INTERRUPTED: Cell<Option<NonNull<c_void>>> = const { Cell::new(None) };
 }
 

@@ -1,9 +1,8 @@
 //! `gridrpc top --web`: a page about running grids, for this machine alone; and the same for Prometheus.
 //!
-//! Other users can connect to this machine's own address too. So all that is asked for needs a token, which the
-//! address that is printed has. Nor can they keep others out by connections on which nothing is asked: each has a
-//! deadline, and the oldest goes when there are too many. Pages of other sites get nothing in any case: what is asked for under another name
-//! than this machine's own is refused.
+//! Other users can connect to this machine's own address too, so each request needs the token in the printed
+//! address. Silent connections cannot keep others out: each has a deadline, and the oldest is closed when there are
+//! too many. Pages of other sites get nothing: a request under a host name other than this machine's is refused.
 
 mod metrics;
 mod request;
