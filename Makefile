@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 # Folders count as well: a file that was removed changes its folder.
-NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates \( -name fuzz -o -path crates/runtime/model \) -prune -o \
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates \( -name fuzz -o -path crates/client/model \) -prune -o \
 	\( -type d -o -name '*.rs' -o -name '*.sh' -o -name Cargo.toml \) -print)
 CAPI_SOURCES := $(shell find crates/capi -type f)
 
@@ -146,7 +146,7 @@ test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids
 
 .PHONY: test-model
 test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads
-	cd crates/runtime/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
+	cd crates/client/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
 .PHONY: test-fuzz
 test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each

@@ -35,7 +35,7 @@ _CALIBRATES = "measures for a minute and more: tests/gridbench/test_advise.py ha
 _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run fewer"
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
-_HOSTS = "there are no such hosts: crates/runtime/src/servers/tests/reference.rs reads these blocks"
+_HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
@@ -212,7 +212,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "#!/bin/bash": NotRun(_NO_GRID_ENGINE),
         "8 of 9 workers have answered within 2 s": NotRun(_NO_GRID_ENGINE),
         "#!/bin/sh": NotRun(
-            "another user's: crates/runtime/src/launcher/gridengine/tests.rs reads it"
+            "another user's: crates/launch/src/gridengine/tests.rs reads it"
         ),
     },
     "docs/htcondor.md": {
@@ -221,7 +221,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "# On this machine, at once, and with this environment, in which HTCondor's commands are"
         " found.": NotRun("tests/gridrpc/test_htcondor.py submits it"),
         "universe = vanilla": NotRun(
-            "another user's: crates/runtime/src/launcher/htcondor/tests.rs reads it"
+            "another user's: crates/launch/src/htcondor/tests.rs reads it"
         ),
         "{{options}}": NotRun(_NO_POOL),
     },
@@ -238,7 +238,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "for host in grid.hosts():": NotRun(_NO_CLUSTER),
         "cluster-1 ready 32 32": NotRun(_NO_CLUSTER),
-        "#!/bin/sh": NotRun("another user's: crates/runtime/src/launcher/slurm/tests.rs reads it"),
+        "#!/bin/sh": NotRun("another user's: crates/launch/src/slurm/tests.rs reads it"),
     },
     "docs/coming-from-dask-jobqueue.md": {
         "# A cluster with Slurm is yours to have.": NotRun(_NO_CLUSTER),

@@ -1,9 +1,8 @@
-"""No two files of the client's side need each other, directly or by way of others, and no two
-folders.
+"""No two files of a crate depend on each other, directly or through others, and no two folders.
 
-What a file needs is read from the paths in it, after `use` or elsewhere, and followed through
-what `mod.rs` files hand on: `crate::client::Grid` is grid.rs. Calls of methods are not looked at:
-where the methods of one type are written in several files, those may call each other.
+What a file depends on is read from the paths in it, after `use` or elsewhere, and followed through
+what `lib.rs` and `mod.rs` export again: `crate::Grid` is grid.rs. Calls of methods are not looked at:
+where the methods of one type are in several files, those may call each other.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CLIENT = ROOT / "crates/runtime/src/client"
+CLIENT = ROOT / "crates/client/src"
+CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
 
 #: A module by its names below the root, the root being ().
 Module = tuple[str, ...]
 
 USE = re.compile(r"(\bpub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")
-PATH = re.compile(r"\b(?:crate::client|(?:super::)*super|self)(?:::\w+)+")
+PATH = re.compile(r"\b(?:crate|(?:super::)*super|self)(?:::\w+)+")
 
 
 def without_tests(text: str) -> str:
@@ -64,11 +64,17 @@ class Rooms:
     def __init__(self, root: Path) -> None:
         self.code: dict[Module, str] = {}
         self.names: dict[Module, str] = {}
+        tests: list[Module] = []
         for file in sorted(root.rglob("*.rs")):
             parts = file.relative_to(root).with_suffix("").parts
-            module = parts[:-1] if parts[-1] == "mod" else parts
-            self.code[module] = without_tests(file.read_text(encoding="utf-8"))
+            module = parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts
+            text = file.read_text(encoding="utf-8")
+            self.code[module] = without_tests(text)
             self.names[module] = file.relative_to(root).as_posix()
+            tests += [(*module, name) for name in re.findall(r"#\[cfg\(test\)\]\s+mod (\w+);", text)]
+        for module in list(self.code):
+            if any(module[: len(test)] == test for test in tests):
+                del self.code[module]
         self.handed_on: dict[Module, dict[str, Module]] = {}
         self.brought_in: dict[Module, dict[str, Module]] = {}
         for module, code in self.code.items():
@@ -83,8 +89,8 @@ class Rooms:
 
     def from_root(self, module: Module, parts: list[str]) -> Module | None:
         """A path as it is written in a file, from the root; None: it leads elsewhere."""
-        if parts[:2] == ["crate", "client"]:
-            return tuple(parts[2:])
+        if parts[0] == "crate":
+            return tuple(parts[1:])
         if parts[0] in ("self", "super"):
             for at, part in enumerate(parts):
                 if part not in ("self", "super"):
@@ -155,18 +161,22 @@ def circle_of(needs: dict[Module, dict[Module, str]]) -> str | None:
     return None
 
 
-def test_no_files_of_the_client_need_each_other() -> None:
+def test_known_dependencies_are_found() -> None:
     rooms = Rooms(CLIENT)
-    # What is known for certain is seen.
     assert {("call", "handle"), ("common",), ("reactor",)} <= rooms.needs(("grid",)).keys()
-    assert ("grid",) in rooms.needs(("grid", "crew"))
-    circle = rooms.circle()
-    assert circle is None, f"files need each other in a circle:\n{circle}"
+    assert ("grid",) in rooms.needs(("grid", "workers"))
 
 
-def test_no_rooms_of_the_client_need_each_other() -> None:
-    circle = Rooms(CLIENT).circle_of_rooms()
-    assert circle is None, f"rooms need each other in a circle:\n{circle}"
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_no_files_of_a_crate_depend_on_each_other(crate: Path) -> None:
+    circle = Rooms(crate / "src").circle()
+    assert circle is None, f"files depend on each other in a circle:\n{circle}"
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_no_folders_of_a_crate_depend_on_each_other(crate: Path) -> None:
+    circle = Rooms(crate / "src").circle_of_rooms()
+    assert circle is None, f"folders depend on each other in a circle:\n{circle}"
 
 
 def layers() -> dict[str, int]:
@@ -206,20 +216,20 @@ def write(root: Path, **files: str) -> Rooms:
 @pytest.mark.parametrize(
     "back",
     [
-        "use crate::client::upper::Upper;",
-        "use crate::client::Handle;",
-        "use crate::client::{room, sync::now as time, upper::{self, Upper as Top}};",
+        "use crate::upper::Upper;",
+        "use crate::Handle;",
+        "use crate::{room, sync::now as time, upper::{self, Upper as Top}};",
         "use super::upper;",
-        "fn ask(of: &crate::client::Handle) {}",
+        "fn ask(of: &crate::Handle) {}",
         "fn ask(of: &super::Handle) {}",
-        "use crate::client::room; fn ask(of: &room::Below) {}",
+        "use crate::room; fn ask(of: &room::Below) {}",
     ],
 )
 def test_circles_are_found_however_they_are_written(tmp_path: Path, back: str) -> None:
     rooms = write(
         tmp_path,
         mod="mod lower;\nmod room;\nmod upper;\npub use upper::Upper as Handle;",
-        upper="use crate::client::{lower::Lower};",
+        upper="use crate::{lower::Lower};",
         room__mod="mod below;\npub(super) use below::Below;",
         room__below="use super::super::upper;",
         sync="",
@@ -233,21 +243,21 @@ def test_circles_are_found_however_they_are_written(tmp_path: Path, back: str) -
 @pytest.mark.parametrize(
     "text",
     [
-        "/// See [`crate::client::Handle`].\n// use crate::client::upper::Upper;",
-        "#[cfg(test)]\nmod tests {\n    use crate::client::Handle;\n    fn f() { g([1; 2]); }\n}",
+        "/// See [`crate::Handle`].\n// use crate::upper::Upper;",
+        "#[cfg(test)]\nmod tests {\n    use crate::Handle;\n    fn f() { g([1; 2]); }\n}",
         "#[cfg(test)]\nuse super::upper::Upper;",
-        "pub(in crate::client) fn f() {}",
+        "pub(in crate) fn f() {}",
         "use crate::upper::Upper;\nuse std::sync::Arc;",
-        "use crate::client::room;",
+        "use crate::room;",
     ],
 )
 def test_what_is_no_need_makes_no_circle(tmp_path: Path, text: str) -> None:
     rooms = write(
         tmp_path,
         mod="mod lower;\nmod room;\nmod upper;\npub use upper::Upper as Handle;",
-        upper="use crate::client::lower::Lower;",
+        upper="use crate::lower::Lower;",
         room__mod="mod above;\npub(super) use above::Above;",
-        room__above="use crate::client::Handle;",
+        room__above="use crate::Handle;",
         lower=f"pub struct Lower;\n{text}",
     )
     assert rooms.circle() is None
@@ -258,9 +268,9 @@ def test_circles_of_rooms_are_found_where_no_files_need_each_other(tmp_path: Pat
         tmp_path,
         mod="mod room;\nmod upper;",
         room__mod="mod above;\nmod below;",
-        room__above="use crate::client::upper::Upper;",
+        room__above="use crate::upper::Upper;",
         room__below="",
-        upper="use crate::client::room::below::Below;",
+        upper="use crate::room::below::Below;",
     )
     assert rooms.circle() is None
     circle = rooms.circle_of_rooms()

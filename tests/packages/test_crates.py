@@ -19,7 +19,7 @@ def features(package: str, *options: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("package", ["gridrpc-capi", "gridrpc-runtime"])
+@pytest.mark.parametrize("package", ["gridrpc-capi", "gridrpc-cli"])
 def test_crates_have_the_features_that_python_asks_for(package: str) -> None:
     for_python = features("gridrpc-python", "--features", "pyo3/extension-module")
     differ = {
@@ -27,4 +27,4 @@ def test_crates_have_the_features_that_python_asks_for(package: str) -> None:
         for crate, of in features(package).items()
         if for_python.get(crate) != of and not crate.startswith("gridrpc-capi ")
     }
-    assert not differ, "crates/runtime/Cargo.toml has to ask for what pyo3 asks for"
+    assert not differ, "crates/sys/Cargo.toml has to ask for what pyo3 asks for"

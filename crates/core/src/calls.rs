@@ -3,13 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::ids::{CallId, ServerId, WorkerId};
+use crate::ids::{CallId, GroupId, Line, WorkerId};
 use crate::interface::Task;
 use crate::queue::{Entry, Order, Queue};
-use crate::wide::Wish;
-
-/// In which line a call waits: in that of a server, or of those that any executor may run.
-pub(crate) type Line = Option<ServerId>;
+use crate::resource_request::ResourceRequest;
 
 /// Where a call is on its way to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +58,13 @@ struct Waiting {
     queue: Queue,
     live: usize,
     /// Calls that ask for more than a worker's place, by what they ask for; all of them are alive.
-    wide: BTreeMap<Wish, BTreeMap<Order, CallId>>,
+    wide: BTreeMap<ResourceRequest, BTreeMap<Order, CallId>>,
     /// What they ask for, by the place of the first that asks for it: many may all ask for something else.
-    fronts: BTreeMap<Order, Wish>,
+    fronts: BTreeMap<Order, ResourceRequest>,
 }
 
 impl Waiting {
-    fn insert_wide(&mut self, wish: Wish, order: Order, id: CallId) {
+    fn insert_wide(&mut self, wish: ResourceRequest, order: Order, id: CallId) {
         let alike = self.wide.entry(wish.clone()).or_default();
         let front = alike.keys().next().copied();
         alike.insert(order, id);
@@ -79,7 +76,7 @@ impl Waiting {
         }
     }
 
-    fn remove_wide(&mut self, wish: &Wish, order: Order) {
+    fn remove_wide(&mut self, wish: &ResourceRequest, order: Order) {
         let Some(alike) = self.wide.get_mut(wish) else { return };
         alike.remove(&order);
         let next = alike.keys().next().copied();
@@ -111,7 +108,7 @@ pub(crate) struct Calls<T> {
     /// The queue for all, and behind it those of the servers.
     lines: Vec<Waiting>,
     /// Servers that calls wait for, and how many calls that are.
-    waited_for: Vec<ServerId>,
+    waited_for: Vec<GroupId>,
     bound: usize,
     submitted: u64,
     queued_bytes: u64,
@@ -200,7 +197,7 @@ impl<T> Calls<T> {
         match call.state {
             CallState::Queued => self.leave_queue(line, bytes),
             CallState::QueuedWide => {
-                self.lines[at(line)].remove_wide(&Wish::of(&call.task), place(call));
+                self.lines[at(line)].remove_wide(&ResourceRequest::of(&call.task), place(call));
                 self.wide -= 1;
                 self.wide_bytes -= bytes;
             }
@@ -234,7 +231,7 @@ impl<T> Calls<T> {
     fn enqueue_wide(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         call.state = CallState::QueuedWide;
-        let (order, wish, bytes) = (place(call), Wish::of(&call.task), call.task.bytes);
+        let (order, wish, bytes) = (place(call), ResourceRequest::of(&call.task), call.task.bytes);
         self.lines[at(wish.line)].insert_wide(wish, order, id);
         self.wide += 1;
         self.wide_bytes += bytes;
@@ -257,7 +254,7 @@ impl<T> Calls<T> {
     }
 
     /// What those of a line ask for, and how many ask for the same.
-    pub(crate) fn wishes(&self, line: Line) -> impl Iterator<Item = (&Wish, usize)> {
+    pub(crate) fn wishes(&self, line: Line) -> impl Iterator<Item = (&ResourceRequest, usize)> {
         self.lines[at(line)].wide.iter().map(|(wish, alike)| (wish, alike.len()))
     }
 
@@ -330,7 +327,7 @@ impl<T> Calls<T> {
     }
 
     /// Servers that calls wait for.
-    pub(crate) fn waited_for(&self) -> Vec<ServerId> {
+    pub(crate) fn waited_for(&self) -> Vec<GroupId> {
         self.waited_for.clone()
     }
 

@@ -62,13 +62,13 @@ impl WorkerId {
 pub struct FunctionId(pub u32);
 
 /// Executors that calls can be bound to: the workers of this machine, or hosts that
-/// [`crate::Core::add_server`] was told.
+/// [`crate::Core::add_group`] was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerId(pub u32);
+pub struct GroupId(pub u32);
 
-impl ServerId {
+impl GroupId {
     /// The workers of this machine.
-    pub const HERE: ServerId = ServerId(0);
+    pub const HERE: GroupId = GroupId(0);
 
     pub(crate) fn index(self) -> usize {
         self.0 as usize
@@ -78,3 +78,6 @@ impl ServerId {
 /// Shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
+
+/// In which line a call waits: in that of a server, or of those that any executor may run.
+pub(crate) type Line = Option<GroupId>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::end::{End, Loss, TooWide, Unfit};
-use crate::ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::resources::Resources;
 
 /// The bounds of a grid.
@@ -79,7 +79,7 @@ pub struct Task<T> {
     /// be done before the host ends. Not for a reserved worker.
     pub expected: Option<u64>,
     /// The server that has to run it, if not any that has room. A reserved worker has its own.
-    pub server: Option<ServerId>,
+    pub server: Option<GroupId>,
     /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
     pub on: Option<Reservation>,
     /// The caller's own.

@@ -3,9 +3,8 @@
 
 use std::fmt;
 
-use crate::Time;
 use crate::elastic::Life;
-use crate::ids::{FunctionId, WorkerId};
+use crate::ids::{FunctionId, Time, WorkerId};
 use crate::pace::Pace;
 use crate::workers::{Idle, Phase, Worker};
 

@@ -91,11 +91,11 @@ struct Amount {
 
 /// What a host has of each resource, and how much of that is taken.
 #[derive(Debug, Default)]
-pub(crate) struct Stock {
+pub(crate) struct Available {
     amounts: BTreeMap<Arc<str>, Amount>,
 }
 
-impl Stock {
+impl Available {
     /// So much there is from now on.
     pub(crate) fn offer(&mut self, offered: &Resources) {
         self.amounts.values_mut().for_each(|amount| amount.has = 0);
@@ -187,8 +187,8 @@ mod tests {
         Resources::new(amounts.iter().map(|(name, amount)| (Arc::from(*name), *amount)))
     }
 
-    fn stock(amounts: &[(&str, u64)]) -> Stock {
-        let mut stock = Stock::default();
+    fn stock(amounts: &[(&str, u64)]) -> Available {
+        let mut stock = Available::default();
         stock.offer(&some(amounts));
         stock
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::elastic::Stay;
 use crate::end::Loss;
-use crate::hosts::Host;
-use crate::ids::{CallId, FunctionId, ServerId, Time, WorkerId};
+use crate::host::Host;
+use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 use crate::resources::Resources;
 
@@ -47,7 +48,7 @@ pub(crate) struct Sent<T> {
     pub(crate) retracting: bool,
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
-    pub(crate) server: Option<ServerId>,
+    pub(crate) server: Option<GroupId>,
     /// Workers' places that it takes.
     pub(crate) slots: u32,
     /// What else it takes of its host.
@@ -102,7 +103,7 @@ pub(crate) struct Worker<T> {
     /// It is no process but a host, with workers of its own.
     pub(crate) host: Option<Host>,
     /// A host: servers that it belongs to.
-    pub(crate) servers: Vec<ServerId>,
+    pub(crate) servers: Vec<GroupId>,
     /// A reserved worker: the host that it lives on, if not this machine.
     pub(crate) home: Option<WorkerId>,
 }
@@ -350,3 +351,46 @@ impl Idle {
 
 /// So many that count no more may lie among the idle ones.
 const SWEEP_FLOOR: usize = 64;
+
+impl<T> Worker<T> {
+    /// An executor for a host that is to have so many workers; 0: it is not known yet.
+    pub(crate) fn for_host(wanted: u32) -> Worker<T> {
+        let wanted = wanted.max(1) as usize;
+        Worker { host: Some(Host { wanted, ..Host::default() }), ..Worker::new(u64::MAX) }
+    }
+
+    /// Calls that it has been sent and that its workers cannot all be at.
+    pub(crate) fn surplus(&self) -> usize {
+        self.host.as_ref().map_or(0, |host| self.taken().saturating_sub(host.slots))
+    }
+
+    /// Workers of a host that have nothing to do and may be sent calls.
+    pub(crate) fn free_slots(&self) -> usize {
+        let open = self.host.as_ref().is_some_and(|host| !host.collects);
+        if open { self.vacant_slots() } else { 0 }
+    }
+
+    /// The same, also if other calls have to wait for a wide one.
+    pub(crate) fn vacant_slots(&self) -> usize {
+        let ready = self.phase == Phase::Ready;
+        self.host
+            .as_ref()
+            .filter(|_| ready)
+            .map_or(0, |host| host.slots.saturating_sub(self.taken()))
+    }
+}
+
+impl<T> Worker<T> {
+    pub fn stay(&self) -> Option<&Stay> {
+        self.host.as_ref().map(|host| &host.stay)
+    }
+
+    pub fn stay_mut(&mut self) -> Option<&mut Stay> {
+        self.host.as_mut().map(|host| &mut host.stay)
+    }
+
+    /// Whether it is a host that is not wanted now.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.stay().is_some_and(|stay| stay.asleep)
+    }
+}

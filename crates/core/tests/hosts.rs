@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, Loss, MEMORY, Policy, Refusal,
-    Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, MEMORY, Policy,
+    Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 use crate::policies::{Anybody, InTurn};
@@ -64,7 +64,7 @@ struct Wanted {
     id: CallId,
     idempotent: bool,
     on: Option<Reservation>,
-    server: Option<ServerId>,
+    server: Option<GroupId>,
     ran: u32,
     ended: bool,
     function: FunctionId,
@@ -105,7 +105,7 @@ struct World<P> {
     reserved: Vec<Reservation>,
     to_gather: Vec<(CallId, u32)>,
     /// Servers, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
-    servers: HashMap<ServerId, (bool, HashSet<WorkerId>)>,
+    servers: HashMap<GroupId, (bool, HashSet<WorkerId>)>,
     counts: HashMap<&'static str, u64>,
 }
 
@@ -153,24 +153,24 @@ impl<P: Policy> World<P> {
             world.core.host_offers(id, "some", &resources([gpus, 0]));
         }
         world.drive(|core, now, out| core.open(now, out));
-        world.add_server();
+        world.add_group();
         world
     }
 
     /// Some of the hosts are a server from now on; they may be part of others as well.
-    fn add_server(&mut self) {
+    fn add_group(&mut self) {
         let mut hosts: Vec<WorkerId> = (0..self.hosts.len()).map(|host| self.id(host)).collect();
         self.rng.shuffle(&mut hosts);
         hosts.truncate(self.rng.usize(1..=hosts.len()));
         let here = self.settings.workers > 0 && self.rng.bool();
-        let id = self.core.add_server("some", here, hosts.clone());
+        let id = self.core.add_group("some", here, hosts.clone());
         self.servers.insert(id, (here, hosts.into_iter().collect()));
     }
 
-    fn some_server(&mut self) -> Option<ServerId> {
-        let mut servers: Vec<ServerId> = self.servers.keys().copied().collect();
+    fn some_server(&mut self) -> Option<GroupId> {
+        let mut servers: Vec<GroupId> = self.servers.keys().copied().collect();
         servers.sort();
-        servers.extend((self.settings.workers > 0).then_some(ServerId::HERE));
+        servers.extend((self.settings.workers > 0).then_some(GroupId::HERE));
         self.rng.choice(servers)
     }
 
@@ -178,7 +178,7 @@ impl<P: Policy> World<P> {
     fn check_server(&self, payload: u32, worker: WorkerId) {
         match self.calls[payload as usize].server {
             None => {}
-            Some(ServerId::HERE) => assert!(self.host(worker).is_none(), "it is bound here"),
+            Some(GroupId::HERE) => assert!(self.host(worker).is_none(), "it is bound here"),
             Some(server) => {
                 let at = self.core.home(worker).unwrap_or(worker);
                 let (here, hosts) = &self.servers[&server];
@@ -729,7 +729,7 @@ impl<P: Policy> World<P> {
                     let lost = matches!(self.core.standing(*reservation), Standing::Lost(_));
                     let home = self.core.home(reservation.worker);
                     match server {
-                        Some(ServerId::HERE) => assert!(home.is_none()),
+                        Some(GroupId::HERE) => assert!(home.is_none()),
                         Some(server) if !lost => {
                             let (here, hosts) = &self.servers[&server];
                             assert!(home.map_or(*here, |home| hosts.contains(&home)));
@@ -739,7 +739,7 @@ impl<P: Policy> World<P> {
                 }
                 self.reserved.extend(more);
             }
-            45 if self.servers.len() < 4 => self.add_server(),
+            45 if self.servers.len() < 4 => self.add_group(),
             34 if !self.reserved.is_empty() => {
                 let of = self.reserved.swap_remove(self.rng.usize(..self.reserved.len()));
                 self.drive(|core, now, out| core.release(now, of, out));
@@ -1013,12 +1013,12 @@ fn a_host_that_has_served_is_tried_for_long() {
 }
 
 /// Hosts of a worker each, which is ready.
-fn two_hosts() -> (Core<u32>, [ServerId; 2], Vec<Action<u32>>) {
+fn two_hosts() -> (Core<u32>, [GroupId; 2], Vec<Action<u32>>) {
     let mut core: Core<u32> =
         Core::new(Settings { workers: 0, hosts: vec![1, 1], ..Settings::default() });
     let mut out = Vec::new();
     core.open(Time(0), &mut out);
-    let servers = [0, 1].map(|host| core.add_server("one", false, vec![WorkerId(host)]));
+    let servers = [0, 1].map(|host| core.add_group("one", false, vec![WorkerId(host)]));
     for host in 0..2 {
         core.host_joined(WorkerId(host), 1, &mut out);
         core.host_has(Time(1), WorkerId(host), 1, 1, &mut out);
@@ -1027,7 +1027,7 @@ fn two_hosts() -> (Core<u32>, [ServerId; 2], Vec<Action<u32>>) {
     (core, servers, out)
 }
 
-fn bound(payload: u32, server: ServerId) -> Task<u32> {
+fn bound(payload: u32, server: GroupId) -> Task<u32> {
     Task { server: Some(server), ..Task::new(FunctionId(0), payload) }
 }
 
@@ -1119,7 +1119,7 @@ fn calls_of_a_server_that_is_given_up_end_and_others_do_not() {
     let guest = core.reserve(1, Some(first), &mut out)[0];
     assert!(matches!(core.standing(guest), Standing::Lost(_)));
     // One that is told of later is known to be lost as well.
-    let again = core.add_server("again", false, vec![WorkerId(0)]);
+    let again = core.add_group("again", false, vec![WorkerId(0)]);
     assert!(matches!(core.submit(now, bound(5, again), &mut out), Err(Refusal::NoServer(..))));
     core.check();
 }

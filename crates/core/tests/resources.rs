@@ -304,8 +304,8 @@ fn hosts_are_asked_for_that_have_what_waits_and_as_many_as_it_takes() {
     let mut core: Core<u32> = Core::new(settings);
     let ids: Vec<WorkerId> = (0..6).map(WorkerId).collect();
     let (plain, fast) = ids.split_at(3);
-    core.add_server("plain", false, plain.to_vec());
-    core.add_server("fast", false, fast.to_vec());
+    core.add_group("plain", false, plain.to_vec());
+    core.add_group("fast", false, fast.to_vec());
     fast.iter().for_each(|id| core.host_offers(*id, "fast", &some(&[("gpu", 2)])));
     core.make_elastic(plain.to_vec(), 0, 5 * S);
     core.make_elastic(fast.to_vec(), 0, 5 * S);

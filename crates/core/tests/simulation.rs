@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
-    Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, Policy,
+    Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 use crate::policies::{Anybody, InTurn};
@@ -510,7 +510,7 @@ impl<P: Policy> World<P> {
         match self.rng.u32(0..100) {
             0..2 => {
                 let count = self.rng.u32(1..3);
-                let server = self.rng.bool().then_some(ServerId::HERE);
+                let server = self.rng.bool().then_some(GroupId::HERE);
                 let reserved = self.core.reserve(count, server, &mut out);
                 self.reserved_ever.extend(reserved.iter().map(|one| one.worker));
                 self.reserved.extend(reserved);
@@ -619,7 +619,7 @@ impl<P: Policy> World<P> {
             }
             let priority = task.priority;
             let bound = self.rng.u32(0..3) == 0;
-            task.server = bound.then_some(ServerId::HERE);
+            task.server = bound.then_some(GroupId::HERE);
             if self.rng.u32(0..5) == 0 {
                 task.cores = self.rng.u32(2..self.settings.workers + 3);
             }

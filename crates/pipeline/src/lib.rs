@@ -25,6 +25,8 @@
 
 mod case;
 mod clock;
+mod event;
+mod manager;
 mod memory;
 mod parameters;
 mod run;

@@ -3,44 +3,18 @@
 use std::collections::VecDeque;
 
 use crate::case::{Case, Stamps};
+use crate::event::RunEvent;
 use crate::memory::Memory;
 use crate::parameters::{Link, Parameters};
 use crate::spreading::{Comes, Spreading};
 use crate::stages::{Stage, Stages, World};
 use crate::throttling::{Pressure, Shortage, Throttling};
 
-/// What happens to a task or worker.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum What {
-    Wanted,
-    Made,
-    CameUp,
-    Adopted,
-    WorkerFree,
-    Shared,
-    Copies,
-    LeavesClient,
-    ReachesManager,
-    SharedReachesHost,
-    ReachesHost,
-    HandedOn,
-    ReachesWorker,
-    Taken,
-    Slept,
-    Computed,
-    LeavesWorker,
-    Noticed,
-    ReachesClient,
-    Retrieved,
-    Written,
-    ReadBack,
-}
-
 /// A run under way: each step of [`Run::go_on`] follows tasks a little further.
 pub struct Run<'a> {
     pub(crate) case: &'a Case,
     pub(crate) parameters: &'a Parameters,
-    pub(crate) stages: Stages<What>,
+    pub(crate) stages: Stages<RunEvent>,
     pub(crate) stamps: Stamps,
     pub(crate) shortage: Option<Shortage>,
     spreading: Spreading,
@@ -144,16 +118,16 @@ impl<'a> Run<'a> {
         if parameters.manager.is_some() {
             let size = case.bytes_shared;
             let work = if size > 0.0 { parameters.share.of(size) } else { 0.0 };
-            self.stages.queue(self.client, work, What::Shared, 0, false, None);
+            self.stages.queue(self.client, work, RunEvent::Shared, 0, false, None);
         } else {
             self.waiting.extend(0..case.sleep.len() as u32);
         }
         for (worker, &time) in (0..).zip(&case.ready) {
             match &parameters.start {
-                None => self.stages.at(time, What::WorkerFree, worker),
+                None => self.stages.at(time, RunEvent::WorkerFree, worker),
                 Some(start) => {
                     let before = start.constant + start.prepare * case.ready.len() as f64;
-                    self.stages.at(time + before, What::Wanted, worker);
+                    self.stages.at(time + before, RunEvent::Wanted, worker);
                 }
             }
         }
@@ -188,14 +162,14 @@ impl<'a> Run<'a> {
     }
 
     /// A task passes a stage, in no time if that takes none.
-    pub(crate) fn pass(&mut self, stage: Stage, work: f64, then: What, task: u32) {
+    pub(crate) fn pass(&mut self, stage: Stage, work: f64, then: RunEvent, task: u32) {
         if let Some(then) = self.stages.add(stage, work, then, task) {
             self.happen(then, task);
         }
     }
 
     /// A worker works.
-    fn labour(&mut self, work: f64, then: What, task: u32) {
+    fn labour(&mut self, work: f64, then: RunEvent, task: u32) {
         if work == 0.0 {
             self.happen(then, task);
         } else {
@@ -209,7 +183,7 @@ impl<'a> Run<'a> {
     fn made(&mut self, worker: u32) {
         let Some(start) = &self.parameters.start else { return };
         self.unmade -= 1;
-        self.pass(self.processors, start.parallel, What::CameUp, worker);
+        self.pass(self.processors, start.parallel, RunEvent::CameUp, worker);
         if start.all_first && self.unmade == 0 {
             self.dispatch();
         }
@@ -241,7 +215,7 @@ impl<'a> Run<'a> {
         }
         self.submitting = true;
         let (work, task) = (parameters.submit_cost, self.submitted);
-        self.stages.queue(self.client, work, What::Copies, task, false, self.lock);
+        self.stages.queue(self.client, work, RunEvent::Copies, task, false, self.lock);
         self.submitted += 1;
         self.outstanding += 1;
     }
@@ -252,7 +226,7 @@ impl<'a> Run<'a> {
         if work == 0.0 {
             self.leaves_client(task);
         } else {
-            self.stages.queue(self.client, work, What::LeavesClient, task, false, None);
+            self.stages.queue(self.client, work, RunEvent::LeavesClient, task, false, None);
         }
     }
 
@@ -274,7 +248,7 @@ impl<'a> Run<'a> {
             self.reaches_door(task);
         } else {
             let work = manager.inward.work(self.case.bytes_in);
-            self.pass(self.inward, work, What::ReachesManager, task);
+            self.pass(self.inward, work, RunEvent::ReachesManager, task);
             self.submitting = false;
         }
         self.submit_next();
@@ -320,7 +294,7 @@ impl<'a> Run<'a> {
                 // A client that has taken a result first makes use of the worker, and then takes
                 // the next one.
                 let work = self.parameters.submit_cost + self.copy_work(task);
-                self.stages.queue(self.client, work, What::LeavesClient, task, true, None);
+                self.stages.queue(self.client, work, RunEvent::LeavesClient, task, true, None);
             }
         }
     }
@@ -338,19 +312,19 @@ impl<'a> Run<'a> {
         let (link, shared) = (&self.parameters.to_workers, self.case.bytes_shared);
         let work = link.work(self.case.bytes_in);
         if shared == 0.0 {
-            self.pass(self.to_workers, work, What::ReachesWorker, task);
+            self.pass(self.to_workers, work, RunEvent::ReachesWorker, task);
             return;
         }
         let alone = shared / self.parameters.shared_rate.min(link.each);
         let host = self.host_of(task);
         match self.spreading.comes(host) {
             Comes::Along => {
-                return self.pass(self.to_workers, work + alone, What::SharedReachesHost, task);
+                return self.pass(self.to_workers, work + alone, RunEvent::SharedReachesHost, task);
             }
-            Comes::HandedOn => self.stages.at(self.stages.now() + alone, What::HandedOn, host),
+            Comes::HandedOn => self.stages.at(self.stages.now() + alone, RunEvent::HandedOn, host),
             Comes::Otherwise => {}
         }
-        self.pass(self.to_workers, work, What::ReachesHost, task);
+        self.pass(self.to_workers, work, RunEvent::ReachesHost, task);
     }
 
     // The worker does one.
@@ -387,7 +361,7 @@ impl<'a> Run<'a> {
     fn has_shared(&mut self, task: u32) {
         if self.spreading.takes(self.worker_of(task)) {
             let work = self.parameters.take_shared.of(self.case.bytes_shared);
-            self.labour(work, What::ReachesWorker, task);
+            self.labour(work, RunEvent::ReachesWorker, task);
         } else {
             self.reaches_worker(task);
         }
@@ -411,14 +385,14 @@ impl<'a> Run<'a> {
         if self.memory.is_unseen_by(worker, task) {
             work += parameters.map_input.of(size);
         }
-        self.labour(work, What::Taken, task);
+        self.labour(work, RunEvent::Taken, task);
     }
 
     /// The worker has a task, and is about to compute.
     fn taken(&mut self, task: u32) {
         let begin = self.stages.now() + self.parameters.start_latency;
         self.stamps.calc_in[task as usize] = begin;
-        self.stages.at(begin + self.case.sleep[task as usize], What::Slept, task);
+        self.stages.at(begin + self.case.sleep[task as usize], RunEvent::Slept, task);
     }
 
     /// What is left is a task's output.
@@ -429,7 +403,7 @@ impl<'a> Run<'a> {
         if kept && self.memory.is_new_for_output(self.worker_of(task), task) {
             work += parameters.new_output.of(size);
         }
-        self.labour(work, What::Computed, task);
+        self.labour(work, RunEvent::Computed, task);
     }
 
     /// A result starts on its way back, unless a manager that has halted takes none.
@@ -443,7 +417,7 @@ impl<'a> Run<'a> {
     /// A result starts on its way back.
     pub(crate) fn answer(&mut self, task: u32) {
         let work = self.parameters.from_workers.work(self.case.bytes_out);
-        self.pass(self.from_workers, work, What::LeavesWorker, task);
+        self.pass(self.from_workers, work, RunEvent::LeavesWorker, task);
     }
 
     /// A result is with the manager, or at the client's door.
@@ -462,7 +436,7 @@ impl<'a> Run<'a> {
         }
         self.slot_free(worker);
         let work = manager.outward.work(self.case.bytes_out);
-        self.pass(self.outward, work, What::ReachesClient, task);
+        self.pass(self.outward, work, RunEvent::ReachesClient, task);
     }
 
     /// A worker can be sent one more task.
@@ -480,7 +454,7 @@ impl<'a> Run<'a> {
         if latency == 0.0 {
             self.noticed(task);
         } else {
-            self.stages.at(self.stages.now() + latency, What::Noticed, task);
+            self.stages.at(self.stages.now() + latency, RunEvent::Noticed, task);
         }
         self.hold(-self.case.bytes_out);
     }
@@ -494,7 +468,7 @@ impl<'a> Run<'a> {
         if self.memory.is_output_unseen(task) {
             work += self.parameters.map_output.of(self.case.bytes_out);
         }
-        self.stages.queue(self.collector, work, What::Retrieved, task, false, self.lock);
+        self.stages.queue(self.collector, work, RunEvent::Retrieved, task, false, self.lock);
     }
 
     /// A result is in the client's hand.
@@ -512,46 +486,46 @@ impl<'a> Run<'a> {
     }
 }
 
-impl World<What> for Run<'_> {
-    fn stages(&mut self) -> &mut Stages<What> {
+impl World<RunEvent> for Run<'_> {
+    fn stages(&mut self) -> &mut Stages<RunEvent> {
         &mut self.stages
     }
 
-    fn happen(&mut self, what: What, which: u32) {
+    fn happen(&mut self, what: RunEvent, which: u32) {
         match what {
-            What::Wanted => {
+            RunEvent::Wanted => {
                 let work = self.parameters.start.map_or(0.0, |start| start.serial);
-                self.stages.queue(self.maker, work, What::Made, which, false, None);
+                self.stages.queue(self.maker, work, RunEvent::Made, which, false, None);
             }
-            What::Made => self.made(which),
-            What::CameUp => {
+            RunEvent::Made => self.made(which),
+            RunEvent::CameUp => {
                 let work = self.parameters.start.map_or(0.0, |start| start.adopt);
-                self.stages.queue(self.collector, work, What::Adopted, which, false, None);
+                self.stages.queue(self.collector, work, RunEvent::Adopted, which, false, None);
             }
-            What::Adopted => self.adopted(which),
-            What::WorkerFree => self.worker_free(which),
-            What::Shared => self.submit_next(),
-            What::Copies => self.copies(which),
-            What::LeavesClient => self.leaves_client(which),
-            What::ReachesManager => self.reaches_manager(which),
-            What::SharedReachesHost => self.shared_reaches_host(which),
-            What::ReachesHost => self.reaches_host(which),
-            What::HandedOn => self.handed_on(which),
-            What::ReachesWorker => self.reaches_worker(which),
-            What::Taken => self.taken(which),
-            What::Slept => self.slept(which),
-            What::Computed => self.computed(which),
-            What::LeavesWorker => self.leaves_worker(which),
-            What::Noticed => self.noticed(which),
-            What::ReachesClient => self.reaches_client(which),
-            What::Retrieved => self.retrieved_one(which),
-            What::Written => self.written(which),
-            What::ReadBack => self.read_back(which),
+            RunEvent::Adopted => self.adopted(which),
+            RunEvent::WorkerFree => self.worker_free(which),
+            RunEvent::Shared => self.submit_next(),
+            RunEvent::Copies => self.copies(which),
+            RunEvent::LeavesClient => self.leaves_client(which),
+            RunEvent::ReachesManager => self.reaches_manager(which),
+            RunEvent::SharedReachesHost => self.shared_reaches_host(which),
+            RunEvent::ReachesHost => self.reaches_host(which),
+            RunEvent::HandedOn => self.handed_on(which),
+            RunEvent::ReachesWorker => self.reaches_worker(which),
+            RunEvent::Taken => self.taken(which),
+            RunEvent::Slept => self.slept(which),
+            RunEvent::Computed => self.computed(which),
+            RunEvent::LeavesWorker => self.leaves_worker(which),
+            RunEvent::Noticed => self.noticed(which),
+            RunEvent::ReachesClient => self.reaches_client(which),
+            RunEvent::Retrieved => self.retrieved_one(which),
+            RunEvent::Written => self.written(which),
+            RunEvent::ReadBack => self.read_back(which),
         }
     }
 }
 
-fn link_stage(stages: &mut Stages<What>, link: &Link) -> Stage {
+fn link_stage(stages: &mut Stages<RunEvent>, link: &Link) -> Stage {
     if link.work(1.0) == 0.0 {
         stages.through()
     } else if link.sharing == crate::Sharing::Evenly {

@@ -4,8 +4,8 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use gridrpc_idl::Type;
-use gridrpc_runtime::client::invoke::Memory;
-use gridrpc_runtime::typed::dtype;
+use gridrpc_invoke::Memory;
+use gridrpc_typed::dtype;
 use gridrpc_wire::DType;
 use pyo3::ffi;
 use pyo3::prelude::*;

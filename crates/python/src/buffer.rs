@@ -4,9 +4,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-use gridrpc_runtime::client::SharedArray;
-use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::sys;
+use gridrpc_link::payload::Incoming;
+use gridrpc_shm::SharedArray;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -161,7 +160,7 @@ pub fn large_bytearray<'py>(
 /// It has room for so many.
 unsafe fn fill(place: *mut c_char, bytes: &[u8]) {
     if let Some(start) = NonNull::new(place.cast::<u8>()) {
-        sys::ask_for_huge_pages(start, bytes.len());
+        gridrpc_sys::ask_for_huge_pages(start, bytes.len());
         // SAFETY: the caller says so.
         unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }

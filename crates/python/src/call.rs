@@ -3,18 +3,16 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use gridrpc_client::{Hold, LostItems, Outcome};
 use gridrpc_core::End;
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::{Hold, LostItems, Outcome};
-use gridrpc_runtime::payload::Incoming;
+use gridrpc_link::payload::Incoming;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::buffer::{Buffer, split_head, unpickle};
 use crate::errors;
 use crate::modules::{Pending, PendingChunk};
-use crate::package;
-use crate::plain;
+use crate::{package, plain};
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
 const SLICE: Duration = Duration::from_millis(50);
@@ -66,8 +64,8 @@ pub enum Form {
 /// One remote call, from `Grid.submit`, which will have a result. Can be awaited.
 #[pyclass(frozen, weakref, module = "gridrpc")]
 pub struct Call {
-    pub call: Arc<client::Call>,
-    waiter: client::Waiter,
+    pub call: Arc<gridrpc_client::Call>,
+    waiter: gridrpc_client::Waiter,
     form: Form,
     /// The Python grid that it belongs to.
     grid: Py<PyAny>,
@@ -76,8 +74,8 @@ pub struct Call {
 
 impl Call {
     pub fn new(
-        call: Arc<client::Call>,
-        waiter: client::Waiter,
+        call: Arc<gridrpc_client::Call>,
+        waiter: gridrpc_client::Waiter,
         form: Form,
         grid: Py<PyAny>,
     ) -> Call {
@@ -171,7 +169,7 @@ impl Call {
                 let failed = self.call.with_failed_dependency(|owner| {
                     owner.downcast_ref::<Py<Call>>().map(|call| call.clone_ref(py))
                 });
-                errors::dependency_failed(py, failed.flatten(), self.call.function().name())
+                dependency_failed(py, failed.flatten(), self.call.function().name())
             }
             Outcome::Ended(end) => {
                 errors::ended(py, &end, self.call.function(), self.call.is_idempotent())
@@ -368,9 +366,9 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    pub fn to_client(&self, py: Python<'_>) -> client::Dependency {
+    pub fn to_client(&self, py: Python<'_>) -> gridrpc_client::Dependency {
         let owner = Box::new(self.call.clone_ref(py));
-        client::Dependency { call: Arc::clone(&self.hold), owner }
+        gridrpc_client::Dependency { call: Arc::clone(&self.hold), owner }
     }
 }
 
@@ -378,7 +376,7 @@ impl Dependency {
 #[pyclass(frozen, module = "gridrpc._native")]
 #[derive(Default)]
 pub struct Watch {
-    watch: Arc<client::Watch>,
+    watch: Arc<gridrpc_client::Watch>,
 }
 
 #[pymethods]
@@ -403,4 +401,22 @@ impl Watch {
         })?;
         Ok(taken.unwrap_or_default().into())
     }
+}
+
+/// A call of `function` was not made, as it needs what this one, `needed`, has not returned.
+fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -> PyErr {
+    let Some(needed) = needed else { return errors::dependency_failed(py, function) };
+    let text = errors::not_called(function);
+    let name = needed.get().call.function().name();
+    let told = needed.get().exception(py, None).and_then(|cause| {
+        let cause = cause.map(|cause| PyErr::from_value(cause.into_bound(py)));
+        let cause =
+            cause.unwrap_or_else(|| errors::new(py, package::dependency_failed(py), (name,)));
+        let text = format!("{text}, of {name}, which ended in {cause}");
+        let error = errors::new(py, package::dependency_failed(py), (text,));
+        error.value(py).setattr("call", &needed)?;
+        error.set_cause(py, Some(cause));
+        Ok(error)
+    });
+    told.unwrap_or_else(|failed| failed)
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::io;
 
+use gridrpc_client::{FunctionRef, GridError, LostItems};
 use gridrpc_core::{Cause, End, Loss, Refusal};
-use gridrpc_runtime::client::invoke::{ArgumentError, LandError, PrepareError, SearchError};
-use gridrpc_runtime::client::{FunctionRef, GridError, LostItems};
+use gridrpc_invoke::{ArgumentError, LandError, PrepareError, SearchError};
 use gridrpc_wire::{Order, RemoteError, Value, decode_values};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -18,7 +18,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{BoundObject, PyTypeInfo};
 
 use crate::buffer::unpickle;
-use crate::call::Call;
 use crate::package;
 
 /// Lines of a worker's standard error in a message; all that are known are in the exception.
@@ -87,7 +86,7 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
         End::TooWide(why) => new(py, package::too_wide(py), (format!("{function}: {why}"),)),
         End::Unfit(why) => new(py, package::unfit(py), (format!("{function}: {why}"),)),
-        End::DependencyFailed(_) => dependency_failed(py, None, function),
+        End::DependencyFailed(_) => dependency_failed(py, function),
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"
         )),
@@ -123,21 +122,14 @@ pub fn item_lost(
     }
 }
 
-/// A call of `function` was not made, as it needs what this one, `needed`, has not returned.
-pub fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -> PyErr {
-    let text = format!("{function} was not called, as it needs the result of another call");
-    let Some(needed) = needed else { return new(py, package::dependency_failed(py), (text,)) };
-    let name = needed.get().call.function().name();
-    let told = needed.get().exception(py, None).and_then(|cause| {
-        let cause = cause.map(|cause| PyErr::from_value(cause.into_bound(py)));
-        let cause = cause.unwrap_or_else(|| new(py, package::dependency_failed(py), (name,)));
-        let text = format!("{text}, of {name}, which ended in {cause}");
-        let error = new(py, package::dependency_failed(py), (text,));
-        error.value(py).setattr("call", &needed)?;
-        error.set_cause(py, Some(cause));
-        Ok(error)
-    });
-    told.unwrap_or_else(|failed| failed)
+/// What of a call whose dependency has failed is said first.
+pub fn not_called(function: &str) -> String {
+    format!("{function} was not called, as it needs the result of another call")
+}
+
+/// A call of `function` was not made, as it needs the result of a call that has failed.
+pub fn dependency_failed(py: Python<'_>, function: &str) -> PyErr {
+    new(py, package::dependency_failed(py), (not_called(function),))
 }
 
 /// What a function, or the worker in its place, has raised.
@@ -351,7 +343,7 @@ fn lost(
 }
 
 /// A new exception of the package's; if that cannot be made, why.
-fn new<'py>(
+pub fn new<'py>(
     py: Python<'py>,
     kind: PyResult<&Bound<'py, PyAny>>,
     arguments: impl IntoPyObject<'py, Target = PyTuple>,

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_runtime::client::Forked;
-use gridrpc_runtime::numerical::Libraries;
+use gridrpc_client::Forked;
+use gridrpc_sys::thread_limits::Libraries;
 use pyo3::prelude::*;
 
 /// How long threads of libraries may take to end.

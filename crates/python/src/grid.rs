@@ -3,14 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Refusal, Resources, ServerId, Settings, Standing};
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::invoke::CallOptions;
-use gridrpc_runtime::client::{
+use gridrpc_client::{
     Config, FunctionRef, GridError, Launch, Output, Preload, Preparation, Progress, PythonWorkers,
     RemoteWorkers, Request, Servers, SubmitError,
 };
-use gridrpc_runtime::payload::Payload;
+use gridrpc_core::{BlobId, GroupId, Refusal, Resources, Settings, Standing};
+use gridrpc_invoke::CallOptions;
+use gridrpc_link::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -66,7 +65,7 @@ impl Function {
 /// A grid of worker processes.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Grid {
-    grid: Arc<client::Grid>,
+    grid: Arc<gridrpc_client::Grid>,
     /// Functions called last, newest first: most calls are of one of them. Only used with the
     /// interpreter's lock held.
     recent: Mutex<Vec<Recent>>,
@@ -180,12 +179,11 @@ impl Grid {
             progress: Progress::named(progress).unwrap_or_default(),
             ..Config::here(launch, settings)
         };
-        config
-            .preload(&preload, runs_python, compiled.search())
+        gridrpc_invoke::preload(&mut config, &preload, runs_python, compiled.search())
             .map_err(|error| errors::grid(&error))?;
         let forked = forked.and_then(ForkedSpawner::take);
         let grid = Arc::new(
-            py.detach(|| client::Grid::open_with(config, forked))
+            py.detach(|| gridrpc_client::Grid::open_with(config, forked))
                 .map_err(|error| errors::grid(&error))?,
         );
         Ok(Grid { grid, recent: Mutex::default() })
@@ -205,7 +203,7 @@ impl Grid {
     /// How each host is getting on: its server, its name, its state in a word, workers that have answered, how many
     /// there are to be, and what is known of it.
     fn hosts(&self) -> Vec<(String, String, &'static str, usize, usize, String)> {
-        let told = |host: client::HostState| {
+        let told = |host: gridrpc_client::HostState| {
             let (server, name) = (host.server.to_string(), host.host.to_string());
             (server, name, host.state, host.ready, host.workers, host.detail)
         };
@@ -359,7 +357,7 @@ impl Grid {
         let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
         let on = on.map(|reserved| reserved.reservation);
         let after = after.iter().map(|one| one.to_client(py)).collect();
-        let (server, expected) = (server.map(ServerId), duration(expected)?);
+        let (server, expected) = (server.map(GroupId), duration(expected)?);
         let resources = named(resources);
         let request = Request { on, server, priority, cores, resources, expected, ..request };
         self.send(py, owner, Request { after, ..request })
@@ -464,7 +462,7 @@ impl Grid {
     /// `python`: it is an object of a Python class.
     #[pyo3(signature = (server=None, python=true))]
     fn reserve(&self, server: Option<u32>, python: bool) -> PyResult<Reserved> {
-        let reserved = self.grid.reserve(1, server.map(ServerId), python);
+        let reserved = self.grid.reserve(1, server.map(GroupId), python);
         let reserved = reserved.map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();
         let reservation =
@@ -562,7 +560,11 @@ impl Grid {
         references.is_none_or(current).then(|| (function, Vec::new()))
     }
 
-    fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {
+    fn send_request(
+        &self,
+        py: Python<'_>,
+        mut request: Request,
+    ) -> PyResult<Arc<gridrpc_client::Call>> {
         let grid = &self.grid;
         loop {
             match grid.submit(request) {
@@ -608,7 +610,7 @@ fn call_options(
     server: Option<u32>,
 ) -> PyResult<CallOptions> {
     let on = on.map(|reserved| reserved.reservation);
-    let (deadline, server) = (duration(deadline)?, server.map(ServerId));
+    let (deadline, server) = (duration(deadline)?, server.map(GroupId));
     Ok(CallOptions { deadline, server, on, ..CallOptions::default() })
 }
 

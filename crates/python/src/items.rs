@@ -1,8 +1,8 @@
 //! The items of a call in a Python worker: runs them, and keeps what they return where the client finds it
 //! if this process is lost.
 
-use gridrpc_runtime::sys::monotonic_ns;
-use gridrpc_runtime::worker::{self, Stretch};
+use gridrpc_shm::Stretch;
+use gridrpc_sys::monotonic_ns;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,7 +32,7 @@ const NUMBERS: &str = "biufc";
 /// The items of the call that runs.
 #[pyclass(module = "gridrpc._native")]
 pub struct Items {
-    items: worker::Items,
+    items: gridrpc_shm::Items,
     results: Option<Stretch>,
     /// NumPy's `generic`, if it is loaded.
     generic: Option<Py<PyAny>>,
@@ -41,7 +41,7 @@ pub struct Items {
 }
 
 impl Items {
-    pub fn new(py: Python<'_>, mut items: worker::Items) -> PyResult<Items> {
+    pub fn new(py: Python<'_>, mut items: gridrpc_shm::Items) -> PyResult<Items> {
         let results = match items.room() {
             0 => None,
             room => items.section(room),
@@ -56,7 +56,7 @@ impl Items {
     /// In a child that the function has forked, and that returns as well: what is kept is the parent's.
     fn leave_to_parent(&mut self) {
         if !self.items.are_ours() {
-            (self.items, self.results) = (worker::Items::inner(), None);
+            (self.items, self.results) = (gridrpc_shm::Items::inner(), None);
         }
     }
 
@@ -127,7 +127,7 @@ impl Items {
     /// Items that are no call's of a worker.
     #[new]
     fn alone(py: Python<'_>) -> PyResult<Items> {
-        Items::new(py, worker::Items::inner())
+        Items::new(py, gridrpc_shm::Items::inner())
     }
 
     /// Appends the results of the iterator `calls` to `done` until there are `count`. After `limit` ns no

@@ -65,13 +65,13 @@ mod _native {
     /// What ranks of MPI, and the command that starts them, have in their environment.
     #[pyfunction]
     fn ranks_environment() -> Vec<(OsString, OsString)> {
-        gridrpc_runtime::worker::ranks_environment()
+        gridrpc_worker::ranks_environment()
     }
 
     /// What `gridrpc top` calls this process, instead of by its command line.
     #[pyfunction]
     fn name_program(name: String) {
-        gridrpc_runtime::client::name_program(name);
+        gridrpc_client::name_program(name);
     }
 
     /// The exception for an error of a remote function: its type's name, message and traceback there,
@@ -91,25 +91,25 @@ mod _native {
 
     /// The environment variables that tell numerical libraries how many threads to start.
     #[pymodule_export]
-    const THREAD_VARIABLES: [&str; 7] = gridrpc_runtime::numerical::THREADS;
+    const THREAD_VARIABLES: [&str; 7] = gridrpc_sys::thread_limits::THREADS;
 
     /// Those of them that are not set, with each worker's share of the processors.
     #[pyfunction]
     fn thread_environment(workers: u32) -> Vec<(OsString, OsString)> {
-        let processors = gridrpc_runtime::processors::available();
-        gridrpc_runtime::numerical::environment(processors, workers)
+        let processors = gridrpc_sys::processors::available();
+        gridrpc_sys::thread_limits::environment(processors, workers)
     }
 
     /// The number of processors that this process may use: those it may run on, or the quota of its control
     /// groups, rounded up.
     #[pyfunction]
     fn processors() -> usize {
-        gridrpc_runtime::processors::available()
+        gridrpc_sys::processors::available()
     }
 
     /// Seconds on the clock that all stamps are taken from.
     #[pyfunction]
     fn monotonic() -> f64 {
-        gridrpc_runtime::sys::monotonic_ns() as f64 / 1e9
+        gridrpc_sys::monotonic_ns() as f64 / 1e9
     }
 }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use gridrpc_runtime::client::find_shared;
-use gridrpc_runtime::payload::{Incoming, PayloadBuilder};
-use gridrpc_runtime::segment::Lent;
+use gridrpc_link::payload::{Incoming, PayloadBuilder};
+use gridrpc_shm::find_shared;
+use gridrpc_shm::segment::Lent;
 use pyo3::prelude::*;
 
 use crate::buffer::View;

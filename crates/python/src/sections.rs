@@ -1,7 +1,7 @@
 //! Python's memory as sections of a payload.
 
-use gridrpc_runtime::client::find_shared;
-use gridrpc_runtime::payload::PayloadBuilder;
+use gridrpc_link::payload::PayloadBuilder;
+use gridrpc_shm::find_shared;
 use pyo3::prelude::*;
 
 use crate::buffer::View;

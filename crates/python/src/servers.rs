@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use gridrpc_runtime::{memory, servers};
+use gridrpc_sys::memory;
 use pyo3::prelude::*;
 
 use crate::errors;
 
 /// A server, checked.
 #[pyclass(frozen, module = "gridrpc._native")]
-pub struct Server(pub(crate) servers::Server);
+pub struct Server(pub(crate) gridrpc_config::Server);
 
 #[pymethods]
 impl Server {
@@ -47,7 +47,7 @@ pub fn memory_size(text: &str) -> Option<u64> {
 #[pyfunction]
 #[pyo3(signature = (words, file=None))]
 pub fn chosen_servers(words: Vec<String>, file: Option<PathBuf>) -> PyResult<Vec<Server>> {
-    let chosen = servers::chosen(&words, file.as_deref());
+    let chosen = gridrpc_config::chosen(&words, file.as_deref());
     let chosen = chosen.map_err(|problems| errors::config(&problems.to_string()))?;
     Ok(chosen.into_iter().map(Server).collect())
 }

@@ -5,15 +5,14 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use gridrpc_runtime::gathered::{ResultPart, find};
-use gridrpc_runtime::link::LinkError;
-use gridrpc_runtime::nested;
-use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::sys::monotonic_ns;
-use gridrpc_runtime::worker::{
-    self, Answer, Entrance, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
+use gridrpc_link::LinkError;
+use gridrpc_link::payload::Incoming;
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::dependency_table::{ResultPart, find};
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps, nested_call};
+use gridrpc_worker::{
+    Answer, Entrance, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
 };
-use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -21,9 +20,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::buffer::{Buffer, View, split_head, unpickle};
 use crate::errors;
 use crate::items::Items;
-use crate::package;
-use crate::plain;
 use crate::results::Results;
+use crate::{package, plain};
 
 /// An error of the link or of Python code that it called.
 enum Failure {
@@ -240,7 +238,7 @@ impl Worker {
                 inner.link.items()
             }
             // Their items run within an item of the call.
-            _ => worker::Items::inner(),
+            _ => gridrpc_shm::Items::inner(),
         });
         Items::new(py, items)
     }
@@ -265,7 +263,7 @@ impl Worker {
         let views = sections.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         let payload = self.with(|inner| -> PyResult<_> {
             let mut payload = inner.link.payload();
-            payload.add_owned(nested::encode(&texts))?;
+            payload.add_owned(nested_call::encode(&texts))?;
             views.iter().try_for_each(|view| payload.add(view.bytes()))?;
             Ok(payload.finish())
         })?;
@@ -273,7 +271,7 @@ impl Worker {
         let answer = py.detach(ask).map_err(Failure::from)?;
         let mut sections = answer.results.map_err(PyRuntimeError::new_err)?.into_iter();
         let texts = sections.next().and_then(|first| {
-            let texts = nested::decode(first.bytes())?;
+            let texts = nested_call::decode(first.bytes())?;
             Some(texts.into_iter().map(str::to_owned).collect())
         });
         let texts = texts.ok_or_else(|| PyRuntimeError::new_err("an answer without texts"))?;

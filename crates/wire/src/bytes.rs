@@ -2,8 +2,6 @@
 
 use thiserror::Error;
 
-use crate::frame::{MAX_BODY, VERSION, bounded};
-
 /// The longest text for people that is sent, bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
@@ -248,3 +246,13 @@ impl Writer<'_> {
         Ok(())
     }
 }
+
+pub(crate) fn bounded(what: &'static str, value: u64, limit: u64) -> Result<(), WireError> {
+    if value <= limit { Ok(()) } else { Err(WireError::TooLarge { what, value, limit }) }
+}
+
+/// The version of the format that this crate speaks.
+pub const VERSION: u8 = 3;
+
+/// The longest body a frame may have, bytes. Longer payloads go as several `Data` frames.
+pub const MAX_BODY: usize = 1 << 20;

@@ -1,14 +1,10 @@
 //! Frames: a header of sixteen bytes and a body of bounded length.
 
-use crate::bytes::{Order, Reader, WireError};
-use crate::message::Kind;
+use crate::bytes::{MAX_BODY, Order, Reader, VERSION, WireError, bounded};
+use crate::kind::Kind;
 
-/// The version of the format that this crate speaks.
-pub const VERSION: u8 = 3;
 /// Length of a frame header, bytes.
 pub const HEADER_LEN: usize = 16;
-/// The longest body a frame may have, bytes. Longer payloads go as several `Data` frames.
-pub const MAX_BODY: usize = 1 << 20;
 /// The most descriptors that may come with one frame.
 pub const MAX_DESCRIPTORS: u16 = 250;
 
@@ -111,8 +107,4 @@ impl<'a> Frame<'a> {
 pub fn data_header(order: Order, stream: u32, len: usize) -> Result<[u8; HEADER_LEN], WireError> {
     bounded("body length", len as u64, MAX_BODY as u64)?;
     Ok(Header { order, kind: Kind::Data, descriptors: 0, body_len: len, stream }.to_bytes())
-}
-
-pub(crate) fn bounded(what: &'static str, value: u64, limit: u64) -> Result<(), WireError> {
-    if value <= limit { Ok(()) } else { Err(WireError::TooLarge { what, value, limit }) }
 }

@@ -22,19 +22,25 @@
 
 mod bytes;
 mod chunk;
+mod compression;
+pub mod dependency_table;
 mod frame;
 mod host;
+mod kind;
 mod message;
+pub mod nested_call;
 mod ranks;
 mod remote_error;
 mod section;
 mod value;
 
-pub use bytes::{MAX_TEXT, Order, WireError};
+pub use bytes::{MAX_BODY, MAX_TEXT, Order, VERSION, WireError};
 pub use chunk::Chunk;
-pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
+pub use compression::Compression;
+pub use frame::{Frame, HEADER_LEN, Header, MAX_DESCRIPTORS, data_header};
 pub use host::{Examine, HostCall, HostEnd, HostLoss, Join, MAX_ECHO, SECRET, Serve};
-pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
+pub use kind::Kind;
+pub use message::{FunctionForm, Hello, Message, Prepare, Stamps, Welcome};
 pub use ranks::Ranks;
 pub use remote_error::RemoteError;
 pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};

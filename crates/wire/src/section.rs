@@ -1,7 +1,6 @@
 //! Sections: the pieces of a payload, and where each of them lies.
 
-use crate::bytes::{Reader, WireError, Writer};
-use crate::frame::bounded;
+use crate::bytes::{Reader, WireError, Writer, bounded};
 
 /// The most sections one payload may have.
 pub const MAX_SECTIONS: usize = 1024;

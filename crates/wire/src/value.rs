@@ -3,8 +3,7 @@
 //! The values of a call are one inline section; the elements of arrays and the contents of
 //! byte strings are sections of their own, so that they can travel through shared memory.
 
-use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
-use crate::frame::bounded;
+use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer, bounded};
 
 /// The most dimensions an array may have.
 pub const MAX_DIMENSIONS: usize = 32;

@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 use gridrpc_idl::{Kind, Mode, Type, Values, extents};
-use gridrpc_runtime::client::invoke::{Given, Memory};
-use gridrpc_runtime::typed::Scalar;
+use gridrpc_invoke::{Given, Memory};
+use gridrpc_typed::Scalar;
 
 use super::callback::Callable;
 use super::function::{Function, Take};

@@ -10,12 +10,12 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use gridrpc_client::{CallbackHandler, Grid};
 use gridrpc_idl::{Kind, Parameter, Type};
-use gridrpc_runtime::client::invoke::{CallbackFrame, CallbackValue};
-use gridrpc_runtime::client::{CallbackHandler, Grid};
-use gridrpc_runtime::payload::{Incoming, Payload};
-use gridrpc_runtime::sys::monotonic_ns;
-use gridrpc_runtime::typed::Scalar;
+use gridrpc_invoke::{CallbackFrame, CallbackValue};
+use gridrpc_link::payload::{Incoming, Payload};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_typed::Scalar;
 
 /// A function of the program.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl Callable {
 
 /// What the callbacks of a call have taken. Times are in ns.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct CallCounters {
     /// How many there were.
     pub count: AtomicU64,
     /// In the functions themselves.
@@ -59,19 +59,19 @@ pub struct Callbacks {
     /// Whether numbers are passed by address.
     pub by_address: bool,
     /// What they take.
-    pub tally: Arc<Tally>,
+    pub tally: Arc<CallCounters>,
 }
 
 thread_local! {
     /// The calls whose callbacks this thread runs, by what those take; the innermost last.
-    static RUNNING: RefCell<Vec<*const Tally>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: RefCell<Vec<*const CallCounters>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One of them, until it is dropped.
 struct Running;
 
 impl Running {
-    fn of(tally: &Arc<Tally>) -> Running {
+    fn of(tally: &Arc<CallCounters>) -> Running {
         RUNNING.with_borrow_mut(|running| running.push(Arc::as_ptr(tally)));
         Running
     }
@@ -84,7 +84,7 @@ impl Drop for Running {
 }
 
 /// Whether this thread runs a callback of the call with these figures. It cannot end before that returns.
-pub fn runs_here(tally: &Arc<Tally>) -> bool {
+pub fn runs_here(tally: &Arc<CallCounters>) -> bool {
     RUNNING.with_borrow(|running| running.contains(&Arc::as_ptr(tally)))
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use gridrpc_idl::{Kind, Mode, Parameter, Type};
-use gridrpc_runtime::client::invoke::Target;
+use gridrpc_invoke::Target;
 
 /// How an argument is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_long, c_ulonglong};
 use std::ptr;
 
-use gridrpc_runtime::client::Profile;
+use gridrpc_client::Profile;
 use libc::timeval;
 
 /// What the callbacks of a call took.

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
+use gridrpc_client::GridError;
 use gridrpc_core::{Cause, End, Loss, Refusal};
-use gridrpc_runtime::client::GridError;
-use gridrpc_runtime::client::invoke::{LandError, PrepareError, SearchError};
+use gridrpc_invoke::{LandError, PrepareError, SearchError};
 use gridrpc_wire::RemoteError;
 use nix::sys::signal::Signal;
 

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{Reservation, ServerId};
+use gridrpc_client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
+use gridrpc_core::{GroupId, Reservation};
 use gridrpc_idl::Mode;
-use gridrpc_runtime::client::invoke::{
-    CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare,
-};
-use gridrpc_runtime::client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
-use gridrpc_runtime::sys::monotonic_ns;
+use gridrpc_invoke::{CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare};
+use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Ranks;
 
 use super::arguments::{Arguments, Taken, TextPlace, take};
-use super::callback::{Callbacks, Tally, runs_here};
+use super::callback::{CallCounters, Callbacks, runs_here};
 use super::function::Function;
 use super::info::{CallInfo, CallbackInfo};
 use super::outcome;
@@ -29,7 +27,7 @@ pub struct Options {
     /// After which time it fails.
     pub deadline: Option<Duration>,
     /// The server that has to run it, if not any that has room.
-    pub server: Option<ServerId>,
+    pub server: Option<GroupId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// On how many ranks its function runs, if it is a parallel one.
@@ -50,7 +48,7 @@ pub struct Pending {
     function: Arc<Function>,
     landing: Landing,
     texts: Vec<(usize, TextPlace)>,
-    tally: Option<Arc<Tally>>,
+    tally: Option<Arc<CallCounters>>,
 }
 
 /// How a call ended.
@@ -85,7 +83,7 @@ impl Pending {
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let mut tally = None;
         let callbacks = (!callbacks.is_empty()).then(|| {
-            let tally = tally.insert(Arc::new(Tally::default()));
+            let tally = tally.insert(Arc::new(CallCounters::default()));
             RuntimeCallbacks(Arc::new(Callbacks {
                 grid: Arc::downgrade(grid),
                 frame: CallbackFrame::new(Arc::clone(target), prepared.scalars.clone()),
@@ -195,7 +193,7 @@ fn failed(function: &str, outcome: Option<Outcome>) -> Failure {
     }
 }
 
-fn info(call: &Call, landing: u64, tally: Option<&Tally>) -> CallInfo {
+fn info(call: &Call, landing: u64, tally: Option<&CallCounters>) -> CallInfo {
     let callbacks = tally.map_or(CallbackInfo::default(), |tally| CallbackInfo {
         count: tally.count.load(Ordering::Relaxed),
         run: tally.run.load(Ordering::Relaxed),

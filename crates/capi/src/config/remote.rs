@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use gridrpc_runtime::servers::{
-    Compression, FOREVER, HEARTBEAT, Host, LauncherKind, Server as Described, ServerOutput,
-};
+use gridrpc_config::{FOREVER, HEARTBEAT, Host, LauncherKind, Server as Described, ServerOutput};
+use gridrpc_wire::Compression;
 
 use super::location::{Location, Machine, host};
 use super::{ClientConfig, Elsewhere, Server, ServerSettings, Wait};

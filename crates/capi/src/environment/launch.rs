@@ -5,11 +5,11 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gridrpc_client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
+use gridrpc_config::Server;
 use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
-use gridrpc_runtime::client::invoke::ModuleSearch;
-use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
-use gridrpc_runtime::servers::{self, Server};
-use gridrpc_runtime::{memory, numerical, processors};
+use gridrpc_invoke::ModuleSearch;
+use gridrpc_sys::{memory, processors, thread_limits};
 
 use crate::call::outcome;
 use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, ThisMachine};
@@ -82,7 +82,7 @@ pub fn config(
     };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
     let mut config = Config { output, servers, ..Config::here(launch, bounds) };
-    let preloaded = config.preload(&settings.preload, false, search);
+    let preloaded = gridrpc_invoke::preload(&mut config, &settings.preload, false, search);
     preloaded.map_err(|error| outcome::refused("grpc_initialize", &error))?;
     Ok((config, started))
 }
@@ -110,7 +110,7 @@ fn servers_of_environment() -> Result<Vec<Server>, Failure> {
     let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
     let words = std::env::var("GRIDRPC_SERVERS").unwrap_or_default();
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    servers::chosen(&words, file.as_ref().map(Path::new)).map_err(|problems| {
+    gridrpc_config::chosen(&words, file.as_ref().map(Path::new)).map_err(|problems| {
         Failure::new(ErrorCode::ConfigfileError, format!("GRIDRPC_SERVERS: {problems}"))
     })
 }
@@ -121,7 +121,7 @@ fn environment(
     processors: usize,
     workers: u32,
 ) -> Vec<(OsString, OsString)> {
-    let mut environment = numerical::environment(processors, workers);
+    let mut environment = thread_limits::environment(processors, workers);
     if let Some(debug) = debug(&settings.debug) {
         environment.push(("GRIDRPC_DEBUG".into(), debug.into()));
     }

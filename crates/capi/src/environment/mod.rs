@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
 use std::time::Duration;
 
-use gridrpc_core::ServerId;
-use gridrpc_runtime::client::{Grid, Waiter};
-use gridrpc_runtime::sys::host_name;
+use gridrpc_client::{Grid, Waiter};
+use gridrpc_core::GroupId;
+use gridrpc_sys::host_name;
 
 use crate::call::info::CallInfo;
 use crate::call::outcome;
@@ -60,7 +60,7 @@ pub struct Environment {
     /// Signals that are taken over.
     pub signals: Signals,
     /// Servers of which a worker has answered; none: any.
-    have_worker: Mutex<HashSet<Option<ServerId>>>,
+    have_worker: Mutex<HashSet<Option<GroupId>>>,
 }
 
 type Current = RwLock<Option<Arc<Environment>>>;
@@ -226,7 +226,7 @@ impl Environment {
     pub fn provide_workers(
         &self,
         what: &str,
-        bound: Option<ServerId>,
+        bound: Option<GroupId>,
         start: Wait,
     ) -> Result<(), Failure> {
         let wanted = u32::try_from(self.functions.len()).unwrap_or(u32::MAX).min(MOST_WORKERS);
@@ -262,7 +262,7 @@ impl Environment {
         Ok(())
     }
 
-    fn have_worker(&self) -> MutexGuard<'_, HashSet<Option<ServerId>>> {
+    fn have_worker(&self) -> MutexGuard<'_, HashSet<Option<GroupId>>> {
         self.have_worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::ServerId;
-use gridrpc_runtime::client::invoke::ModuleSearch;
-use gridrpc_runtime::client::{Grid, GridError};
-use gridrpc_runtime::tool::catalogue::default_places;
-use gridrpc_runtime::typed::{ModuleFile, read_interface};
+use gridrpc_client::{Grid, GridError};
+use gridrpc_core::GroupId;
+use gridrpc_invoke::{ModuleSearch, Target};
+use gridrpc_typed::catalogue::default_places;
+use gridrpc_typed::{ModuleFile, read_interface};
 
 use super::launch;
 use crate::call::function::Function;
@@ -49,7 +49,7 @@ pub struct Found<T> {
     /// The server, as it was named; empty if any is meant, and there are several.
     pub server: String,
     /// What it is bound to, if not to any worker.
-    pub bound: Option<ServerId>,
+    pub bound: Option<GroupId>,
 }
 
 /// What is found once is not looked for again.
@@ -109,7 +109,7 @@ impl Settings {
         &self,
         grid: &Grid,
         named: Option<&str>,
-    ) -> Result<(String, &ServerSettings, Option<ServerId>), Failure> {
+    ) -> Result<(String, &ServerSettings, Option<GroupId>), Failure> {
         let Some(name) = named else {
             if grid.has_hosts() {
                 return Ok((String::new(), self.default_server(), None));
@@ -127,7 +127,7 @@ impl Settings {
     }
 
     /// What calls are bound to whose handle names this server. On a machine alone there is nothing to choose.
-    fn bound(&self, grid: &Grid, name: &str) -> Result<Option<ServerId>, Failure> {
+    fn bound(&self, grid: &Grid, name: &str) -> Result<Option<GroupId>, Failure> {
         if grid.has_hosts() {
             // Port and job manager are no part of a host's name.
             for name in [name, host_of(name)] {
@@ -258,7 +258,7 @@ impl Settings {
                     format!("`{name}` is a method: make an object, and invoke it there"),
                 ));
             }
-            let target = grid.target(&module, own)?;
+            let target = Target::new(grid, &module, own)?;
             let function = Arc::new(Function::new(target, self.config.fortran_compatible));
             self.lock().functions.insert(name.to_owned(), Arc::clone(&function));
             Ok(function)
@@ -293,7 +293,7 @@ impl Settings {
             })?;
             let mut methods = HashMap::new();
             for method in &class.methods {
-                let target = grid.target(&module, &format!("{own}.{}", method.name))?;
+                let target = Target::new(grid, &module, &format!("{own}.{}", method.name))?;
                 let function = Function::new(target, self.config.fortran_compatible);
                 methods.insert(method.name.clone(), Arc::new(function));
             }

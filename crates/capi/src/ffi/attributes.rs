@@ -1,7 +1,9 @@
 //! Attributes of handles and of sessions.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use gridrpc_sys::lock;
 
 use super::functions::read;
 use super::types::Handle;
@@ -11,10 +13,6 @@ use crate::failure::Failure;
 use crate::handles::attributes::{HandleAttributes, SessionAttributes};
 use crate::handles::{function, object};
 use crate::slots::Slots;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn no_attributes() -> Failure {
     Failure::other("these are not attributes: NULL, never initialized, or destructed")

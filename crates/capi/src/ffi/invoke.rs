@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gridrpc_core::Reservation;
-use gridrpc_runtime::client::invoke::Lending;
+use gridrpc_invoke::Lending;
 
 use super::types::Handle;
 use crate::call::arguments::Arguments;

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_runtime::client::SharedArray;
+use gridrpc_shm::SharedArray;
 
 use super::{enter, enter_for};
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::ServerId;
+use gridrpc_core::GroupId;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
 use super::needs::Needs;
@@ -64,7 +64,7 @@ pub struct Manner {
     /// The server, as it was named.
     pub server: String,
     /// What its calls are bound to, if not to any worker.
-    pub bound: Option<ServerId>,
+    pub bound: Option<GroupId>,
     /// The function or class, as it was named.
     pub name: String,
     /// How long a session may take.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_core::{MEMORY, Resources};
-use gridrpc_runtime::memory;
+use gridrpc_sys::memory;
 
 use crate::failure::Failure;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Reservation, Standing};
-use gridrpc_runtime::client::invoke::Lending;
+use gridrpc_invoke::Lending;
 
 use super::function::{Manner, Record, Wanted, check_count};
 use super::needs::Needs;

@@ -13,7 +13,7 @@ pub use wait::Waited;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_runtime::client::Call;
+use gridrpc_client::Call;
 
 use crate::environment::Environment;
 use crate::failure::Failure;

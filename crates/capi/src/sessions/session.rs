@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_runtime::client::{Call, Watcher};
+use gridrpc_client::{Call, Watcher};
 
 use super::finished::Finished;
 use crate::call::function::Function;

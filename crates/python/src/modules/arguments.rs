@@ -1,8 +1,8 @@
 //! Python objects as arguments of functions of modules.
 
 use gridrpc_idl::{Kind, Mode, Type};
-use gridrpc_runtime::client::invoke::{Given, SharedPart};
-use gridrpc_runtime::typed::Scalar;
+use gridrpc_invoke::{Given, SharedPart};
+use gridrpc_typed::Scalar;
 use gridrpc_wire::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

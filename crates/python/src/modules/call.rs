@@ -2,14 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gridrpc_client::Callbacks;
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::Callbacks;
-use gridrpc_runtime::client::invoke::{
-    self, CallOptions, CallbackFrame, Given, Landed, Landing, Lending,
-};
-use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::typed::dtype;
+use gridrpc_invoke::{CallOptions, CallbackFrame, Given, Landed, Landing, Lending};
+use gridrpc_link::payload::Incoming;
+use gridrpc_typed::dtype;
 use gridrpc_wire::Ranks;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -25,7 +22,7 @@ use crate::package;
 /// What has to be kept of a call until its results are where they belong.
 pub struct Pending {
     landing: Landing,
-    target: Arc<invoke::Target>,
+    target: Arc<gridrpc_invoke::Target>,
     /// Held in place until then; dropped behind the landing.
     _views: Vec<ArrayView>,
     /// Arrays that the caller gave for results, by parameter.
@@ -35,7 +32,7 @@ pub struct Pending {
 
 /// A request, and what to do with its results.
 pub struct Made {
-    pub request: client::Request,
+    pub request: gridrpc_client::Request,
     pub pending: Pending,
 }
 
@@ -43,7 +40,7 @@ pub struct Made {
 #[allow(clippy::too_many_arguments)] // the parts of one call
 pub fn make(
     py: Python<'_>,
-    grid: &Arc<client::Grid>,
+    grid: &Arc<gridrpc_client::Grid>,
     target: &Target,
     native: &Bound<'_, PyAny>,
     (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
@@ -81,7 +78,7 @@ pub fn make(
         let given = SendGiven(given);
         let prepare = move || {
             let given = given;
-            invoke::prepare(grid, target, &given.0, Lending::UntilLanded, ranks)
+            gridrpc_invoke::prepare(grid, target, &given.0, Lending::UntilLanded, ranks)
         };
         if much { py.detach(prepare) } else { prepare() }
     };

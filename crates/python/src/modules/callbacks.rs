@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gridrpc_client::CallbackHandler;
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_runtime::client::invoke::{CallbackFrame, CallbackValue};
-use gridrpc_runtime::client::{self, CallbackHandler};
-use gridrpc_runtime::payload::{Incoming, Payload, PayloadBuilder};
-use gridrpc_runtime::typed::{Scalar, dtype};
+use gridrpc_invoke::{CallbackFrame, CallbackValue};
+use gridrpc_link::payload::{Incoming, Payload, PayloadBuilder};
+use gridrpc_typed::{Scalar, dtype};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
@@ -16,7 +16,7 @@ use crate::modules::results::{numpy_array, texts_to_python};
 
 /// Python functions that a running function calls back.
 pub struct PythonCallbacks {
-    pub grid: Arc<client::Grid>,
+    pub grid: Arc<gridrpc_client::Grid>,
     pub frame: CallbackFrame,
     pub callbacks: Vec<Py<PyAny>>,
     /// Whether the first index of arrays runs fastest.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::invoke::{
-    self, CallOptions, ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run,
+use gridrpc_invoke::{
+    CallOptions, ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run,
 };
-use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::typed::dtype;
+use gridrpc_link::payload::Incoming;
+use gridrpc_typed::dtype;
 use gridrpc_wire::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -25,14 +24,14 @@ use crate::package;
 /// What has to be kept of a call until the results of its items are where they belong.
 pub struct PendingChunk {
     landing: ChunkLanding,
-    target: Arc<invoke::Target>,
+    target: Arc<gridrpc_invoke::Target>,
     /// Arrays that are changed, held in place until then; dropped behind the landing.
     _views: Vec<ArrayView>,
 }
 
 /// A request, what to do with its results, and how many items it has.
 pub struct MadeChunk {
-    pub request: client::Request,
+    pub request: gridrpc_client::Request,
     pub pending: PendingChunk,
     pub items: usize,
 }
@@ -51,7 +50,7 @@ pub struct Bounds {
 /// Puts a call together with the first of these items: up to one that has to go alone. `None`: that is
 /// the first one.
 pub fn make_chunk(
-    grid: &Arc<client::Grid>,
+    grid: &Arc<gridrpc_client::Grid>,
     target: &Target,
     native: &Bound<'_, PyAny>,
     items: &Bound<'_, PyList>,
@@ -179,7 +178,7 @@ impl PendingChunk {
 /// What each item returns.
 fn results<'py>(
     py: Python<'py>,
-    target: &invoke::Target,
+    target: &gridrpc_invoke::Target,
     landed: LandedChunk,
 ) -> PyResult<Bound<'py, PyAny>> {
     let parameters = &target.interface().parameters;

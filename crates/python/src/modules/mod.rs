@@ -11,8 +11,6 @@ mod target;
 use std::sync::Arc;
 
 use gridrpc_core::Reservation;
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::invoke;
 use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
@@ -25,11 +23,11 @@ pub use target::Target;
 /// Where modules are looked for.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Modules {
-    search: invoke::ModuleSearch,
+    search: gridrpc_invoke::ModuleSearch,
 }
 
 impl Modules {
-    pub fn search(&self) -> &invoke::ModuleSearch {
+    pub fn search(&self) -> &gridrpc_invoke::ModuleSearch {
         &self.search
     }
 }
@@ -40,13 +38,13 @@ impl Modules {
     #[new]
     fn new(places: Vec<String>) -> Modules {
         let mut all: Vec<std::path::PathBuf> = places.into_iter().map(Into::into).collect();
-        all.extend(gridrpc_runtime::tool::catalogue::default_places());
-        Modules { search: invoke::ModuleSearch::new(all) }
+        all.extend(gridrpc_typed::catalogue::default_places());
+        Modules { search: gridrpc_invoke::ModuleSearch::new(all) }
     }
 
     /// Names and files of all modules that are there.
     fn all(&self) -> Vec<(String, String)> {
-        let name = |module: &Arc<gridrpc_runtime::typed::ModuleFile>| {
+        let name = |module: &Arc<gridrpc_typed::ModuleFile>| {
             (module.interface.name.clone(), module.path.display().to_string())
         };
         self.search.all().iter().map(name).collect()
@@ -77,7 +75,7 @@ pub struct Reserved {
 /// Shared memory for an array: `gridrpc.empty`.
 #[pyfunction]
 pub fn shared_memory(py: Python<'_>, len: usize) -> PyResult<Buffer> {
-    let array = py.detach(|| client::SharedArray::new(len));
+    let array = py.detach(|| gridrpc_shm::SharedArray::new(len));
     let array = array.map_err(|error| errors::system("no shared memory for an array", &error))?;
     Ok(Buffer::of_array(array))
 }

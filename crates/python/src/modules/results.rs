@@ -1,7 +1,7 @@
 //! Results of functions of modules as Python objects.
 
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_runtime::client::invoke::{MadeArray, Run};
+use gridrpc_invoke::{MadeArray, Run};
 use gridrpc_wire::DType;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use gridrpc_idl::{Dimension, Expr, Kind, Mode, Parameter, Type};
-use gridrpc_runtime::client;
-use gridrpc_runtime::client::invoke::{self, ArgumentError};
-use gridrpc_runtime::tool::describe;
+use gridrpc_invoke::ArgumentError;
+use gridrpc_typed::describe;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -15,7 +14,7 @@ use crate::modules::Modules;
 /// A function of a module, known to a grid.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Target {
-    pub target: Arc<invoke::Target>,
+    pub target: Arc<gridrpc_invoke::Target>,
     /// Which parameters a caller passes, and whether they may be left out.
     pub passed: Vec<(usize, bool)>,
 }
@@ -88,11 +87,13 @@ fn is_of(parameter: &Parameter, wanted: Type) -> bool {
 }
 
 impl Target {
-    pub fn find(grid: &client::Grid, modules: &Modules, name: &str) -> PyResult<Target> {
+    pub fn find(grid: &gridrpc_client::Grid, modules: &Modules, name: &str) -> PyResult<Target> {
         let (module, function) =
             modules.search.resolve(name).map_err(|error| errors::search(&error))?;
-        let target =
-            Arc::new(grid.target(&module, function).map_err(|error| errors::search(&error))?);
+        let target = Arc::new(
+            gridrpc_invoke::Target::new(grid, &module, function)
+                .map_err(|error| errors::search(&error))?,
+        );
         let parameters = &target.interface().parameters;
         let passed = parameters.iter().enumerate().filter(|(_, parameter)| is_passed(parameter));
         let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();

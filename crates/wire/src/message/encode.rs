@@ -1,8 +1,8 @@
 //! Messages as bytes.
 
 use super::{FunctionForm, Message, Stamps};
-use crate::bytes::{Order, WireError, Writer};
-use crate::frame::{HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
+use crate::bytes::{MAX_BODY, Order, WireError, Writer, bounded};
+use crate::frame::{HEADER_LEN, Header, MAX_DESCRIPTORS};
 use crate::section::Lease;
 
 impl Message<'_> {

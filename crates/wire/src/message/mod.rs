@@ -2,12 +2,10 @@
 
 mod decode;
 mod encode;
-mod kind;
 
 use crate::host::{Examine, HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
+use crate::kind::Kind;
 use crate::section::{Lease, Sections};
-
-pub use kind::Kind;
 
 /// How a function is told to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,4 +433,67 @@ pub enum Message<'a> {
         /// The data.
         sections: Sections<'a>,
     },
+}
+
+impl Message<'_> {
+    /// The kind that the frame's header carries.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Message::Hello(_) => Kind::Hello,
+            Message::Welcome(_) => Kind::Welcome,
+            Message::Function { .. } => Kind::Function,
+            Message::Call { .. } => Kind::Call,
+            Message::Data { .. } => Kind::Data,
+            Message::Packed { .. } => Kind::Packed,
+            Message::Reply { .. } => Kind::Reply,
+            Message::Failure { .. } => Kind::Failure,
+            Message::Segment { .. } => Kind::Segment,
+            Message::Release { .. } => Kind::Release,
+            Message::Blob { .. } => Kind::Blob,
+            Message::DropBlob { .. } => Kind::DropBlob,
+            Message::BlobDropped { .. } => Kind::BlobDropped,
+            Message::Hold { .. } => Kind::Hold,
+            Message::Fetch => Kind::Fetch,
+            Message::Goodbye => Kind::Goodbye,
+            Message::DropSegment { .. } => Kind::DropSegment,
+            Message::Cancel { .. } => Kind::Cancel,
+            Message::Wide { .. } => Kind::Wide,
+            Message::Callback { .. } => Kind::Callback,
+            Message::CallbackReply { .. } => Kind::CallbackReply,
+            Message::CallbackFailure { .. } => Kind::CallbackFailure,
+            Message::Prepare(_) => Kind::Prepare,
+            Message::Spawn { .. } => Kind::Spawn,
+            Message::Started { .. } => Kind::Started,
+            Message::Exited { .. } => Kind::Exited,
+            Message::Kill { .. } => Kind::Kill,
+            Message::Join(_) => Kind::Join,
+            Message::Serve(_) => Kind::Serve,
+            Message::Workers { .. } => Kind::Workers,
+            Message::NoWorkers(_) => Kind::NoWorkers,
+            Message::HostCall(_) => Kind::HostCall,
+            Message::Ended { .. } => Kind::Ended,
+            Message::Reserve { .. } => Kind::Reserve,
+            Message::Reserved { .. } => Kind::Reserved,
+            Message::Dismiss { .. } => Kind::Dismiss,
+            Message::Ping { .. } => Kind::Ping,
+            Message::Pong { .. } => Kind::Pong,
+            Message::Output { .. } => Kind::Output,
+            Message::Retract { .. } => Kind::Retract,
+            Message::Retracted { .. } => Kind::Retracted,
+            Message::Module { .. } => Kind::Module,
+            Message::Examine(_) => Kind::Examine,
+            Message::Findings { .. } => Kind::Findings,
+            Message::Echo { .. } => Kind::Echo,
+            Message::Echoed { .. } => Kind::Echoed,
+            Message::KeepResult { .. } => Kind::KeepResult,
+            Message::FetchResult { .. } => Kind::FetchResult,
+            Message::KeptResult { .. } => Kind::KeptResult,
+            Message::DropResult { .. } => Kind::DropResult,
+            Message::Pass { .. } => Kind::Pass,
+            Message::Expect { .. } => Kind::Expect,
+            Message::Missing { .. } => Kind::Missing,
+            Message::NotPassed { .. } => Kind::NotPassed,
+        }
+    }
 }

@@ -1,0 +1,300 @@
+//! What comes of the client's calls, on its way back.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_client::parent::Upstream;
+use gridrpc_client::{Call, GridError, Outcome, SubmitError, Watcher, loss_on_the_wire};
+use gridrpc_core::{End, Refusal};
+use gridrpc_link::Outbound;
+use gridrpc_link::buffers::Source;
+use gridrpc_link::payload::Incoming;
+use gridrpc_shm::segment::{Left, Lent};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
+use nix::sys::eventfd::EventFd;
+
+use crate::held_results::KeptResults;
+
+/// Bytes that a frame carries inline at most, all sections together, and the longest of those sections.
+const MAX_INLINE: usize = 512 << 10;
+const INLINE: usize = 32 << 10;
+
+/// A call of the client's that the grid has.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) call: Arc<Call>,
+    /// Where its sections lie in shared memory: results may be left there.
+    pub(super) lent: Vec<Option<Arc<Lent>>>,
+    /// Whether its result may stay here.
+    pub(super) keep: bool,
+}
+
+/// Results with so many bytes that would be streamed, and more, stay here if other calls need them.
+const WORTH_KEEPING: u64 = 64 << 10;
+
+/// The way back to the client.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) up: Outbound,
+    calls: Mutex<HashMap<u64, Running>>,
+    pub(super) kept: KeptResults,
+    unsent: AtomicBool,
+    /// Answers with so many streamed bytes and more wait until they are fetched.
+    hold: AtomicU64,
+    /// Wakes the agent's own thread.
+    pub(super) wake: EventFd,
+    changed: AtomicBool,
+}
+
+impl Answers {
+    pub(super) fn new(up: Outbound, wake: EventFd) -> Answers {
+        let (unsent, changed) = (AtomicBool::new(false), AtomicBool::new(true));
+        let hold = AtomicU64::new(u64::MAX);
+        Answers {
+            up,
+            calls: Mutex::default(),
+            kept: KeptResults::default(),
+            unsent,
+            hold,
+            wake,
+            changed,
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has what comes of a call go to the client.
+    pub(super) fn expect(self: &Arc<Answers>, id: u64, running: Running) {
+        let call = Arc::clone(&running.call);
+        self.calls().insert(id, running);
+        call.watch(self, id);
+    }
+
+    /// The grid's call for one of the client's.
+    pub(super) fn call(&self, id: u64) -> Option<Arc<Call>> {
+        self.calls().get(&id).map(|running| Arc::clone(&running.call))
+    }
+
+    /// The result of a call may stay here.
+    pub(super) fn keep(&self, id: u64) {
+        match self.calls().get_mut(&id) {
+            Some(running) => running.keep = true,
+            // Its arguments are still on the way.
+            None => self.kept.expect(id),
+        }
+    }
+
+    /// Sends a result that has stayed here.
+    pub(super) fn fetch(&self, call: u64) {
+        // None: the client takes that for the nonsense that it is.
+        let parts = self.kept.get(call).unwrap_or_default();
+        let (sections, streams) = divide(&parts);
+        // Nothing in it is too long.
+        let pushed = self.push(Message::KeptResult { call, sections }, streams);
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+    }
+
+    /// The grid's call, if there is one, and no other.
+    pub(super) fn lone(&self) -> Option<Arc<Call>> {
+        let calls = self.calls();
+        let mut all = calls.values();
+        all.next().filter(|_| calls.len() == 1).map(|running| Arc::clone(&running.call))
+    }
+
+    /// Forgets a call that goes back to the client.
+    pub(super) fn forget(&self, id: u64) {
+        self.calls().remove(&id);
+    }
+
+    /// Sends a message without sections.
+    pub(super) fn tell(&self, message: &Message<'_>) {
+        // Texts are cut when they are encoded, and there is nothing else that could be too long.
+        let pushed = self.up.push(message);
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+        self.unsent.store(true, Ordering::Release);
+    }
+
+    /// The grid has refused a call.
+    pub(super) fn refuse_with(&self, call: u64, error: &SubmitError) {
+        match error {
+            SubmitError::Failed(GridError::Refused(Refusal::Closed)) => {
+                self.tell_end(call, &End::Closed);
+            }
+            SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))) => {
+                self.tell_end(call, &End::NoWorkers(Arc::clone(loss)));
+            }
+            SubmitError::Failed(GridError::Refused(Refusal::ReservedLost(loss))) => {
+                self.tell_end(call, &End::WorkerLost(Arc::clone(loss)));
+            }
+            other => self.refuse(call, &other.to_string()),
+        }
+    }
+
+    /// A call that could not be taken.
+    pub(super) fn refuse(&self, call: u64, why: &str) {
+        let loss = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
+        self.tell(&Message::Ended { call, end: HostEnd::Refused, loss });
+    }
+
+    /// Whether workers have come or gone since this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    fn answer(&self, id: u64, running: &Running) -> io::Result<()> {
+        let profile = running.call.profile();
+        let stamps = Stamps { worker: profile.worker, pid: profile.pid, ..profile.stamps };
+        let retained = Vec::new();
+        match running.call.take_outcome() {
+            None => {}
+            Some(Outcome::Returned(parts)) => {
+                let parts = in_place(parts, &running.lent)?;
+                let (mut sections, mut streams) = divide(&parts);
+                let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
+                if running.keep && streamed >= WORTH_KEEPING {
+                    streams.clear();
+                    for (index, section) in sections.iter_mut().enumerate() {
+                        if section.place == Place::Stream {
+                            section.place = Place::Kept { call: id, section: index as u16 };
+                        }
+                    }
+                    self.kept.add(id, parts.clone());
+                }
+                self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
+            }
+            Some(Outcome::Raised { error, message, trace, sections }) => {
+                let parts = in_place(sections, &running.lent)?;
+                let (sections, streams) = divide(&parts);
+                let (error, message, trace) = (&error, &message, &trace);
+                let failure = Message::Failure {
+                    call: id,
+                    stamps,
+                    retained,
+                    error,
+                    message,
+                    trace,
+                    sections,
+                };
+                self.push(failure, streams)?;
+            }
+            Some(Outcome::Ended(end)) => self.tell_end(id, &end),
+        }
+        Ok(())
+    }
+
+    /// From here on, answers with so many streamed bytes and more wait until they are fetched.
+    pub(super) fn hold(&self, bytes: u64) {
+        self.hold.store(bytes, Ordering::Release);
+    }
+
+    /// The client is ready for the next of those that wait.
+    pub(super) fn fetched(&self) {
+        self.up.begin_held();
+        self.unsent.store(true, Ordering::Release);
+    }
+
+    fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
+        let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
+        let waits = !streams.is_empty() && streamed >= self.hold.load(Ordering::Acquire);
+        let push = if waits { Outbound::push_held } else { Outbound::push_with };
+        push(&self.up, &message, streams).map_err(io::Error::other)?;
+        self.unsent.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn tell_end(&self, call: u64, end: &End) {
+        let (end, loss) = match end {
+            End::WorkerLost(loss) => (HostEnd::Lost, loss_on_the_wire(loss)),
+            End::NoWorkers(loss) | End::NoServer(_, loss) => {
+                (HostEnd::NoWorkers, loss_on_the_wire(loss))
+            }
+            End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
+            // This host is leaving. The call may have begun, and the client knows what follows from
+            // the loss of a host.
+            End::Closed => return,
+            End::TooWide(why) => return self.refuse(call, &why.to_string()),
+            End::Unfit(why) => return self.refuse(call, &why.to_string()),
+            End::NotGathered(why) => return self.refuse(call, why),
+            // Calls have neither deadlines nor dependencies here: the client sees to both.
+            End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
+                return self.refuse(call, &format!("{end:?}"));
+            }
+        };
+        self.tell(&Message::Ended { call, end, loss });
+    }
+}
+
+impl Watcher for Answers {
+    fn ended(&self, id: u64) {
+        let running = self.calls().remove(&id);
+        let Some(running) = running else { return };
+        if let Err(error) = self.answer(id, &running) {
+            let failure = Message::Failure {
+                call: id,
+                stamps: running.call.profile().stamps,
+                retained: Vec::new(),
+                error: RemoteError::OutOfMemory.name(),
+                message: &format!("the result cannot be sent: {error}"),
+                trace: "",
+                sections: Vec::new(),
+            };
+            self.tell(&failure);
+        }
+    }
+}
+
+impl Upstream for Answers {
+    fn settle(&self) {
+        if self.unsent.swap(false, Ordering::AcqRel) {
+            self.up.flush();
+        }
+    }
+
+    fn changed(&self) {
+        self.changed.store(true, Ordering::Release);
+        // Fails only when the counter is full, and then the agent is awake.
+        let _ = self.wake.write(1);
+    }
+
+    fn said(&self, worker: u32, stderr: bool, bytes: &[u8]) {
+        for piece in bytes.chunks(MAX_INLINE) {
+            self.tell(&Message::Output { worker, stderr, sections: vec![Section::inline(piece)] });
+        }
+        self.up.flush();
+    }
+}
+
+/// Results that were left where arguments lie are there.
+fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<Incoming>> {
+    let find = |part: Incoming| match part {
+        Incoming::Argument(index, len) => {
+            let lent = lent.get(usize::from(index)).and_then(Option::as_ref);
+            let lent = lent.ok_or(io::ErrorKind::InvalidInput)?;
+            Ok(Incoming::Left(Left::new(lent, 0, len)?))
+        }
+        other => Ok(other),
+    };
+    parts.into_iter().map(find).collect()
+}
+
+/// The sections as a message names them, and what of them is streamed.
+pub(super) fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>) {
+    let mut inline = 0;
+    let mut streams = VecDeque::new();
+    let mut sections = Vec::with_capacity(parts.len());
+    for part in parts {
+        let bytes = part.bytes();
+        if bytes.len() < INLINE && inline + bytes.len() <= MAX_INLINE {
+            inline += bytes.len();
+            sections.push(Section::inline(bytes));
+        } else {
+            sections.push(Section { len: bytes.len() as u64, place: Place::Stream });
+            streams.push_back(Arc::new(Source::held(part.clone())));
+        }
+    }
+    (sections, streams)
+}

@@ -1,0 +1,197 @@
+//! Shared data on its way from host to host: each agent sends on what it gets, while it gets it, so that
+//! the client sends it once however many hosts there are.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gridrpc_client::parent::Upstream as _;
+use gridrpc_link::{LinkError, Received, Receiver, Sender};
+use gridrpc_transport::dial::dial;
+use gridrpc_transport::listener::{Admitted, Door};
+use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
+use gridrpc_wire::{Compression, Message, Place, SECRET, Section};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::answers::Answers;
+use crate::incoming::Places;
+
+/// The longest data that is taken, bytes.
+const MAX_PAYLOAD: u64 = 1 << 40;
+/// How long another agent has to dial, or to go on sending.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one that sends on waits for the next bytes at a time.
+const MOMENT: Duration = Duration::from_micros(500);
+/// What is sent on at a time, bytes.
+const PIECE: usize = 256 << 10;
+
+/// How many agents may be here before the client has told that they are expected.
+const EARLY: usize = 64;
+
+/// What is expected from other agents, by the number that the door knows it by.
+type Expected = Arc<Mutex<HashMap<u32, (u64, Instant)>>>;
+
+/// Sends shared data on, and takes what others send on.
+#[derive(Debug)]
+pub(super) struct Spreading {
+    door: Door,
+    keys: Option<TicketKeys>,
+    expected: Expected,
+    next: u32,
+    places: Places,
+    answers: Arc<Answers>,
+    pub(super) compression: Compression,
+}
+
+impl Spreading {
+    /// Opens a port for other agents of the same grid.
+    pub(super) fn new(
+        keys: Option<&TicketKeys>,
+        places: &Places,
+        answers: &Arc<Answers>,
+    ) -> io::Result<Spreading> {
+        let own = keys.map(Keys::among_agents).transpose().map_err(io::Error::other)?;
+        let keys = own.as_ref().map(Keys::ticket);
+        let expected = Expected::default();
+        let (due, theirs, told) = (Arc::clone(&expected), places.clone(), Arc::clone(answers));
+        let admit = move |admitted: Admitted| {
+            let known = due.lock().unwrap_or_else(PoisonError::into_inner).remove(&admitted.agent);
+            let Some((blob, _)) = known else { return };
+            let (places, answers) = (theirs.clone(), Arc::clone(&told));
+            let taking = move || {
+                if let Err(error) = take(blob, &admitted.transport, &places) {
+                    places.blobs.give_up(blob);
+                    eprintln!("gridrpc: shared data did not come from another host: {error}");
+                    answers.tell(&Message::Missing { blob });
+                    answers.settle();
+                }
+                // There is something to be shared, perhaps.
+                answers.changed();
+            };
+            // Without a thread it is missing as if nobody had dialled.
+            let _ = thread::Builder::new().name("gridrpc-peer".into()).spawn(taking);
+        };
+        let door = Door::open(&[], None, own.map(Arc::new), EARLY, admit)?;
+        let (places, answers) = (places.clone(), Arc::clone(answers));
+        let compression = Compression::Off;
+        Ok(Spreading { door, keys, expected, next: 0, places, answers, compression })
+    }
+
+    /// Where other agents can dial.
+    pub(super) fn port(&self) -> u16 {
+        self.door.port()
+    }
+
+    /// Shared data will come from another agent.
+    pub(super) fn expect(&mut self, blob: u64, secret: &[u8; SECRET]) {
+        self.next = self.next.wrapping_add(1);
+        let due = Instant::now() + PATIENCE;
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.insert(self.next, (blob, due));
+        drop(expected);
+        self.door.invite(self.next, secret);
+    }
+
+    /// Tells the client what has not come in time; says when to look again.
+    pub(super) fn look(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let overdue = expected.extract_if(|_, (_, due)| *due <= now);
+        for (number, (blob, _)) in overdue {
+            self.door.revoke(number);
+            self.answers.tell(&Message::Missing { blob });
+        }
+        expected.values().map(|(_, due)| *due).min()
+    }
+
+    /// Sends shared data on to another agent, as it comes.
+    pub(super) fn pass(&self, blob: u64, to: u32, secret: [u8; SECRET], addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        let ticket = Ticket { addresses, secret, keys: self.keys.clone() };
+        let (places, answers) = (self.places.clone(), Arc::clone(&self.answers));
+        let compression = self.compression;
+        let passing = move || {
+            if let Err(why) = send_on(blob, &ticket, &places, compression) {
+                eprintln!("gridrpc: shared data could not be sent on to another host: {why}");
+                answers.tell(&Message::NotPassed { blob, to });
+                answers.settle();
+            }
+        };
+        if thread::Builder::new().name("gridrpc-pass".into()).spawn(passing).is_err() {
+            self.answers.tell(&Message::NotPassed { blob, to });
+        }
+    }
+}
+
+/// Takes shared data from another agent.
+fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<(), LinkError> {
+    let mut receiver = Receiver::new(Arc::clone(transport), MAX_PAYLOAD);
+    receiver.place_streams(places.placement());
+    let mut complete = false;
+    while !complete {
+        let filled = receiver.fill();
+        match filled {
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut waited = [PollFd::new(transport.socket(), PollFlags::POLLIN)];
+                let patience = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
+                if poll(&mut waited, patience) == Ok(0) {
+                    return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+                }
+                continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        }
+        receiver.drain(|received: Received<'_>| match received.message {
+            Message::Blob { blob: number, .. } if number == blob => {
+                complete = true;
+                Ok(())
+            }
+            other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+        })?;
+    }
+    places.blobs.complete(blob);
+    Ok(())
+}
+
+/// Sends shared data to another agent, which may be coming itself.
+fn send_on(
+    blob: u64,
+    ticket: &Ticket,
+    places: &Places,
+    compression: Compression,
+) -> Result<(), String> {
+    let data = places.blobs.wait_for(blob, PATIENCE).ok_or("it has not begun to come")?;
+    let dialled = dial(ticket, PATIENCE, true).map_err(|error| error.to_string())?;
+    let told = |error: io::Error| error.to_string();
+    let mut sender = Sender::new(dialled.transport);
+    sender.compress(compression);
+    let place = Place::Stream;
+    let lengths = data.lengths();
+    let sections = lengths.iter().map(|len| Section { len: *len as u64, place }).collect();
+    sender.push(&Message::Blob { blob, sections }).map_err(|error| error.to_string())?;
+    sender.flush().map_err(told)?;
+    for part in 0..lengths.len() {
+        let mut sent = 0;
+        let mut since = Instant::now();
+        while let Some(piece) = data.piece(part, sent, PIECE) {
+            if piece.is_empty() {
+                if since.elapsed() > PATIENCE || data.is_given_up() {
+                    return Err("the rest of it has not come".to_owned());
+                }
+                thread::sleep(MOMENT);
+                continue;
+            }
+            since = Instant::now();
+            sent = piece.end;
+            let pushed = sender.push_next_piece(data.source(part, piece));
+            pushed.map_err(|error| error.to_string())?;
+            sender.flush().map_err(told)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Results that stay on this host, for calls that are sent here because of them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_link::payload::Incoming;
+
+/// By call of the client's.
+#[derive(Debug, Default)]
+struct Kept {
+    results: HashMap<u64, Vec<Incoming>>,
+    /// Calls that have not come in whole, and whose results are to be kept.
+    expected: HashSet<u64>,
+}
+
+/// What is kept, and is to be kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeptResults(Arc<Mutex<Kept>>);
+
+impl KeptResults {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result of a call that comes is to be kept.
+    pub(super) fn expect(&self, call: u64) {
+        self.lock().expected.insert(call);
+    }
+
+    /// Whether the result of a call that has come is to be kept.
+    pub(super) fn take_expected(&self, call: u64) -> bool {
+        self.lock().expected.remove(&call)
+    }
+
+    pub(super) fn add(&self, call: u64, sections: Vec<Incoming>) {
+        self.lock().results.insert(call, sections);
+    }
+
+    /// A result.
+    pub(super) fn get(&self, call: u64) -> Option<Vec<Incoming>> {
+        self.lock().results.get(&call).cloned()
+    }
+
+    /// A section of a result.
+    pub(super) fn section(&self, call: u64, section: u16) -> Option<Incoming> {
+        self.lock().results.get(&call)?.get(usize::from(section)).cloned()
+    }
+
+    pub(super) fn drop_result(&self, call: u64) {
+        let mut kept = self.lock();
+        kept.expected.remove(&call);
+        let dropped = kept.results.remove(&call);
+        drop(kept);
+        drop(dropped);
+    }
+}

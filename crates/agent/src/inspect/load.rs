@@ -1,0 +1,70 @@
+//! Data that is sent to see how fast a way is.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gridrpc_link::buffers::Source;
+use gridrpc_wire::{Place, Section, Sections};
+
+/// How much is one section, bytes.
+const BLOCK: usize = 256 << 10;
+/// How many different blocks there are: so far apart, no compressor sees that they repeat.
+const BLOCKS: usize = 32;
+
+/// Data without any pattern.
+pub struct Load {
+    blocks: Vec<Arc<Source>>,
+    state: u64,
+}
+
+impl Load {
+    /// Data that no compressor can shorten.
+    #[allow(clippy::new_without_default)] // it takes time to make
+    pub fn new() -> Load {
+        let mut load = Load { blocks: Vec::with_capacity(BLOCKS), state: 0x9e37_79b9_7f4a_7c15 };
+        for _ in 0..BLOCKS {
+            let block = load.random(BLOCK);
+            load.blocks.push(block);
+        }
+        load
+    }
+
+    /// So many bytes: sections of a message, and what they hold.
+    pub fn take(&mut self, bytes: usize) -> (Sections<'static>, VecDeque<Arc<Source>>) {
+        let whole = self.blocks.iter().cycle().take(bytes / BLOCK).cloned();
+        let mut streams: VecDeque<Arc<Source>> = whole.collect();
+        if !bytes.is_multiple_of(BLOCK) {
+            streams.push_back(self.random(bytes % BLOCK));
+        }
+        let section = |part: &Arc<Source>| Section { len: part.len() as u64, place: Place::Stream };
+        (streams.iter().map(section).collect(), streams)
+    }
+
+    /// Xorshift.
+    fn random(&mut self, bytes: usize) -> Arc<Source> {
+        let mut made = Vec::with_capacity(bytes + 7);
+        while made.len() < bytes {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            made.extend_from_slice(&self.state.to_ne_bytes());
+        }
+        made.truncate(bytes);
+        Arc::new(Source::owned(made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_as_much_as_was_asked_for() {
+        let mut load = Load::new();
+        for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 40 * BLOCK] {
+            let (sections, streams) = load.take(bytes);
+            assert_eq!(sections.iter().map(|one| one.len).sum::<u64>(), bytes as u64);
+            assert_eq!(streams.iter().map(|one| one.len()).sum::<usize>(), bytes);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Shared data that is here or on its way here, and how much of it has come.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gridrpc_client::SharedData;
+use gridrpc_link::buffers::{Held, Sink, Source};
+use gridrpc_shm::segment::Pool;
+
+/// Shared data, and what is written of it so far.
+#[derive(Debug)]
+pub(super) struct Filling {
+    data: Arc<SharedData>,
+    /// Where its parts are received; none: all of it is here.
+    sinks: Vec<Arc<Sink>>,
+    given_up: AtomicBool,
+}
+
+impl Filling {
+    /// Memory for parts of these lengths.
+    pub(super) fn begin(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<Filling> {
+        let data = SharedData::to_be_filled(lengths, pool)?;
+        let sinks = data.sinks();
+        Ok(Filling { data: Arc::new(data), sinks, given_up: AtomicBool::new(false) })
+    }
+
+    /// Data that is here.
+    pub(super) fn whole(data: SharedData) -> Filling {
+        let (data, sinks) = (Arc::new(data), Vec::new());
+        Filling { data, sinks, given_up: AtomicBool::new(false) }
+    }
+
+    pub(super) fn data(&self) -> &Arc<SharedData> {
+        &self.data
+    }
+
+    pub(super) fn sinks(&self) -> &[Arc<Sink>] {
+        &self.sinks
+    }
+
+    /// The lengths of its parts, bytes.
+    pub(super) fn lengths(&self) -> Vec<usize> {
+        (0..self.data.parts()).map(|part| self.data.part(part).len()).collect()
+    }
+
+    /// What has come of a part from a place on, at most so much. None: there is no more of it.
+    pub(super) fn piece(&self, part: usize, from: usize, most: usize) -> Option<Range<usize>> {
+        let len = self.data.part(part).len();
+        let come = self.sinks.get(part).map_or(len, |sink| sink.filled());
+        (from < len).then(|| from..come.min(from + most).max(from))
+    }
+
+    /// A stretch of a part that has come, to be sent.
+    pub(super) fn source(&self, part: usize, range: Range<usize>) -> Source {
+        Source::held(Piece { data: Arc::clone(&self.data), part, range })
+    }
+
+    /// Whether the rest of it will not come.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+}
+
+/// A stretch of shared data on its way to another host.
+#[derive(Debug)]
+struct Piece {
+    data: Arc<SharedData>,
+    part: usize,
+    range: Range<usize>,
+}
+
+impl Held for Piece {
+    fn bytes(&self) -> &[u8] {
+        &self.data.part(self.part)[self.range.clone()]
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    known: HashMap<u64, Arc<Filling>>,
+    /// What has come in whole and is not shared with the workers yet.
+    arrived: Vec<u64>,
+}
+
+/// All shared data of an agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fillings(Arc<(Mutex<Table>, Condvar)>);
+
+impl Fillings {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Data begins to come. Not if it is here or on its way already: then what comes is of no use.
+    pub(super) fn add(&self, blob: u64, filling: Filling) -> Option<Arc<Filling>> {
+        let mut table = self.lock();
+        let known = table.known.get(&blob).filter(|known| !known.is_given_up());
+        if known.is_some() {
+            return None;
+        }
+        let filling = Arc::new(filling);
+        table.known.insert(blob, Arc::clone(&filling));
+        self.0.1.notify_all();
+        Some(filling)
+    }
+
+    /// The data, if it is here or on its way.
+    pub(super) fn get(&self, blob: u64) -> Option<Arc<Filling>> {
+        self.lock().known.get(&blob).cloned()
+    }
+
+    /// The data, as soon as it has begun to come, within this time.
+    pub(super) fn wait_for(&self, blob: u64, patience: Duration) -> Option<Arc<Filling>> {
+        let table = self.lock();
+        let lacks = |table: &mut Table| !table.known.contains_key(&blob);
+        let waited = self.0.1.wait_timeout_while(table, patience, lacks);
+        let table = waited.unwrap_or_else(PoisonError::into_inner).0;
+        table.known.get(&blob).cloned()
+    }
+
+    /// All of it has come.
+    pub(super) fn complete(&self, blob: u64) {
+        self.lock().arrived.push(blob);
+    }
+
+    /// The rest of it will not come.
+    pub(super) fn give_up(&self, blob: u64) {
+        if let Some(known) = self.get(blob) {
+            known.given_up.store(true, Ordering::Release);
+        }
+    }
+
+    /// Nobody needs it any more.
+    pub(super) fn forget(&self, blob: u64) {
+        self.lock().known.remove(&blob);
+    }
+
+    /// What has come in whole since this was asked last.
+    pub(super) fn take_arrived(&self) -> Vec<(u64, Arc<Filling>)> {
+        let mut table = self.lock();
+        let arrived = std::mem::take(&mut table.arrived);
+        let known = |blob: u64| Some((blob, Arc::clone(table.known.get(&blob)?)));
+        arrived.into_iter().filter_map(known).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! A connection to an agent, for one thread that asks and waits for the answer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gridrpc_link::buffers::Source;
+use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::Message;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use thiserror::Error;
+
+/// The longest answer, bytes.
+const MOST: u64 = 1 << 28;
+
+/// Why an agent does not answer.
+#[derive(Debug, Error)]
+pub(super) enum LineError {
+    #[error("its agent is gone")]
+    Gone,
+    #[error("its agent has not answered in {0:.0?}")]
+    Silent(Duration),
+    #[error("its agent: {0}")]
+    Link(#[from] LinkError),
+}
+
+/// The connection.
+pub(super) struct Line {
+    socket: Socket,
+    out: Outbound,
+    receiver: Receiver,
+    blocked: Arc<AtomicBool>,
+}
+
+impl Line {
+    /// Over a connection that does not block.
+    pub(super) fn new(socket: Socket) -> Line {
+        let blocked = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&blocked);
+        let watch = move |is_blocked| watched.store(is_blocked, Ordering::Release);
+        let out = Outbound::new(Arc::clone(&socket), Box::new(watch));
+        let receiver = Receiver::new(Arc::clone(&socket), MOST);
+        Line { socket, out, receiver, blocked }
+    }
+
+    /// Sends a message and its streams, as far as the connection takes it: the rest goes while an answer
+    /// is waited for.
+    pub(super) fn send(
+        &self,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), LineError> {
+        self.out.push_with(message, streams).map_err(LinkError::from)?;
+        self.out.flush();
+        Ok(())
+    }
+
+    /// Waits until `take` makes something of a message. Questions whether this end is there are answered
+    /// beside.
+    pub(super) fn wait<T>(
+        &mut self,
+        patience: Duration,
+        mut take: impl FnMut(&Message<'_>) -> Option<T>,
+    ) -> Result<T, LineError> {
+        let until = Instant::now() + patience;
+        loop {
+            let mut taken = None;
+            let mut more = true;
+            while more && taken.is_none() {
+                more = self.receiver.drain_one(&mut |received: Received<'_>| {
+                    if let Message::Ping { number } = received.message {
+                        let pong = Message::Pong { number, clock: monotonic_ns() };
+                        self.out.push(&pong)?;
+                    } else {
+                        taken = take(&received.message);
+                    }
+                    Ok::<(), LinkError>(())
+                })?;
+            }
+            if let Some(taken) = taken {
+                return Ok(taken);
+            }
+            self.out.flush();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(LineError::Silent(patience));
+            }
+            self.fill(left)?;
+        }
+    }
+
+    fn fill(&mut self, longest: Duration) -> Result<(), LineError> {
+        if !self.receiver.has_more() {
+            let mut flags = PollFlags::POLLIN;
+            flags.set(PollFlags::POLLOUT, self.blocked.load(Ordering::Acquire));
+            let mut waited = [PollFd::new(self.socket.socket(), flags)];
+            let longest = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
+            // When it is interrupted, it is only asked again.
+            let _ = poll(&mut waited, longest);
+        }
+        match self.receiver.fill() {
+            Ok(0) => Err(LineError::Gone),
+            Ok(_) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(())
+            }
+            Err(_) => Err(LineError::Gone),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! One host, from its name to its workers.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_agent::inspect::There;
+use gridrpc_client::loss_from_the_wire;
+use gridrpc_config::{LauncherKind, Server};
+use gridrpc_launch::Event;
+use gridrpc_link::LinkError;
+use gridrpc_transport::listener::Admitted;
+use gridrpc_wire::{Examine, HostLoss, Message, Serve, VERSION};
+
+use super::checks;
+use super::connection::{Line, LineError};
+use super::measure::measure;
+use super::names;
+use super::report::{Complaint, HostReport, Point, Start, Workers};
+use super::routes::{News, Routes};
+
+/// How long an agent may take to say who it is.
+const JOINING: Duration = Duration::from_secs(15);
+/// How long it may take to look around: Python may take 20 s.
+const LOOKING: Duration = Duration::from_secs(60);
+/// Lines that are kept of what an agent and its launcher write.
+const KEPT: usize = 12;
+/// What an interpreter is told that is to start workers, as a Python client tells it.
+const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
+
+/// A host that is looked at.
+pub(super) struct Course<'a> {
+    pub(super) server: &'a Server,
+    pub(super) host: &'a str,
+    /// How many workers; 0: as many as it has processors.
+    pub(super) workers: u32,
+    /// The Python there; none: nobody wants Python workers.
+    pub(super) python: Option<&'a str>,
+    pub(super) agent: u32,
+    pub(super) news: Receiver<News>,
+    pub(super) routes: &'a Routes,
+    /// Whose turn it is: two that are measured at once would share the way.
+    pub(super) turn: &'a Mutex<()>,
+    pub(super) state: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Course<'_> {
+    /// Looks at the host, as far as one comes.
+    pub(super) fn run(self) -> HostReport {
+        let mut report = HostReport {
+            server: self.server.name.clone(),
+            host: self.host.to_owned(),
+            ..HostReport::default()
+        };
+        if let Err(complaint) = self.look(&mut report) {
+            report.complaints.push(complaint);
+        }
+        self.routes.stop(self.agent, &self.server.name);
+        report.complaints.splice(0..0, checks::check(&report, self.workers, self.python.is_some()));
+        report
+    }
+
+    fn look(&self, report: &mut HostReport) -> Result<(), Complaint> {
+        (self.state)("looks up its name");
+        report.name = names::look_up(&self.server.launcher, self.host)?;
+        let (admitted, start) = self.start()?;
+        report.start = Some(start);
+        let mut line = Line::new(admitted.transport);
+        let lost = |point| {
+            move |error: LineError| {
+                let advice =
+                    "try again; if it stays, what runs there may end processes of this user";
+                Complaint::fault(point, error.to_string(), advice)
+            }
+        };
+        self.join(&mut line)?;
+        (self.state)("looks around there");
+        let there = self.examine(&mut line).map_err(lost(Point::Agent))?;
+        let clocks = there.clocks;
+        if let Some(start) = &mut report.start {
+            let is_ssh = matches!(self.server.launcher, LauncherKind::Ssh { .. });
+            start.through_ssh = is_ssh && !self.routes.is_own(self.agent, &there.way.name);
+        }
+        report.there = Some(there);
+        (self.state)("waits until others are measured");
+        {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.state)("is measured");
+            report.way = Some(measure(&mut line, clocks).map_err(lost(Point::Way))?);
+        }
+        // What keeps them from running there is told already.
+        if report.there.as_ref().is_some_and(|there| there.directory_fault.is_none()) {
+            (self.state)("starts workers");
+            report.workers = Some(self.serve(&mut line, report)?);
+        }
+        // An agent that is not told ends as its connection does.
+        let _ = line.send(&Message::Goodbye, VecDeque::new());
+        Ok(())
+    }
+
+    /// Has the launcher start an agent, and waits until it has come.
+    fn start(&self) -> Result<(Admitted, Start), Complaint> {
+        let fault = |what: String, advice: &str| Complaint::fault(Point::Agent, what, advice);
+        let begin = Instant::now();
+        self.routes.start(self.agent, self.server, self.host).map_err(|error| {
+            let advice = "see `ports` in grid.toml, and how many files this process may have open";
+            fault(format!("this machine has no port for its agents: {error}"), advice)
+        })?;
+        let until = begin + self.server.start_timeout;
+        let mut start = Start { encrypted: self.server.encryption, ..Start::default() };
+        let mut said: VecDeque<String> = VecDeque::new();
+        let mut last = "is asked for".to_owned();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(news) = self.news.recv_timeout(left) else {
+                return Err(fault(
+                    format!(
+                        "its agent has not come within {} s; what was known last: it {last}{}",
+                        self.server.start_timeout.as_secs_f64(),
+                        lines(&said)
+                    ),
+                    "see what holds it up there, or give it longer by `start_timeout` in grid.toml",
+                ));
+            };
+            match news {
+                News::Admitted(admitted) => {
+                    start.seconds = begin.elapsed().as_secs_f64();
+                    start.from = admitted.from.to_string();
+                    return Ok((admitted, start));
+                }
+                News::Launcher(Event::State(state)) => {
+                    start.copied |= state == gridrpc_launch::COPIES;
+                    (self.state)(&state);
+                    last = state;
+                }
+                News::Launcher(Event::EndsIn(_)) => {}
+                News::Launcher(Event::Said(line)) => {
+                    if said.len() == KEPT {
+                        said.pop_front();
+                    }
+                    said.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+                }
+                News::Launcher(Event::Failed(why)) => {
+                    // Those of gridrpc say it themselves.
+                    let advice = match self.server.launcher {
+                        LauncherKind::Program { .. } => {
+                            "see what the launcher has written; `command` in grid.toml names it, and \
+                             docs/launchers.md is what it has to do"
+                        }
+                        _ => "",
+                    };
+                    return Err(fault(format!("{why}{}", lines(&said)), advice));
+                }
+                News::Launcher(Event::Ended(how)) => {
+                    // What an agent that cannot reach its client says has the advice in it.
+                    let advice = match said.is_empty() {
+                        true => "see by hand that the program can run there: `gridrpc --version`",
+                        false => "",
+                    };
+                    let what = "its agent ended before it had reached this machine";
+                    return Err(fault(format!("{what}: {how}{}", lines(&said)), advice));
+                }
+            }
+        }
+    }
+
+    fn join(&self, line: &mut Line) -> Result<(), Complaint> {
+        let joined = line.wait(JOINING, |message| match message {
+            Message::Join(join) => {
+                let understood = (join.min_version..=join.max_version).contains(&VERSION);
+                Some((understood, join.program.to_owned()))
+            }
+            _ => None,
+        });
+        let (understood, program) = joined.map_err(|error| {
+            let advice =
+                "see that `program` in grid.toml is this version of gridrpc, or leave it out";
+            Complaint::fault(Point::Agent, error.to_string(), advice)
+        })?;
+        if understood {
+            return Ok(());
+        }
+        Err(Complaint::fault(
+            Point::Version,
+            format!("gridrpc {program} there does not understand {}", env!("CARGO_PKG_VERSION")),
+            "leave `program` in grid.toml out to have this machine's copied there, or install the same",
+        ))
+    }
+
+    fn examine(&self, line: &mut Line) -> Result<There, LineError> {
+        let environment = self.environment();
+        let examine = Examine {
+            python: self.python.unwrap_or_default(),
+            directory: self.server.directory.as_deref().unwrap_or_default(),
+            staging: self.server.staging.as_deref().unwrap_or_default(),
+            environment: environment.iter().map(String::as_str).collect(),
+        };
+        line.send(&Message::Examine(examine), VecDeque::new())?;
+        line.wait(LOOKING, |message| match message {
+            Message::Findings { text } => Some(serde_json::from_str(text)),
+            _ => None,
+        })?
+        .map_err(|error| {
+            LinkError::Unexpected(format!("findings that cannot be read: {error}")).into()
+        })
+    }
+
+    fn environment(&self) -> Vec<String> {
+        let all = self.server.environment.iter();
+        all.map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    /// Has workers started as a grid would: Python ones if those are wanted and Python is well.
+    fn serve(&self, line: &mut Line, report: &HostReport) -> Result<Workers, Complaint> {
+        let python = report.there.as_ref().and_then(|there| there.python.as_ref());
+        let python = python.filter(|python| python.gridrpc.is_some() && python.fault.is_none());
+        let environment = self.environment();
+        let mut serve = Serve {
+            version: VERSION,
+            workers: self.workers,
+            shared_threshold: 64 << 10,
+            calls_per_process: u64::MAX,
+            heartbeat: u64::try_from(self.server.heartbeat.as_nanos()).unwrap_or(u64::MAX),
+            environment: environment.iter().map(String::as_str).collect(),
+            staging: self.server.staging.as_deref().unwrap_or_default(),
+            directory: self.server.directory.as_deref().unwrap_or_default(),
+            ..Serve::default()
+        };
+        if let Some(python) = python {
+            (serve.program, serve.arguments) = (&python.command, PYTHON.to_vec());
+        }
+        let begin = Instant::now();
+        let mut workers = Workers { python: python.is_some(), ..Workers::default() };
+        let patience = self.server.start_timeout;
+        let ended = line.send(&Message::Serve(serve), VecDeque::new()).and_then(|()| {
+            line.wait(patience, |message| match message {
+                Message::Workers { ready, wanted } => {
+                    (workers.ready, workers.wanted) = (*ready, *wanted);
+                    (self.state)(&format!("has {ready} of {wanted} workers"));
+                    (ready == wanted).then_some(Ok(()))
+                }
+                Message::NoWorkers(loss) => Some(Err(why(loss))),
+                _ => None,
+            })
+        });
+        workers.seconds = begin.elapsed().as_secs_f64();
+        let Workers { ready, wanted, .. } = workers;
+        let advice = "see what the worker has written, and the limits of that host";
+        match ended {
+            Ok(Ok(())) => Ok(workers),
+            Ok(Err(why)) => Err(Complaint::fault(
+                Point::Workers,
+                format!("workers cannot be started there: {why}"),
+                advice,
+            )),
+            Err(LineError::Silent(_)) => Err(Complaint::fault(
+                Point::Workers,
+                format!("{ready} of {wanted} workers have answered in {:.0?}", patience),
+                "give them longer by `start_timeout` in grid.toml, or ask for fewer by `workers`",
+            )),
+            Err(error) => Err(Complaint::fault(Point::Workers, error.to_string(), advice)),
+        }
+    }
+}
+
+/// What was said, each line below the other.
+fn lines(said: &VecDeque<String>) -> String {
+    said.iter().map(|line| format!("\n{line}")).collect()
+}
+
+fn why(loss: &HostLoss<'_>) -> String {
+    let loss = loss_from_the_wire(loss);
+    let stderr: Vec<&str> = loss.stderr.lines().collect();
+    let last = stderr[stderr.len().saturating_sub(KEPT)..].iter();
+    let last: String = last.map(|line| format!("\n{line}")).collect();
+    format!("{loss}{last}")
+}

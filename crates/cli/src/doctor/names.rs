@@ -1,0 +1,119 @@
+//! Where hosts are, as it can be seen from here.
+
+use std::net::ToSocketAddrs as _;
+use std::process::{Command, Stdio};
+
+use gridrpc_config::LauncherKind;
+
+use super::report::{Complaint, Name, Point};
+
+/// Looks a host up as its launcher does. None where only the launcher knows what the name means.
+///
+/// # Errors
+/// When the launcher cannot know it either.
+pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
+    match launcher {
+        // There the names are labels only.
+        LauncherKind::Local { .. } | LauncherKind::Batch(_) => Ok(None),
+        // What its names mean is its own affair.
+        LauncherKind::Program { .. } => {
+            let addresses = addresses(host).unwrap_or_default();
+            Ok(Some(Name { host: host.to_owned(), addresses, through: String::new() }))
+        }
+        LauncherKind::Ssh { command } => match configuration(command, host) {
+            // Starting the agent tells what is wrong with that.
+            None => Ok(None),
+            Some(name) if !name.through.is_empty() => Ok(Some(name)),
+            Some(name) => match addresses(&name.host) {
+                Ok(addresses) => Ok(Some(Name { addresses, ..name })),
+                Err(why) => Err(unknown(host, &name.host, &why)),
+            },
+        },
+    }
+}
+
+fn unknown(host: &str, name: &str, why: &str) -> Complaint {
+    let called = match host.rsplit_once('@').map_or(host, |(_, host)| host) == name {
+        true => String::new(),
+        false => format!(", which ssh's configuration calls `{name}`,"),
+    };
+    Complaint::fault(
+        Point::Name,
+        format!("no address is known here for `{host}`{called}: {why}"),
+        format!(
+            "see how it is written, or give it a `HostName` in ssh's configuration; `ssh -G {host}` tells \
+             what ssh makes of it"
+        ),
+    )
+}
+
+/// Addresses of a name, the same one once.
+fn addresses(host: &str) -> Result<Vec<String>, String> {
+    let found = (host, 0_u16).to_socket_addrs().map_err(|error| {
+        // "failed to lookup address information: Name or service not known"
+        let text = error.to_string();
+        text.rsplit_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
+    })?;
+    let mut addresses = Vec::new();
+    for address in found.map(|found| found.ip().to_string()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
+}
+
+/// What ssh's configuration says of a host.
+fn configuration(command: &[String], host: &str) -> Option<Name> {
+    let (program, options) = command.split_first()?;
+    let mut ssh = Command::new(program);
+    ssh.args(options).args(["-G", host]).stdin(Stdio::null());
+    let ran = ssh.output().ok().filter(|ran| ran.status.success())?;
+    understand(&String::from_utf8_lossy(&ran.stdout))
+}
+
+/// Reads what `ssh -G` prints.
+fn understand(text: &str) -> Option<Name> {
+    let value = |key: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+        found.filter(|value| *value != "none").map(str::to_owned)
+    };
+    let through = value("proxyjump").or_else(|| value("proxycommand"));
+    Some(Name {
+        host: value("hostname")?,
+        addresses: Vec::new(),
+        through: through.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_makes_of_a_name() {
+        let name = understand("user ann\nhostname 10.0.0.7\nport 22\nproxyjump none\n").unwrap();
+        assert_eq!((name.host.as_str(), name.through.as_str()), ("10.0.0.7", ""));
+        let name = understand("hostname gpu\nproxyjump ann@gate\n").unwrap();
+        assert_eq!((name.host.as_str(), name.through.as_str()), ("gpu", "ann@gate"));
+        assert_eq!(understand("usage: something else"), None);
+    }
+
+    #[test]
+    fn names_of_this_machine_have_addresses() {
+        assert_eq!(addresses("127.0.0.1"), Ok(vec!["127.0.0.1".to_owned()]));
+        let launcher = LauncherKind::Local { prefix: Vec::new() };
+        assert_eq!(look_up(&launcher, "whatever"), Ok(None));
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_told_as_it_is_written() {
+        let told = unknown("ann@node1", "node1", "Name or service not known");
+        assert_eq!(
+            told.what,
+            "no address is known here for `ann@node1`: Name or service not known"
+        );
+        let told = unknown("n1", "node1.hpc", "x");
+        assert!(told.what.contains("which ssh's configuration calls `node1.hpc`"), "{}", told.what);
+    }
+}

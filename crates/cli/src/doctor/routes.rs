@@ -1,0 +1,104 @@
+//! Who starts agents, and where what is told of them goes: to the thread that looks at their host.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+
+use gridrpc_client::hosts::listeners::Doors;
+use gridrpc_config::Server;
+use gridrpc_launch::{Event, Launcher, Report, Start};
+use gridrpc_sys::lock;
+use gridrpc_transport::listener::Admitted;
+
+/// What is told of an agent.
+pub(super) enum News {
+    /// By its launcher.
+    Launcher(Event),
+    /// It has come in.
+    Admitted(Admitted),
+}
+
+/// Who waits for news of each agent.
+type Listeners = Mutex<HashMap<u32, Sender<News>>>;
+
+/// The doors and the launchers.
+pub(super) struct Routes {
+    listeners: Arc<Listeners>,
+    doors: Mutex<Doors>,
+    launchers: Mutex<HashMap<String, Box<dyn Launcher>>>,
+    /// Where each agent was told to dial.
+    addresses: Mutex<HashMap<u32, Vec<String>>>,
+    program: PathBuf,
+}
+
+fn tell(listeners: &Listeners, agent: u32, news: News) {
+    if let Some(listener) = lock(listeners).get(&agent) {
+        // Whoever has heard enough listens no more.
+        let _ = listener.send(news);
+    }
+}
+
+impl Routes {
+    /// `program`: this machine's `gridrpc`, which hosts get a copy of.
+    pub(super) fn new(program: PathBuf) -> Routes {
+        let listeners = Arc::<Listeners>::default();
+        let admits = Arc::clone(&listeners);
+        let doors = Doors::new(move |admitted: Admitted| {
+            tell(&admits, admitted.agent, News::Admitted(admitted));
+        });
+        Routes {
+            listeners,
+            doors: Mutex::new(doors),
+            launchers: Mutex::default(),
+            addresses: Mutex::default(),
+            program,
+        }
+    }
+
+    /// Has this sender told of an agent.
+    pub(super) fn listen(&self, agent: u32, listener: Sender<News>) {
+        lock(&self.listeners).insert(agent, listener);
+    }
+
+    /// Has an agent of this server started.
+    pub(super) fn start(&self, agent: u32, server: &Server, host: &str) -> io::Result<()> {
+        let ticket = lock(&self.doors).ticket(agent, server)?;
+        lock(&self.addresses).insert(agent, ticket.addresses.clone());
+        let mut launchers = lock(&self.launchers);
+        let launcher = launchers.entry(server.name.clone()).or_insert_with(|| {
+            let listeners = Arc::clone(&self.listeners);
+            let report = Report(Arc::new(move |agent, event| {
+                tell(&listeners, agent, News::Launcher(event));
+            }));
+            gridrpc_launch::open(server, &self.program, report)
+        });
+        launcher.start(vec![Start { agent, host: host.to_owned(), ticket }]);
+        Ok(())
+    }
+
+    /// Whether an agent was told by this process to dial there; else its launcher has added that.
+    pub(super) fn is_own(&self, agent: u32, address: &str) -> bool {
+        // A launcher that knows how its host sees this machine dials the door there.
+        let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
+        let addresses = lock(&self.addresses);
+        let own = addresses.get(&agent).and_then(|all| all.first()).and_then(|one| port(one));
+        own.is_some() && own == port(address)
+    }
+
+    /// Ends an agent, wherever it is.
+    pub(super) fn stop(&self, agent: u32, server: &str) {
+        lock(&self.doors).revoke(agent);
+        if let Some(launcher) = lock(&self.launchers).get_mut(server) {
+            launcher.stop(agent);
+        }
+    }
+
+    /// Ends all agents, and waits until they are gone.
+    pub(super) fn close(&self) {
+        lock(&self.doors).close();
+        let launchers = std::mem::take(&mut *lock(&self.launchers));
+        gridrpc_launch::close_all(launchers.into_values().collect());
+    }
+}

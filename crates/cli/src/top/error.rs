@@ -1,0 +1,34 @@
+//! Why nothing is shown, and writing to standard output.
+
+use std::io::{self, Write as _};
+
+use gridrpc_client::live::place::LookError;
+use thiserror::Error;
+
+use super::choice::ChoiceError;
+
+/// Why nothing is shown.
+#[derive(Debug, Error)]
+pub enum TopError {
+    /// It is not known which grid is meant, or it cannot be looked at.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// The grid tells nothing.
+    #[error("the grid of process {0}: {1}")]
+    Look(String, LookError),
+    /// The page cannot be served.
+    #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
+    Port(u16, io::Error),
+    /// The token of the page cannot be had.
+    #[error("the token of the page, in `{0}`: {1}")]
+    Token(String, io::Error),
+    /// The system refuses something.
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+pub(super) fn print(text: &str) -> Result<(), TopError> {
+    let mut output = io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| TopError::System("writing to standard output", error))
+}

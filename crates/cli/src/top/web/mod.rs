@@ -1,0 +1,237 @@
+//! `gridrpc top --web`: a page about running grids, for this machine alone; and the same for Prometheus.
+//!
+//! Other users can connect to this machine's own address too, so each request needs the token in the printed
+//! address. Silent connections cannot keep others out: each has a deadline, and the oldest is closed when there are
+//! too many. Pages of other sites get nothing: a request under a host name other than this machine's is refused.
+
+mod metrics;
+mod request;
+mod token;
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use gridrpc_sys::timed_stream::TimedStream;
+use serde_json::json;
+
+use crate::top::choice::{Wanted, all_told};
+use crate::top::error::{TopError, print};
+use crate::top::signals::{Heard, Signals};
+use request::{Asked, Refused, path_of};
+use token::Token;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// How long a browser has to ask, and to take what it is sent.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections on which nothing has been asked yet.
+const MOST_ASKING: usize = 32;
+/// Connections that are served at one time.
+const MOST: usize = 4 * MOST_ASKING;
+/// As often it is looked whether the user has ended this.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Who is to be served.
+#[derive(Debug, Args)]
+pub(super) struct Access {
+    /// With --web: the token of the page's address is the one in FILE. If there is no such file, a new token is
+    /// written there
+    #[arg(long, value_name = "FILE", requires = "web", conflicts_with_all = ["once", "json"])]
+    token_file: Option<PathBuf>,
+    /// With --web: serve all users of this machine, without a token
+    #[arg(long, requires = "web", conflicts_with_all = ["once", "json", "token_file"])]
+    no_token: bool,
+}
+
+impl Access {
+    fn token(&self) -> Result<Option<Token>, TopError> {
+        let token = match &self.token_file {
+            _ if self.no_token => return Ok(None),
+            Some(file) => {
+                let wrong = |error| TopError::Token(file.display().to_string(), error);
+                Token::kept(file).map_err(wrong)?
+            }
+            None => Token::random().map_err(|error| TopError::System("random numbers", error))?,
+        };
+        Ok(Some(token))
+    }
+}
+
+/// What is served, and to whom.
+struct Served {
+    wanted: Option<Wanted>,
+    token: Option<Token>,
+}
+
+impl Served {
+    /// What follows a path in an address.
+    fn query(&self) -> String {
+        self.token.as_ref().map_or_else(String::new, |token| format!("?token={}", token.text()))
+    }
+
+    fn admits(&self, asked: &Asked) -> bool {
+        self.token.as_ref().is_none_or(|token| asked.tokens.iter().any(|given| token.is(given)))
+    }
+}
+
+/// What is sent.
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    text: String,
+}
+
+impl Answer {
+    fn found(kind: &'static str, text: impl Into<String>) -> Answer {
+        Answer { status: "200 OK", kind, text: text.into() }
+    }
+
+    fn refused(status: &'static str, why: &str) -> Answer {
+        Answer { status, kind: "text/plain; charset=utf-8", text: format!("{why}\n") }
+    }
+
+    /// All that is sent. What the page loads comes from here, and nothing of it is kept.
+    fn bytes(&self, with_text: bool) -> Vec<u8> {
+        let Answer { status, kind, text } = self;
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
+             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+             Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+             connect-src 'self'; img-src data:; frame-ancestors 'none'\r\n\r\n",
+            text.len()
+        );
+        let mut bytes = head.into_bytes();
+        if with_text {
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        bytes
+    }
+}
+
+/// Serves the page until the user ends that.
+///
+/// # Errors
+/// When the port cannot be had, or no token.
+pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Result<(), TopError> {
+    let served = Served { wanted, token: access.token()? };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .map_err(|error| TopError::Port(port, error))?;
+    let address = listener.local_addr().map_err(|error| TopError::Port(port, error))?;
+    // Before any thread, which would else be the one that they end.
+    let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
+    let page = format!("http://{address}/{}\n", served.query());
+    let accept = move || accept(&listener, &Arc::new(served));
+    std::thread::Builder::new()
+        .name("gridrpc-web".into())
+        .spawn(accept)
+        .map_err(|error| TopError::System("starting a thread", error))?;
+    print(&page)?;
+    while signals.wait(LONG, false).map_err(|error| TopError::System("waiting", error))?
+        != Heard::End
+    {}
+    Ok(())
+}
+
+/// Connections on which nothing has been asked yet, the oldest first.
+#[derive(Default)]
+struct Asking(Mutex<VecDeque<Arc<TcpStream>>>);
+
+impl Asking {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more, in the place of the oldest if there are too many: a browser asks at once.
+    fn add(&self, stream: &Arc<TcpStream>) {
+        let mut all = self.lock();
+        all.push_back(Arc::clone(stream));
+        if all.len() > MOST_ASKING
+            && let Some(oldest) = all.pop_front()
+        {
+            // Its thread sees that.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn remove(&self, stream: &Arc<TcpStream>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, stream));
+    }
+}
+
+fn accept(listener: &TcpListener, served: &Arc<Served>) {
+    let (open, asking) = (Arc::new(AtomicUsize::new(0)), Arc::new(Asking::default()));
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // There are too few descriptors, most likely: others end meanwhile.
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        if open.load(Ordering::Relaxed) >= MOST {
+            continue;
+        }
+        open.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(stream);
+        asking.add(&stream);
+        let (now, served) = (Arc::clone(&open), Arc::clone(served));
+        let (its, all) = (Arc::clone(&stream), Arc::clone(&asking));
+        let run = move || {
+            // One that has gone away is told nothing.
+            let _ = answer(&its, &all, &served);
+            now.fetch_sub(1, Ordering::Relaxed);
+        };
+        if std::thread::Builder::new().name("gridrpc-web".into()).spawn(run).is_err() {
+            open.fetch_sub(1, Ordering::Relaxed);
+            asking.remove(&stream);
+        }
+    }
+}
+
+fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Result<()> {
+    let asked = path_of(&mut TimedStream::new(&**stream, PATIENCE));
+    asking.remove(stream);
+    let (answer, with_text) = match asked? {
+        Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
+        Ok(asked) => {
+            let why = "this address lacks its token, or has another one: open the address that \
+                       `gridrpc top --web` has printed in the terminal where it runs, with all \
+                       that follows ?token=";
+            (Answer::refused("403 Forbidden", why), !asked.head_only)
+        }
+        Err(Refused::Malformed) => (Answer::refused("400 Bad Request", "this is no request"), true),
+        Err(Refused::Method) => {
+            (Answer::refused("405 Method Not Allowed", "only GET is served"), true)
+        }
+        Err(Refused::Host) => {
+            let why = "ask for this page as localhost or 127.0.0.1";
+            (Answer::refused("421 Misdirected Request", why), true)
+        }
+    };
+    TimedStream::new(&**stream, PATIENCE).write_all(&answer.bytes(with_text))
+}
+
+fn found(path: &str, served: &Served) -> Answer {
+    let told = || all_told(served.wanted.as_ref());
+    match path {
+        // What the page loads needs the token as well.
+        "/" => Answer::found("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
+        "/page.css" => Answer::found("text/css; charset=utf-8", STYLE),
+        "/page.js" => Answer::found("text/javascript; charset=utf-8", SCRIPT),
+        "/stats" => {
+            let text = json!({ "grids": told() }).to_string();
+            Answer::found("application/json", text)
+        }
+        "/metrics" => {
+            let text = metrics::exposition(&told());
+            Answer::found("text/plain; version=0.0.4; charset=utf-8", text)
+        }
+        _ => Answer::refused("404 Not Found", "there are /, /stats and /metrics"),
+    }
+}

@@ -1,0 +1,143 @@
+//! The scenes: callers that wait for calls, a worker that answers them, and the grid's own thread.
+
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+use crate::call::Call;
+use crate::reactor_lock::Seat;
+use crate::sync::Time;
+use crate::socket::{Reactor, Socket};
+
+/// More find no more, and take long.
+const PREEMPTIONS: usize = 3;
+
+struct Grid {
+    seat: Arc<Seat<Reactor, Socket>>,
+    socket: Arc<Socket>,
+    calls: Arc<Vec<Call>>,
+    thread: JoinHandle<()>,
+}
+
+impl Grid {
+    fn open(calls: usize) -> Grid {
+        let calls = Arc::new((0..calls).map(|_| Call::new()).collect::<Vec<_>>());
+        let socket = Arc::new(Socket::new());
+        let reactor = Reactor { socket: Arc::clone(&socket), calls: Arc::clone(&calls) };
+        let seat = Arc::new(Seat::new(Arc::clone(&socket), reactor));
+        let server = Arc::clone(&seat);
+        let thread = thread::spawn(move || server.serve());
+        Grid { seat, socket, calls, thread }
+    }
+
+    /// A thread that waits for these calls, one after the other.
+    fn caller(&self, numbers: &'static [usize]) -> JoinHandle<()> {
+        let (seat, calls) = (Arc::clone(&self.seat), Arc::clone(&self.calls));
+        thread::spawn(move || {
+            wait_for(&seat, &calls, numbers);
+        })
+    }
+
+    /// A thread that answers these calls.
+    fn worker(&self, numbers: &'static [usize]) -> JoinHandle<()> {
+        let socket = Arc::clone(&self.socket);
+        thread::spawn(move || numbers.iter().for_each(|&number| socket.answer(number)))
+    }
+
+    fn close(self) {
+        self.socket.close();
+        self.seat.call_back();
+        self.thread.join().unwrap();
+    }
+}
+
+/// Returns whether it slept while others read.
+fn wait_for(seat: &Seat<Reactor, Socket>, calls: &[Call], numbers: &[usize]) -> bool {
+    let late = Time(u64::MAX);
+    let mut slept = false;
+    for &number in numbers {
+        let call = &calls[number];
+        let sleep = |_| {
+            slept = true;
+            call.sleep()
+        };
+        assert!(seat.wait(late, || call.done(), sleep));
+    }
+    slept
+}
+
+fn in_all_orders(preemptions: usize, scene: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(scene);
+}
+
+#[test]
+fn a_caller_that_waits_for_one_call_after_the_other() {
+    in_all_orders(PREEMPTIONS, || {
+        let grid = Grid::open(2);
+        let worker = grid.worker(&[0, 1]);
+        wait_for(&grid.seat, &grid.calls, &[0, 1]);
+        worker.join().unwrap();
+        grid.close();
+    });
+}
+
+#[test]
+fn two_callers_while_the_grid_s_thread_leads() {
+    in_all_orders(PREEMPTIONS - 1, || {
+        let grid = Grid::open(2);
+        let other = grid.caller(&[1]);
+        let worker = grid.worker(&[0, 1]);
+        wait_for(&grid.seat, &grid.calls, &[0]);
+        other.join().unwrap();
+        worker.join().unwrap();
+        grid.close();
+    });
+}
+
+#[test]
+fn two_callers_of_which_one_leads_for_the_other() {
+    in_all_orders(PREEMPTIONS - 1, || {
+        let grid = Grid::open(3);
+        // The grid's thread answers the first call, and leaves the seat to the caller.
+        grid.socket.wait_until_reading(true);
+        grid.socket.answer(0);
+        if wait_for(&grid.seat, &grid.calls, &[0]) {
+            grid.socket.wait_until_reading(false);
+        }
+        let other = grid.caller(&[2]);
+        let worker = grid.worker(&[1, 2]);
+        wait_for(&grid.seat, &grid.calls, &[1]);
+        other.join().unwrap();
+        worker.join().unwrap();
+        grid.close();
+    });
+}
+
+#[test]
+fn a_call_that_another_thread_ends() {
+    in_all_orders(PREEMPTIONS, || {
+        let grid = Grid::open(1);
+        let (seat, calls) = (Arc::clone(&grid.seat), Arc::clone(&grid.calls));
+        let canceller = thread::spawn(move || {
+            calls[0].finish();
+            seat.nudge();
+        });
+        wait_for(&grid.seat, &grid.calls, &[0]);
+        canceller.join().unwrap();
+        grid.close();
+    });
+}
+
+#[test]
+fn a_grid_that_is_closed_while_a_caller_waits() {
+    in_all_orders(PREEMPTIONS, || {
+        let grid = Grid::open(1);
+        let waiting = grid.caller(&[0]);
+        // As the real one: it ends all calls, then has the thread end.
+        grid.calls[0].finish();
+        grid.close();
+        waiting.join().unwrap();
+    });
+}

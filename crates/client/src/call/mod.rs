@@ -1,0 +1,19 @@
+//! One call as its caller sees it: what was sent, what came of it, and who waits for it.
+
+mod dependencies;
+mod handle;
+mod handler;
+mod lost_workers;
+mod outcome;
+mod remote_result;
+pub(crate) mod trace;
+mod watch;
+
+pub use handle::{Call, Dependency, Hold};
+pub use handler::{CallbackHandler, Callbacks};
+pub use lost_workers::LostItems;
+pub use lost_workers::{loss_from_the_wire, loss_on_the_wire};
+pub(crate) use outcome::moved;
+pub use outcome::{Outcome, Profile};
+pub(crate) use remote_result::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
+pub use watch::{Watch, Watcher};

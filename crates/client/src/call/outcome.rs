@@ -1,0 +1,149 @@
+//! What came of a call, and when.
+
+use std::sync::Arc;
+
+use gridrpc_core::End;
+use gridrpc_link::payload::Incoming;
+use gridrpc_wire::Stamps;
+
+/// A call has no result, or it is not there any more.
+#[derive(Debug)]
+pub(crate) struct Missing;
+
+/// Results below this size are kept without more memory than they need, bytes.
+const SMALL: usize = 4096;
+
+/// What came of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The function has returned these sections.
+    Returned(Vec<Incoming>),
+    /// The function has raised an error.
+    Raised {
+        /// Type of the error; the protocol's own start with `gridrpc.`.
+        error: String,
+        /// Its message.
+        message: String,
+        /// Where it was raised, for people.
+        trace: String,
+        /// The error itself, pickled, if it could be.
+        sections: Vec<Incoming>,
+    },
+    /// It ended without an answer.
+    Ended(End),
+}
+
+impl Outcome {
+    /// Bytes that came with it.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Outcome::Returned(sections) | Outcome::Raised { sections, .. } => {
+                sections.iter().map(moved).sum()
+            }
+            Outcome::Ended(_) => 0,
+        }
+    }
+}
+
+/// Times and places of a call. Times are ns on this host's monotonic clock; 0: not reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Profile {
+    /// The caller handed it over.
+    pub submit: u64,
+    /// It was sent to a worker.
+    pub sent: u64,
+    /// The function started, and returned.
+    pub stamps: Stamps,
+    /// The result was here.
+    pub retrieve: u64,
+    /// The worker's number; `u32::MAX`: none.
+    pub worker: u32,
+    /// The worker's process id.
+    pub pid: u32,
+    /// Payload bytes sent.
+    pub bytes_in: u64,
+    /// Payload bytes that came back.
+    pub bytes_out: u64,
+    /// By how much the stamps may be wrong, as they are of another host's clock.
+    pub clock_error: u64,
+}
+
+/// An outcome while it waits to be taken. There may be a million, nearly all of them small results.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// Returned one section, received bytes.
+    Small(Box<[u8]>),
+    Other(Box<Outcome>),
+}
+
+impl Kept {
+    pub(super) fn keep(outcome: Outcome) -> Kept {
+        match outcome {
+            Outcome::Returned(mut sections) if matches!(&sections[..], [Incoming::Bytes(bytes)] if bytes.len() < SMALL) => {
+                match sections.pop() {
+                    Some(Incoming::Bytes(bytes)) => Kept::Small(bytes.into_boxed_slice()),
+                    other => Kept::Other(Box::new(Outcome::Returned(other.into_iter().collect()))),
+                }
+            }
+            other => Kept::Other(Box::new(other)),
+        }
+    }
+
+    /// The sections of a result. Large ones are there once, whoever has them.
+    pub(super) fn returned(&mut self) -> Option<Vec<Incoming>> {
+        match self {
+            Kept::Small(bytes) => Some(vec![Incoming::Bytes(bytes.to_vec())]),
+            Kept::Other(outcome) => match &mut **outcome {
+                Outcome::Returned(sections) => {
+                    for section in sections.iter_mut() {
+                        if let Incoming::Bytes(bytes) = section
+                            && bytes.len() >= SMALL
+                        {
+                            *section = Incoming::Kept(Arc::new(std::mem::take(bytes)));
+                        }
+                    }
+                    Some(sections.clone())
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether it is a small pickle with parts beside it that lie in shared memory. They stay there as long
+    /// as what is made of them, and can be passed on.
+    pub(super) fn lies_in_shared_memory(&self) -> bool {
+        let Kept::Other(outcome) = self else { return false };
+        let Outcome::Returned(sections) = &**outcome else { return false };
+        matches!(&sections[..], [Incoming::Bytes(_), rest @ ..]
+            if rest.iter().any(|section| matches!(section, Incoming::Shared(_))))
+    }
+
+    pub(super) fn take(self) -> Outcome {
+        match self {
+            Kept::Small(bytes) => Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())]),
+            Kept::Other(outcome) => match *outcome {
+                Outcome::Returned(sections) => {
+                    Outcome::Returned(sections.into_iter().map(taken).collect())
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+/// A section for the caller, who may change it.
+fn taken(section: Incoming) -> Incoming {
+    match section {
+        Incoming::Kept(bytes) => Incoming::Bytes(Arc::unwrap_or_clone(bytes)),
+        other => other,
+    }
+}
+
+/// Bytes of a section that were moved. What the worker has written into the caller's own memory was
+/// not.
+pub(crate) fn moved(section: &Incoming) -> u64 {
+    match section {
+        Incoming::Argument(..) | Incoming::Left(_) => 0,
+        other => other.len() as u64,
+    }
+}

@@ -1,0 +1,137 @@
+//! Callbacks: functions of the client that a running function calls.
+//!
+//! They run in threads of their own, so that one may take long, or make calls itself, without
+//! keeping answers of other calls waiting. A thread that is free is used again.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use gridrpc_core::WorkerId;
+use gridrpc_link::payload::{Incoming, Payload};
+use gridrpc_wire::Message;
+
+use crate::call::{Call, Callbacks};
+use crate::common::Common;
+
+/// One callback that a worker waits for.
+pub(crate) struct Wanted {
+    pub(crate) worker: WorkerId,
+    pub(crate) id: u64,
+    pub(crate) call: Arc<Call>,
+    pub(crate) index: u16,
+    pub(crate) arguments: Vec<Incoming>,
+}
+
+/// How long a thread without work stays.
+const IDLE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct Desk {
+    wanted: Vec<Wanted>,
+    idle: usize,
+    closed: bool,
+}
+
+/// Runs callbacks.
+pub(crate) struct Runner {
+    desk: Mutex<Desk>,
+    more: Condvar,
+    common: Arc<Common>,
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Runner")
+    }
+}
+
+impl Runner {
+    pub(crate) fn new(common: Arc<Common>) -> Arc<Runner> {
+        Arc::new(Runner { desk: Mutex::default(), more: Condvar::new(), common })
+    }
+
+    /// Has a callback run, soon.
+    pub(crate) fn take(self: &Arc<Runner>, wanted: Wanted) {
+        if !wanted.call.begin_callback() {
+            return self.answer(&wanted, Err("too many callbacks of the call run".to_owned()));
+        }
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        desk.wanted.push(wanted);
+        if desk.idle >= desk.wanted.len() {
+            drop(desk);
+            self.more.notify_one();
+            return;
+        }
+        drop(desk);
+        let runner = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("gridrpc-callback".into());
+        if thread.spawn(move || runner.serve()).is_err() {
+            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            if desk.idle == 0
+                && let Some(wanted) = desk.wanted.pop()
+            {
+                drop(desk);
+                wanted.call.end_callback();
+                self.answer(&wanted, Err("there is no thread to run a callback in".into()));
+            }
+        }
+    }
+
+    /// No callback is run any more.
+    pub(crate) fn close(&self) {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.more.notify_all();
+    }
+
+    fn serve(self: Arc<Runner>) {
+        while let Some(mut wanted) = self.next() {
+            let arguments = std::mem::take(&mut wanted.arguments);
+            let result = match wanted.call.callbacks() {
+                // Nobody waits for the call any more.
+                _ if wanted.call.done() => Err("the call has ended".to_owned()),
+                None => Err("the call has no callbacks".to_owned()),
+                Some(Callbacks(handler)) => handler.run(wanted.index, arguments),
+            };
+            wanted.call.end_callback();
+            self.answer(&wanted, result);
+        }
+    }
+
+    fn next(&self) -> Option<Wanted> {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if desk.closed {
+                return None;
+            }
+            if !desk.wanted.is_empty() {
+                return Some(desk.wanted.remove(0));
+            }
+            desk.idle += 1;
+            let waited = self.more.wait_timeout(desk, IDLE);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            desk = guard;
+            desk.idle -= 1;
+            if timeout.timed_out() && desk.wanted.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    fn answer(&self, wanted: &Wanted, result: Result<Payload, String>) {
+        let mut state = self.common.lock();
+        match result {
+            Ok(payload) => {
+                let payload = Arc::new(payload);
+                wanted.call.keep(Arc::clone(&payload));
+                state.answer_callback(wanted.worker, wanted.id, &payload);
+            }
+            Err(message) => {
+                let message = &message;
+                let failure = Message::CallbackFailure { call: wanted.id, message };
+                state.push(wanted.worker, &failure);
+            }
+        }
+        self.common.finish(state);
+    }
+}

@@ -1,0 +1,199 @@
+//! What the threads of a client share: the state under its lock, memory, and what is done when the lock is free.
+
+pub(crate) mod callbacks;
+mod gather;
+mod nested;
+pub(crate) mod request;
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_core::{FunctionId, Time};
+use gridrpc_link::buffers::Source;
+use gridrpc_link::payload::PayloadBuilder;
+use gridrpc_shm::arrays;
+use gridrpc_shm::segment::{FIRST_OF_SHARED_DATA, Pool};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::FunctionForm;
+
+use crate::call::{Call, KeptRequests};
+use crate::config::Config;
+use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
+use crate::names::Names;
+use crate::parent::Upstream;
+use crate::reactor_lock::Wake;
+use crate::state::State;
+use crate::wakeup::Alarm;
+
+/// What the client's threads share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) state: Mutex<State>,
+    /// Signalled when there may be room for calls, or the number of ready workers has changed.
+    pub(crate) changed: Condvar,
+    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) pool: Arc<Pool>,
+    /// Where shared data lie.
+    pub(crate) shared_pool: Arc<Pool>,
+    unused: Unused,
+    /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
+    /// they are sent what lies in the caller's memory.
+    shared_memory: bool,
+    pub(crate) shared_threshold: usize,
+    /// Files of modules for hosts, if there are any.
+    staged: Option<StagedFiles>,
+    /// What is wanted of the results that hosts keep.
+    pub(crate) kept_requests: Arc<KeptRequests>,
+    /// What calls can be bound to.
+    pub(crate) names: Names,
+    /// Whom this grid works for, if it is an agent's.
+    pub(crate) upstream: Option<Arc<dyn Upstream>>,
+}
+
+impl Common {
+    /// What is shared in a grid of this configuration.
+    pub(crate) fn new(
+        config: &Config,
+        state: State,
+        alarm: Arc<Alarm>,
+        upstream: Option<Arc<dyn Upstream>>,
+    ) -> Arc<Common> {
+        let workers = config.settings.workers;
+        let kept_requests = KeptRequests::new(Arc::clone(&alarm));
+        Arc::new(Common {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            alarm,
+            pool: Pool::new(config.keep_free),
+            shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
+            unused: Unused::default(),
+            shared_memory: workers > 0,
+            shared_threshold: config.shared_threshold,
+            staged: config.servers.as_ref().map(|_| StagedFiles::default()),
+            kept_requests,
+            names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
+            upstream,
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something to put a payload together with.
+    pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
+        PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
+    }
+
+    /// Releases the lock, sends what has been pushed and tells those who wait.
+    pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
+        let unsent = state.take_unsent();
+        // Whoever leads may wait for just the calls that end here.
+        let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
+        let wake = state.needs_reactor() || ends;
+        if wake {
+            // One signal is enough until the reactor has looked.
+            state.reactor_sleeps_until = None;
+        }
+        let to_run = std::mem::take(&mut state.to_run);
+        let aftermath = state.aftermath();
+        drop(state);
+        unsent.flush();
+        let (freed, unwanted) = aftermath.settle();
+        if let Some(upstream) = &self.upstream {
+            upstream.settle();
+        }
+        if !to_run.is_empty() {
+            self.tell_to_run(to_run);
+        }
+        for call in unwanted {
+            self.cancel(&call);
+        }
+        if freed {
+            let gone = self.shared_pool.gone();
+            if !gone.is_empty() {
+                // Workers keep no memory that nobody will use.
+                let mut state = self.lock();
+                state.drop_segments(&gone, true);
+                let unsent = state.take_unsent();
+                drop(state);
+                unsent.flush();
+            }
+        }
+        if wake {
+            self.wake();
+        }
+    }
+
+    /// Gives up a call. Returns whether it had not ended yet.
+    pub(crate) fn cancel(&self, call: &Call) -> bool {
+        let Some(id) = call.id() else { return false };
+        let mut state = self.lock();
+        let now = Time(monotonic_ns());
+        let cancelled = state.drive(|core, out| core.cancel(now, id, out));
+        self.finish(state);
+        cancelled
+    }
+
+    /// Whether there is memory that is, or was, for sharing.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
+    }
+
+    /// Gives up memory that has been free for some time.
+    pub(crate) fn give_up_old(&self) {
+        if !self.has_memory() {
+            return;
+        }
+        self.pool.give_up_old();
+        self.shared_pool.give_up_old();
+        arrays::give_up_old();
+        let mut gone = self.pool.gone();
+        gone.extend(self.shared_pool.gone());
+        if !gone.is_empty() {
+            let mut state = self.lock();
+            state.drop_segments(&gone, true);
+            self.finish(state);
+        }
+    }
+
+    /// The file of a module, for hosts.
+    pub(crate) fn staged(&self, path: &str) -> io::Result<Staged> {
+        let files = self.staged.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Staged::read(files, path.as_bytes())
+    }
+
+    /// Makes a function known.
+    pub(crate) fn register(
+        &self,
+        name: &str,
+        form: FunctionForm,
+        body: Vec<u8>,
+    ) -> Arc<FunctionRef> {
+        let staged = match &self.staged {
+            // A file that cannot be read is told of by whoever is to load it.
+            Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
+            _ => None,
+        };
+        let mut state = self.lock();
+        let body = Arc::new(Source::owned(body));
+        let function = Function { name: name.to_owned(), form, body, staged };
+        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let id = if let Some(id) = free {
+            let tally = state.core.replace_function(id);
+            let old = std::mem::replace(&mut state.functions[id.0 as usize], function);
+            state.past.note(old.name, &tally);
+            id
+        } else {
+            state.functions.push(function);
+            FunctionId((state.functions.len() - 1) as u32)
+        };
+        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
+    }
+}
+
+impl Wake for Common {
+    fn wake(&self) {
+        self.alarm.wake();
+    }
+}

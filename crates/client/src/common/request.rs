@@ -1,0 +1,135 @@
+//! A call as it is handed over, and why it may not be taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_core::{BlobId, GroupId, Reservation, Resources, Task, Time};
+use gridrpc_link::buffers::Sink;
+use gridrpc_link::payload::Payload;
+use thiserror::Error;
+
+use crate::call::{Call, Callbacks, Dependency};
+use crate::common::Common;
+use crate::error::GridError;
+use crate::function::FunctionRef;
+use crate::state::State;
+use crate::sync::ns;
+
+/// A call to be submitted.
+#[derive(Debug)]
+pub struct Request {
+    /// What to run.
+    pub function: Arc<FunctionRef>,
+    /// Its arguments, from [`Grid::payload`](crate::Grid::payload).
+    pub payload: Payload,
+    /// The shared data that they refer to.
+    pub blobs: Vec<BlobId>,
+    /// After which time the call fails.
+    pub deadline: Option<Duration>,
+    /// Whether it may be run again when its worker is lost.
+    pub idempotent: bool,
+    /// Of the calls that wait for a worker, those with a higher priority go first.
+    pub priority: i32,
+    /// How many processors it uses, all of one host.
+    pub cores: u32,
+    /// Threads that its function is to use, if not as many as it has cores; 0: as many.
+    pub threads: u32,
+    /// What it takes of its host beside processors.
+    pub resources: Resources,
+    /// How long its function is expected to run, if that is known.
+    pub expected: Option<Duration>,
+    /// The server that has to run it, from [`Grid::server`](crate::Grid::server); none: whoever has room.
+    pub server: Option<GroupId>,
+    /// The reserved worker that has to run it.
+    pub on: Option<Reservation>,
+    /// What its function may call back.
+    pub callbacks: Option<Callbacks>,
+    /// Where streamed sections of its result are to lie, by number.
+    pub sinks: Vec<(u16, Arc<Sink>)>,
+    /// Calls whose results it needs, in the order in which its pickle counts them.
+    pub after: Vec<Dependency>,
+}
+
+/// Why a call was not taken.
+#[derive(Debug, Error)]
+pub enum SubmitError {
+    /// Too many calls, or bytes of their data, wait for workers. The request comes back.
+    #[error("too many calls wait for workers")]
+    Full(Box<Request>),
+    /// It cannot be taken at all.
+    #[error(transparent)]
+    Failed(#[from] GridError),
+}
+
+impl Common {
+    /// Submits a call; `bounded`: only if there is room for it.
+    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
+        let bytes = request.payload.bytes;
+        let mut state = self.lock();
+        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        {
+            drop(state);
+            return Err(SubmitError::Full(Box::new(request)));
+        }
+        let server = match &state.trust {
+            None => request.server,
+            Some(trust) => {
+                let Request { function, blobs, after, server, on, .. } = &request;
+                let refers = !blobs.is_empty() || !after.is_empty();
+                trust.bound_of(&state.core, function, refers, *server, *on)?
+            }
+        };
+        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
+        let Request { cores, threads, resources, expected, on, .. } = request;
+        let Request { callbacks, sinks, after, .. } = request;
+        let id = function.id();
+        let ids: Option<Vec<_>> =
+            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
+        let call = Call::new(function, payload, callbacks, sinks, after, idempotent);
+        let now = Time(call.profile().submit);
+        let task = Task {
+            function: id,
+            bytes,
+            blobs,
+            deadline: deadline.map(|after| now + ns(after)),
+            idempotent,
+            priority,
+            cores,
+            threads,
+            resources,
+            expected: expected.map(ns),
+            server,
+            on,
+            payload: Arc::clone(&call),
+        };
+        self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(now, id) {
+            state.note_progress(now, worker);
+        }
+        let taken = state.drive(|core, out| match &ids {
+            None => core.submit(now, task, out),
+            Some(after) => core.submit_after(now, task, after, out),
+        });
+        let id = match taken {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(state);
+                return Err(SubmitError::Failed(refusal.into()));
+            }
+        };
+        call.named(id);
+        state.submitting = true;
+        let ready = std::mem::take(&mut state.to_gather);
+        self.finish(state);
+        self.gather(ready);
+        Ok(call)
+    }
+
+    fn drop_segments(&self, state: &mut State) {
+        let gone = self.pool.gone();
+        if !gone.is_empty() {
+            // They go with whatever is sent next: the worker only holds on to memory longer.
+            state.drop_segments(&gone, false);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Functions that calls can name.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use gridrpc_core::FunctionId;
+use gridrpc_link::Outbound;
+use gridrpc_link::buffers::Source;
+use gridrpc_wire::{FunctionForm, Message, Place, Section, WireError};
+
+/// What workers are told of a function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) form: FunctionForm,
+    /// Its pickle, or the file of its module; empty if the name is enough.
+    pub(crate) body: Arc<Source>,
+    /// Its module's file, for hosts.
+    pub(crate) staged: Option<Staged>,
+}
+
+/// The file of a module, as hosts get it.
+#[derive(Clone, Debug)]
+pub(crate) struct Staged {
+    /// Names the content.
+    pub(crate) hash: String,
+    /// The file's name without folder.
+    pub(crate) name: String,
+    pub(crate) content: Arc<Source>,
+}
+
+/// Files of modules that have been read, by path, and when they had been written.
+pub(crate) type StagedFiles = Mutex<HashMap<Vec<u8>, (Option<SystemTime>, Staged)>>;
+
+impl Staged {
+    /// Reads a module's file, unless it is known.
+    pub(crate) fn read(files: &StagedFiles, path: &[u8]) -> io::Result<Staged> {
+        let file = Path::new(OsStr::from_bytes(path));
+        let written = file.metadata()?.modified().ok();
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, staged)) = files.get(path)
+            && *known == written
+        {
+            return Ok(staged.clone());
+        }
+        let content = std::fs::read(file)?;
+        let hash = blake3::hash(&content).to_hex()[..HASH].to_owned();
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let staged = Staged { hash, name, content: Arc::new(Source::owned(content)) };
+        files.insert(path.to_vec(), (written, staged.clone()));
+        Ok(staged)
+    }
+}
+
+impl Staged {
+    /// Sends it to a host, before all that is pushed later.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format.
+    pub(crate) fn push(&self, up: &Outbound) -> Result<(), WireError> {
+        let section = Section { len: self.content.len() as u64, place: Place::Stream };
+        let sections = vec![section];
+        let message = Message::Module { hash: &self.hash, name: &self.name, sections };
+        up.push_in_line(&message, [Arc::clone(&self.content)].into())
+    }
+}
+
+/// Characters of a hash that name a file.
+const HASH: usize = 32;
+
+/// Numbers of functions that nobody holds any more; they are given out again.
+pub(crate) type Unused = Arc<Mutex<Vec<FunctionId>>>;
+
+/// A registered function. It stays known to the workers while this or a call of it lives.
+#[derive(Debug)]
+pub struct FunctionRef {
+    id: FunctionId,
+    name: String,
+    form: FunctionForm,
+    unused: Unused,
+}
+
+impl FunctionRef {
+    pub(crate) fn new(
+        id: FunctionId,
+        name: String,
+        form: FunctionForm,
+        unused: Unused,
+    ) -> Arc<FunctionRef> {
+        Arc::new(FunctionRef { id, name, form, unused })
+    }
+
+    pub(crate) fn form(&self) -> FunctionForm {
+        self.form
+    }
+
+    pub(crate) fn id(&self) -> FunctionId {
+        self.id
+    }
+
+    /// Whether it is a function of a compiled module.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.form == FunctionForm::Library
+    }
+
+    /// Its name: `module/function`, or what people call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for FunctionRef {
+    fn drop(&mut self) {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+    }
+}

@@ -1,0 +1,284 @@
+//! A grid as its client sees it.
+
+mod binding;
+mod limits;
+mod sharing;
+mod start_progress;
+mod statistics;
+mod waiter;
+mod workers;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gridrpc_core::{BlobId, Loss, Time};
+use gridrpc_link::payload::PayloadBuilder;
+use gridrpc_shm::arrays;
+use gridrpc_shm::progress::ProgressMemory;
+use gridrpc_shm::segment::Pool;
+use gridrpc_sys::{depth, forks};
+use gridrpc_wire::{FunctionForm, Message};
+
+use crate::call::{Call, trace};
+use crate::common::Common;
+use crate::common::callbacks::Runner;
+use crate::common::request::{Request, SubmitError};
+use crate::config::Config;
+use crate::error::GridError;
+use crate::function::FunctionRef;
+use crate::grid::limits::check_workers;
+use crate::hosts::{launching, states};
+use crate::live::About;
+use crate::parent::Upstream;
+use crate::reactor::Reactor;
+use crate::reactor::spawner::Forked;
+use crate::reactor_lock::Seat;
+use crate::shared::Owned;
+use crate::state::State;
+use crate::trust::Trust;
+use crate::wakeup::Alarm;
+
+pub use waiter::Waiter;
+
+/// How a grid is getting on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Workers that have answered.
+    pub ready: usize,
+    /// Calls that wait for a worker.
+    pub queued: usize,
+    /// Calls that have not ended.
+    pub live: usize,
+}
+
+/// A grid of worker processes. Ends them when dropped.
+#[derive(Debug)]
+pub struct Grid {
+    pub(super) common: Arc<Common>,
+    seat: Arc<Seat<Reactor, Common>>,
+    runner: Arc<Runner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    owned: Mutex<HashMap<BlobId, Owned>>,
+    /// Those that it was asked for, reserved ones left out.
+    pub(super) workers: AtomicU32,
+    generation: u64,
+    /// What it is called, and its hosts.
+    about: Arc<About>,
+    /// Tells the user of hosts that are waited for.
+    waiting: Mutex<Option<start_progress::Teller>>,
+}
+
+impl Grid {
+    /// Asks for the workers and returns without waiting for them.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense or the system refuses a thread or a descriptor.
+    pub fn open(config: Config) -> Result<Grid, GridError> {
+        Grid::open_with(config, None)
+    }
+
+    /// The same, with a spawner that this process has forked. If that ends, another one is started as
+    /// `config` says.
+    ///
+    /// # Errors
+    /// As [`Grid::open`]; then the forked process ends.
+    pub fn open_with(config: Config, forked: Option<Forked>) -> Result<Grid, GridError> {
+        Grid::open_for(config, forked, None)
+    }
+
+    /// The same for an agent, whose client is told what happens.
+    pub fn open_for(
+        mut config: Config,
+        forked: Option<Forked>,
+        upstream: Option<Arc<dyn Upstream>>,
+    ) -> Result<Grid, GridError> {
+        if let Some(servers) = &config.servers {
+            config.settings.hosts = launching::expected(&servers.list);
+        }
+        let workers = config.settings.workers;
+        depth::check().map_err(GridError::TooDeep)?;
+        gridrpc_sys::open_standard_streams()
+            .map_err(|error| GridError::System { what: "opening /dev/null", error })?;
+        if config.settings.hosts.is_empty() || workers > 0 {
+            check_workers(workers)?;
+        }
+        forks::notice();
+        let system = |what| move |error| GridError::System { what, error };
+        if upstream.is_none() {
+            trace::begin().map_err(system("writing to the folder that GRIDRPC_TRACE names"))?;
+        }
+        let alarm = Alarm::new().map_err(system("making an event descriptor"))?;
+        let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
+        let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
+            .map_err(system("making an event queue"))?;
+        if let Some(servers) = &config.servers {
+            launching::describe(&mut state.core, workers, &servers.list);
+            state.trust = Trust::of(&mut state.core, workers, &servers.list);
+        }
+        state.drive(|core, out| core.open(Time(gridrpc_sys::monotonic_ns()), out));
+        let hosts = states::named(&config);
+        let about = Arc::new(About::new(&config, Arc::clone(&hosts)));
+        let progress_of = config.progress;
+        let common = Common::new(&config, state, Arc::new(alarm), upstream);
+        let runner = Runner::new(Arc::clone(&common));
+        arrays::announce_to(&common.pool);
+        let (shared, callbacks, names) =
+            (Arc::clone(&common), Arc::clone(&runner), Arc::clone(&about));
+        let reactor = Reactor::new(shared, callbacks, names, config, progress, forked)
+            .map_err(system("starting"))?;
+        let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
+        let server = Arc::clone(&seat);
+        let thread = std::thread::Builder::new()
+            .name("gridrpc-reactor".into())
+            .spawn(move || server.serve())
+            .map_err(system("starting a thread"))?;
+        let waiting = start_progress::Teller::start(progress_of, &common, &hosts);
+        Ok(Grid {
+            common,
+            about,
+            waiting: Mutex::new(waiting),
+            seat,
+            runner,
+            thread: Mutex::new(Some(thread)),
+            owned: Mutex::default(),
+            workers: AtomicU32::new(workers),
+            generation: forks::generation(),
+        })
+    }
+
+    /// Has a Python module imported once for all workers, if none has been started yet. They would
+    /// have to import it one by one.
+    pub fn prepare(&self, module: &str) {
+        let mut state = self.common.lock();
+        if !state.forked && !state.closing {
+            state.to_prepare.push(module.to_owned());
+        }
+        self.common.finish(state);
+    }
+
+    /// Why there are no workers at all, if none can be started.
+    #[must_use]
+    pub fn broken(&self) -> Option<Arc<Loss>> {
+        self.common.lock().core.broken().cloned()
+    }
+
+    /// Where memory for arguments comes from.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.common.pool
+    }
+
+    /// Where memory for shared data comes from.
+    pub fn shared_pool(&self) -> &Arc<Pool> {
+        &self.common.shared_pool
+    }
+
+    /// From how many bytes on sections lie in shared memory.
+    pub fn shared_threshold(&self) -> usize {
+        self.common.shared_threshold
+    }
+
+    /// Submits a call however many wait.
+    pub fn submit_at_once(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
+        self.common.submit(request, false)
+    }
+
+    /// Takes a call back that no worker has been given. Nothing is told of it any more.
+    pub fn withdraw(&self, call: &Call) -> bool {
+        let Some(id) = call.id() else { return false };
+        let mut state = self.common.lock();
+        let now = Time(gridrpc_sys::monotonic_ns());
+        let withdrawn = state.drive(|core, out| core.withdraw(now, id, out));
+        self.common.finish(state);
+        withdrawn.is_some()
+    }
+
+    /// How it is getting on.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let state = self.common.lock();
+        let core = &state.core;
+        Counts { ready: core.ready(), queued: core.queued(), live: core.live() }
+    }
+
+    /// Makes a function known.
+    pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
+        self.common.register(name, form, body)
+    }
+
+    /// Something to put a payload together with.
+    #[must_use]
+    pub fn payload(&self) -> PayloadBuilder<'_> {
+        self.common.payload()
+    }
+
+    /// Submits a call.
+    ///
+    /// # Errors
+    /// When too many calls wait for workers (the request comes back: wait for room), the grid takes
+    /// no calls, or shared data is not there.
+    pub fn submit(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
+        self.check_process()?;
+        self.common.submit(request, true)
+    }
+
+    /// Waits, at most so long, until a call with so many bytes may be submitted. Returns
+    /// whether it may. Threads that submit at once may go over the bound by a call each.
+    #[must_use]
+    pub fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool {
+        let mut state = self.common.lock();
+        let no_room = |state: &State| {
+            !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        };
+        if !no_room(&state) {
+            return true;
+        }
+        state.waiting_for_room += 1;
+        let waited = self.common.changed.wait_timeout_while(state, timeout, |state| no_room(state));
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.waiting_for_room -= 1;
+        !no_room(&state)
+    }
+
+    /// Gives up a call. Returns whether it had not ended yet.
+    pub fn cancel(&self, call: &Call) -> bool {
+        self.check_process().is_ok() && self.common.cancel(call)
+    }
+
+    /// Ends all calls that are alive, and all workers, and waits until they are gone.
+    pub fn close(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let teller = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.check_process().is_err() {
+            std::mem::forget(teller);
+            // The thread lives in the parent; there is nothing of ours to end.
+            std::mem::forget(thread);
+            return;
+        }
+        drop(teller);
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.close(Time(gridrpc_sys::monotonic_ns()), out));
+        state.closing = true;
+        state.push_to_all(&Message::Goodbye);
+        self.common.finish(state);
+        self.common.changed.notify_all();
+        self.seat.call_back();
+        // A reactor that panicked has nothing left to end.
+        let _ = thread.join();
+        self.runner.close();
+        trace::settle();
+    }
+
+    pub(super) fn check_process(&self) -> Result<(), GridError> {
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+    }
+}
+
+impl Drop for Grid {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

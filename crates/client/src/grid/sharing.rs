@@ -1,0 +1,77 @@
+//! Sharing data with all workers of a grid.
+
+use std::sync::{Arc, PoisonError};
+
+use gridrpc_core::BlobId;
+use gridrpc_wire::MAX_SECTIONS;
+
+use crate::error::GridError;
+use crate::grid::Grid;
+use crate::shared::{Owned, SharedData, hash};
+
+impl Grid {
+    /// Shares data, in parts. Equal data that is shared already is shared once.
+    ///
+    /// # Errors
+    /// When there are too many parts or no memory for them.
+    pub fn share(&self, parts: &[&[u8]]) -> Result<BlobId, GridError> {
+        self.check_process()?;
+        if parts.len() > MAX_SECTIONS {
+            let most = MAX_SECTIONS;
+            return Err(GridError::Config(format!("shared data of more than {most} parts")));
+        }
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = owned.values().filter(|owned| owned.data.has_lengths(parts)).count();
+        if alike > 0 {
+            let name = hash(parts);
+            let same =
+                |owned: &&mut Owned| owned.data.has_lengths(parts) && owned.data.hash() == name;
+            if let Some(owned) = owned.values_mut().find(same) {
+                owned.owners += 1;
+                return Ok(owned.blob);
+            }
+        }
+        let what = "making shared memory";
+        let data = SharedData::new(parts, &self.common.shared_pool)
+            .map_err(|error| GridError::System { what, error })?;
+        let data = Arc::new(data);
+        let mut state = self.common.lock();
+        let blob = state.next_blob();
+        owned.insert(blob, Owned { blob, data: Arc::clone(&data), owners: 1 });
+        state.shared.insert(blob, data);
+        state.core.share(blob);
+        Ok(blob)
+    }
+
+    /// One of the owners of shared data has given it up.
+    pub fn unshare(&self, blob: BlobId) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(one) = owned.get_mut(&blob) else { return };
+        one.owners -= 1;
+        if one.owners > 0 {
+            return;
+        }
+        owned.remove(&blob);
+        drop(owned);
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.unshare(blob, out));
+        self.common.finish(state);
+    }
+
+    /// Shares data under a number of the caller's.
+    pub fn share_as(&self, blob: BlobId, data: Arc<SharedData>) {
+        let mut state = self.common.lock();
+        state.shared.insert(blob, data);
+        state.core.share(blob);
+    }
+
+    /// Shares such data no more.
+    pub fn unshare_named(&self, blob: BlobId) {
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.unshare(blob, out));
+        self.common.finish(state);
+    }
+}

@@ -1,0 +1,239 @@
+//! What an agent says, as events for the core.
+
+use gridrpc_core::Loss;
+use gridrpc_link::payload::{Incoming, take_sections};
+use gridrpc_link::{LinkError, Received, Receiver};
+use gridrpc_shm::borrowed::Mapped;
+use gridrpc_transport::addresses::with_port;
+use gridrpc_wire::nested_call::is_request;
+use gridrpc_wire::{HostEnd, Message, Place, RemoteError, Section, Stamps, VERSION};
+
+use crate::call::{KeptPart, Outcome, loss_from_the_wire};
+
+/// What an agent has said.
+#[derive(Debug)]
+pub(crate) enum HostEvent {
+    Join(Joined),
+    /// An agent of this version of gridrpc, whose messages are of another one.
+    Stranger(String),
+    Workers {
+        ready: u32,
+        wanted: u32,
+    },
+    NoWorkers(Loss),
+    Answer {
+        call: u64,
+        stamps: Stamps,
+        outcome: Outcome,
+    },
+    /// A call has returned, and its result stays there.
+    Kept {
+        call: u64,
+        stamps: Stamps,
+        parts: Vec<KeptPart>,
+    },
+    /// A result that had stayed there.
+    Fetched {
+        call: u64,
+        sections: Vec<Incoming>,
+    },
+    Ended {
+        call: u64,
+        end: EndThere,
+    },
+    Callback {
+        call: u64,
+        index: u16,
+        arguments: Vec<Incoming>,
+    },
+    Reserved {
+        number: u32,
+        lost: Option<Loss>,
+    },
+    Retracted(Vec<u64>),
+    BlobDropped {
+        blob: u64,
+        unread: bool,
+    },
+    Missing(u64),
+    NotPassed {
+        blob: u64,
+        to: u32,
+    },
+    Output {
+        worker: u32,
+        stderr: bool,
+        bytes: Vec<u8>,
+    },
+    Ping(u64),
+    Pong {
+        number: u64,
+        clock: u64,
+    },
+}
+
+/// Who an agent is.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) pid: u32,
+    pub(crate) processors: u32,
+    /// In bytes; 0: it is not known.
+    pub(crate) memory: u64,
+    pub(crate) host: String,
+    pub(crate) boot: String,
+    /// Where other agents can dial it.
+    pub(crate) addresses: Vec<String>,
+}
+
+/// How a call has ended there.
+#[derive(Debug)]
+pub(crate) enum EndThere {
+    Lost(Loss),
+    NoWorkers(Loss),
+    Cancelled,
+    /// It was not taken: why.
+    Refused(String),
+}
+
+/// The receiving half of a connection to an agent.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) receiver: Receiver,
+    /// Whether the host is trusted.
+    trusted: bool,
+    /// Why it cannot go on.
+    pub(crate) broken: Option<String>,
+}
+
+impl Conversation {
+    pub(crate) fn new(receiver: Receiver, trusted: bool) -> Conversation {
+        Conversation { receiver, trusted, broken: None }
+    }
+
+    /// What has come in whole. A message that makes no sense marks the conversation as broken.
+    pub(crate) fn events(&mut self) -> Vec<HostEvent> {
+        let mut events = Vec::new();
+        let trusted = self.trusted;
+        let drained = self.receiver.drain(|received| -> Result<(), LinkError> {
+            if !trusted {
+                check_untrusted(&received.message)?;
+            }
+            events.push(understand(received)?);
+            Ok(())
+        });
+        if let Err(error) = drained {
+            self.broken.get_or_insert(error.to_string());
+        }
+        events
+    }
+}
+
+/// Refuses what a host that is not trusted has no reason to say: it has been given neither Python nor shared data,
+/// and was not asked to keep a result.
+fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
+    let is_kept = |section: &Section<'_>| matches!(section.place, Place::Kept { .. });
+    let what = match message {
+        // The only error with something beside it that is no pickle.
+        Message::Failure { error, sections, .. }
+            if RemoteError::from_name(error) != Some(RemoteError::RanksLost)
+                && sections.iter().any(|section| section.len > 0) =>
+        {
+            "a pickled error"
+        }
+        Message::Reply { sections, .. } if sections.iter().any(is_kept) => "a result that it keeps",
+        Message::KeptResult { .. } => "a result that it has kept",
+        Message::Callback { index, .. } if is_request(*index) => "a call that its function makes",
+        Message::Missing { .. } | Message::NotPassed { .. } | Message::BlobDropped { .. } => {
+            "shared data"
+        }
+        _ => return Ok(()),
+    };
+    Err(LinkError::Untrusted(what))
+}
+
+fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
+    let Received { message, streams, .. } = received;
+    let mapped = Mapped::default();
+    let no_blobs = |_, _| None;
+    Ok(match message {
+        Message::Join(join) => {
+            if !(join.min_version..=join.max_version).contains(&VERSION) {
+                return Ok(HostEvent::Stranger(join.program.to_owned()));
+            }
+            let own = join.addresses.iter().filter(|_| join.port != 0);
+            HostEvent::Join(Joined {
+                pid: join.pid,
+                processors: join.processors,
+                memory: join.memory,
+                host: join.host.to_owned(),
+                boot: join.boot.to_owned(),
+                addresses: own.map(|host| with_port(host, join.port)).collect(),
+            })
+        }
+        Message::Workers { ready, wanted } => HostEvent::Workers { ready, wanted },
+        Message::NoWorkers(loss) => HostEvent::NoWorkers(loss_from_the_wire(&loss)),
+        Message::Reply { call, stamps, sections, .. }
+            if sections.iter().any(|section| matches!(section.place, Place::Kept { .. })) =>
+        {
+            let part = |section: &Section<'_>| match section.place {
+                Place::Kept { .. } => Ok(KeptPart::There(section.len)),
+                Place::Inline(bytes) => Ok(KeptPart::Here(Incoming::Bytes(bytes.to_vec()))),
+                _ => Err(LinkError::Unexpected("a result that is kept in part".to_owned())),
+            };
+            let parts = sections.iter().map(part).collect::<Result<_, _>>()?;
+            HostEvent::Kept { call, stamps, parts }
+        }
+        Message::KeptResult { call, sections } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Fetched { call, sections }
+        }
+        Message::Reply { call, stamps, sections, .. } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Answer { call, stamps, outcome: Outcome::Returned(sections) }
+        }
+        Message::Failure { call, stamps, error, message, trace, sections, .. } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            let (error, message, trace) = (error.to_owned(), message.to_owned(), trace.to_owned());
+            let outcome = Outcome::Raised { error, message, trace, sections };
+            HostEvent::Answer { call, stamps, outcome }
+        }
+        Message::Ended { call, end, loss } => {
+            let end = match end {
+                HostEnd::Lost => EndThere::Lost(loss_from_the_wire(&loss)),
+                HostEnd::NoWorkers => EndThere::NoWorkers(loss_from_the_wire(&loss)),
+                HostEnd::Cancelled => EndThere::Cancelled,
+                HostEnd::Refused => EndThere::Refused(loss.why.to_owned()),
+            };
+            HostEvent::Ended { call, end }
+        }
+        Message::Callback { call, index, sections } => {
+            let arguments = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Callback { call, index, arguments }
+        }
+        Message::Reserved { number, lost } => {
+            HostEvent::Reserved { number, lost: lost.as_ref().map(loss_from_the_wire) }
+        }
+        Message::Retracted { calls } => HostEvent::Retracted(calls),
+        Message::Missing { blob } => HostEvent::Missing(blob),
+        Message::NotPassed { blob, to } => HostEvent::NotPassed { blob, to },
+        Message::BlobDropped { blob, unread } => HostEvent::BlobDropped { blob, unread },
+        Message::Output { worker, stderr, sections } => {
+            let parts = take_sections(&sections, streams, &mapped, no_blobs)?;
+            let bytes = parts.iter().flat_map(|part| part.bytes()).copied().collect();
+            HostEvent::Output { worker, stderr, bytes }
+        }
+        Message::Ping { number } => HostEvent::Ping(number),
+        Message::Pong { number, clock } => HostEvent::Pong { number, clock },
+        other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+    })
+}
+
+/// What has not been taken there is an error of the call.
+pub(crate) fn refused(why: String) -> Outcome {
+    Outcome::Raised {
+        error: RemoteError::OutOfMemory.name().to_owned(),
+        message: format!("the host could not take the call: {why}"),
+        trace: String::new(),
+        sections: Vec::new(),
+    }
+}

@@ -1,0 +1,281 @@
+//! What a host has said, applied to the state under its lock.
+
+use std::sync::Arc;
+
+use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
+use gridrpc_link::payload::Incoming;
+use gridrpc_shm::Recovered;
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::{Message, Stamps};
+
+use crate::call::{Call, Keeper, KeptPart, KeptResult, LostItems, Outcome, moved};
+use crate::common::Common;
+use crate::common::callbacks::Wanted;
+use crate::hosts::agent_messages::{EndThere, HostEvent, refused};
+use crate::hosts::clock::Offset;
+use crate::hosts::peers::called;
+use crate::state::State;
+use crate::state::remote_results::again;
+
+/// Who has said something, and what is to be done about it when the lock is free.
+pub(crate) struct Applied<'a> {
+    pub(crate) id: WorkerId,
+    /// The host as its owner names it; empty: this machine.
+    pub(crate) name: &'a str,
+    pub(crate) offset: Offset,
+    pub(crate) common: &'a Arc<Common>,
+    /// Calls that have ended.
+    pub(crate) answered: Vec<(Arc<Call>, Outcome, Stamps)>,
+    /// Calls whose results stay there.
+    pub(crate) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
+    /// Calls whose results had stayed there.
+    pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>)>,
+    /// What is of no use to anybody.
+    pub(crate) unwanted: Vec<Outcome>,
+    /// Callbacks.
+    pub(crate) wanted: Vec<Wanted>,
+    /// What concerns no call.
+    pub(crate) later: Vec<HostEvent>,
+    /// What it has said that fits nothing that it was asked.
+    pub(crate) broken: Option<String>,
+    /// Workers have come or gone.
+    pub(crate) changed: bool,
+}
+
+impl<'a> Applied<'a> {
+    pub(crate) fn new(
+        id: WorkerId,
+        name: &'a str,
+        offset: Offset,
+        common: &'a Arc<Common>,
+    ) -> Applied<'a> {
+        Applied {
+            id,
+            name,
+            offset,
+            common,
+            answered: Vec::new(),
+            kept: Vec::new(),
+            fetched: Vec::new(),
+            unwanted: Vec::new(),
+            wanted: Vec::new(),
+            later: Vec::new(),
+            broken: None,
+            changed: false,
+        }
+    }
+
+    /// Applies one message.
+    pub(crate) fn apply(&mut self, state: &mut State, event: HostEvent) {
+        let now = Time(monotonic_ns());
+        let id = self.id;
+        match event {
+            HostEvent::Workers { ready, wanted } => {
+                if let Some(out) = state.hosts.get(id) {
+                    out.slots = ready;
+                }
+                state.drive(|core, out| core.host_has(now, id, ready, wanted, out));
+                self.changed = true;
+            }
+            HostEvent::Answer {
+                call, outcome: Outcome::Raised { error, sections, .. }, ..
+            } if LostItems::are_told(&error) => {
+                let Some(lost) = LostItems::decode(sections) else {
+                    self.broken = Some("a lost worker that makes no sense".to_owned());
+                    return;
+                };
+                let LostItems { loss, ended, running, results } = lost;
+                let sections = results.iter().map(|part| part.bytes().to_vec()).collect();
+                state.recovered = Some((CallId(call), Recovered { ended, running, sections }));
+                self.ended(state, now, call, EndThere::Lost(loss));
+                state.recovered = None;
+            }
+            HostEvent::Answer { call, stamps, outcome } => {
+                self.answered(state, now, call, stamps, outcome);
+            }
+            HostEvent::Kept { call, stamps, parts } => self.kept(state, now, call, stamps, parts),
+            HostEvent::Fetched { call, sections } => {
+                if let Some(known) = state.kept.call(call) {
+                    let waiting = state.kept.came(call);
+                    state.to_gather.extend(waiting);
+                    state.garbage.extend(known.take_payload());
+                    let bytes = sections.iter().map(moved).sum();
+                    state.core.result_came(known.function().id(), bytes);
+                    self.fetched.push((known, sections));
+                }
+            }
+            HostEvent::Ended { call, end } => self.ended(state, now, call, end),
+            HostEvent::Callback { call: id, index, arguments } => {
+                match state.core.payload_at(CallId(id), self.id).cloned() {
+                    Some(call) => {
+                        let worker = self.id;
+                        self.wanted.push(Wanted { worker, id, call, index, arguments });
+                    }
+                    None => state.fail_callback(self.id, id, "the call has ended"),
+                }
+            }
+            HostEvent::Reserved { number, lost } => {
+                self.reserved(state, now, number, lost);
+            }
+            HostEvent::Retracted(calls) => {
+                calls.iter().for_each(|call| state.kept_nothing(id, *call));
+                let calls: Vec<CallId> = calls.into_iter().map(CallId).collect();
+                if let Some(out) = state.hosts.get(id) {
+                    out.answered += calls.len() as u64;
+                }
+                state.drive(|core, out| core.retracted(now, id, &calls, out));
+            }
+            HostEvent::Missing(blob) => state.share_again(id, BlobId(blob)),
+            HostEvent::NotPassed { blob, to } => state.share_again(WorkerId(to), BlobId(blob)),
+            HostEvent::BlobDropped { blob, unread } => {
+                state.drive(|core, out| core.blob_dropped(id, BlobId(blob), unread, out));
+            }
+            HostEvent::Ping(number) => {
+                let clock = monotonic_ns();
+                let _ = state.hosts.push(id, &Message::Pong { number, clock });
+            }
+            other => self.later.push(other),
+        }
+    }
+
+    fn answered(
+        &mut self,
+        state: &mut State,
+        now: Time,
+        call: u64,
+        mut stamps: Stamps,
+        outcome: Outcome,
+    ) {
+        let Some(out) = state.hosts.get(self.id) else { return };
+        let took = seen_from_here(&mut stamps, &self.offset, out.base);
+        let executor = state.hosts.answered_by(call, self.id);
+        state.kept_nothing(self.id, call);
+        let Some(executor) = executor else { return self.unwanted.push(outcome) };
+        let raised = matches!(outcome, Outcome::Raised { .. });
+        let replied = state.drive(|core, out| {
+            let answered = if raised { Core::raised } else { Core::replied };
+            answered(core, now, executor, CallId(call), took, out)
+        });
+        match replied {
+            Ok((call, live)) => {
+                state.garbage.extend(call.take_payload());
+                if live {
+                    state.core.result_came(call.function().id(), outcome.bytes());
+                    self.answered.push((call, outcome, stamps));
+                } else {
+                    self.unwanted.push(outcome);
+                }
+            }
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+
+    /// A call has returned, and its result stays there.
+    fn kept(
+        &mut self,
+        state: &mut State,
+        now: Time,
+        call: u64,
+        mut stamps: Stamps,
+        parts: Vec<KeptPart>,
+    ) {
+        let Some(out) = state.hosts.get(self.id) else { return };
+        let took = seen_from_here(&mut stamps, &self.offset, out.base);
+        let executor = state.hosts.answered_by(call, self.id);
+        state.hosts.keeps(self.id, call);
+        let again = again(&state.core, CallId(call));
+        let keeper = Keeper::new(self.id, call, &self.common.kept_requests);
+        // Without its keeper, the host is told to drop it.
+        let Some(executor) = executor else { return };
+        let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));
+        match replied {
+            Ok((known, live)) => {
+                if again.is_none() || !live {
+                    state.garbage.extend(known.take_payload());
+                }
+                if live {
+                    state.kept.add(call, &known, self.id, again);
+                    self.kept.push((known, KeptResult { keeper, parts }, stamps));
+                }
+            }
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+
+    fn ended(&mut self, state: &mut State, now: Time, call: u64, mut end: EndThere) {
+        let Some(out) = state.hosts.get(self.id) else { return };
+        if let EndThere::Lost(loss) | EndThere::NoWorkers(loss) = &mut end {
+            loss.worker = loss.worker.saturating_add(out.base);
+            loss.host = called(self.name, &loss.host);
+        }
+        let executor = state.hosts.answered_by(call, self.id);
+        state.kept_nothing(self.id, call);
+        let Some(executor) = executor else { return };
+        let lost = match &end {
+            EndThere::Lost(loss) if executor != self.id => Some(loss.clone()),
+            _ => None,
+        };
+        let end = match end {
+            EndThere::Lost(loss) => Ok(End::WorkerLost(Arc::new(loss))),
+            EndThere::NoWorkers(loss) => Ok(End::NoWorkers(Arc::new(loss))),
+            EndThere::Cancelled => Ok(End::Cancelled),
+            EndThere::Refused(why) => Err(why),
+        };
+        let ended = match end {
+            Ok(end) => {
+                state.drive(|core, out| core.host_ended(now, executor, CallId(call), end, out))
+            }
+            Err(why) => {
+                let took = Took { ran: 0, whole: 0 };
+                let raised =
+                    state.drive(|core, out| core.raised(now, executor, CallId(call), took, out));
+                if let Ok((call, true)) = &raised {
+                    let stamps = Stamps::default();
+                    self.answered.push((Arc::clone(call), refused(why), stamps));
+                }
+                raised
+            }
+        };
+        match ended {
+            Ok((call, _)) => state.garbage.extend(call.take_payload()),
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+        if let Some(loss) = lost {
+            // A reserved worker is lost for good.
+            state.hosts.guest_left(executor);
+            state.drive(|core, out| core.worker_lost(now, executor, None, loss, out));
+            self.changed = true;
+        }
+    }
+
+    /// A reserved worker has started, or is lost.
+    fn reserved(&mut self, state: &mut State, now: Time, number: u32, lost: Option<Loss>) {
+        let guest = state.hosts.guest(number);
+        let Some(guest) = guest.filter(|guest| state.core.home(*guest) == Some(self.id)) else {
+            return;
+        };
+        if lost.is_some() {
+            state.hosts.guest_left(guest);
+        }
+        state.drive(|core, out| match lost {
+            None => core.worker_ready(now, guest, out),
+            Some(mut loss) => {
+                loss.host = called(self.name, &loss.host);
+                core.worker_lost(now, guest, None, loss, out);
+            }
+        });
+        self.changed = true;
+    }
+}
+
+/// Has the stamps of an answer tell times of this host's clock and the grid's number of the worker.
+fn seen_from_here(stamps: &mut Stamps, offset: &Offset, first_worker: u32) -> Took {
+    stamps.worker = stamps.worker.saturating_add(first_worker);
+    for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {
+        *time = offset.here(*time);
+    }
+    Took {
+        ran: stamps.calc_out.saturating_sub(stamps.calc_in),
+        whole: stamps.calc_out.saturating_sub(stamps.received),
+    }
+}

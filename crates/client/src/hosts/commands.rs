@@ -1,0 +1,127 @@
+//! What agents are told to do.
+
+use gridrpc_config::{LauncherKind, Server};
+use gridrpc_link::NOT_PRELOADED;
+use gridrpc_wire::{Compression, Serve, VERSION};
+
+use crate::common::Common;
+use crate::config::{Config, Preload};
+use crate::function::Staged;
+use crate::hosts::launching::Plan;
+use crate::hosts::peers::Hosts;
+
+impl Hosts {
+    /// `staged`: the compiled modules that are loaded before workers are started.
+    pub(crate) fn serve<'a>(
+        &'a self,
+        plan: &Plan,
+        common: &'a Wishes,
+        staged: &'a [Staged],
+    ) -> Serve<'a> {
+        let server = self.launching.server(plan);
+        let here = server.launcher.shares_files();
+        let workers = &self.workers;
+        let mut serve = Serve {
+            version: VERSION,
+            workers: plan.workers,
+            shared_threshold: common.shared_threshold,
+            keep_free: common.keep_free,
+            grace: common.grace,
+            retries: common.retries,
+            calls_per_process: common.calls_per_process,
+            heartbeat: u64::try_from(server.heartbeat.as_nanos()).unwrap_or(u64::MAX),
+            staging: server.staging.as_deref().unwrap_or_default(),
+            compression: match server.compression {
+                Compression::Off => 0,
+                Compression::Auto => 1,
+                Compression::On => 2,
+            },
+            preload: staged.iter().map(|module| module.hash.as_str()).collect(),
+            ..Serve::default()
+        };
+        serve.directory = match &server.directory {
+            Some(directory) => directory,
+            None if here && server.trusted => &workers.directory,
+            None => "",
+        };
+        if let Some(python) = workers.python.as_ref().filter(|_| server.trusted) {
+            serve.program = self.python(server).unwrap_or_default();
+            let same = here && serve.program == python.here;
+            let arguments = if same { &python.arguments_here } else { &python.arguments };
+            serve.arguments = arguments.iter().map(String::as_str).collect();
+            let preload = self.preload(plan).map(|preload| &preload.modules);
+            let modules = python.modules.iter().chain(preload.into_iter().flatten());
+            serve.modules = modules.map(String::as_str).collect();
+            if same {
+                serve.path = python.path.iter().map(String::as_str).collect();
+            }
+        }
+        serve.environment = common.environment[plan.server].iter().map(String::as_str).collect();
+        serve
+    }
+
+    fn preload(&self, plan: &Plan) -> Option<&Preload> {
+        self.workers.preload.get(plan.server)
+    }
+
+    /// The compiled modules that a host is sent before its workers are started.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub(crate) fn staged(&self, plan: &Plan, common: &Common) -> Result<Vec<Staged>, String> {
+        let libraries = self.preload(plan).map_or(&[][..], |preload| &preload.libraries);
+        let read = |path: &String| {
+            let read = common.staged(path);
+            read.map_err(|error| format!("{NOT_PRELOADED}could not read `{path}`: {error}"))
+        };
+        libraries.iter().map(read).collect()
+    }
+
+    /// What Python workers of a server run; none: they are native.
+    pub(crate) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
+        let python = self.workers.python.as_ref().filter(|_| server.trusted)?;
+        let usual = if server.launcher.shares_files() { python.here.as_str() } else { "python3" };
+        Some(server.python.as_deref().unwrap_or(usual))
+    }
+}
+
+/// Whether a server's agents run on this machine, as this user sees it.
+pub(crate) fn is_here(server: &Server) -> bool {
+    matches!(server.launcher, LauncherKind::Local { .. })
+}
+
+/// What is the same for all hosts of a grid.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    pub(crate) shared_threshold: u64,
+    pub(crate) keep_free: u64,
+    pub(crate) grace: u64,
+    pub(crate) retries: u32,
+    pub(crate) calls_per_process: u64,
+    /// `NAME=VALUE`, for each server.
+    pub(crate) environment: Vec<Vec<String>>,
+}
+
+impl Wishes {
+    pub(crate) fn new(config: &Config) -> Wishes {
+        let settings = &config.settings;
+        let environment = config.servers.iter().flat_map(|servers| {
+            let python = servers.workers.python.iter().flat_map(|python| &python.environment);
+            servers.list.iter().map(move |server| {
+                let python = python.clone().filter(|_| server.trusted);
+                let all = servers.workers.environment.iter().chain(python);
+                all.chain(&server.environment)
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect()
+            })
+        });
+        Wishes {
+            shared_threshold: config.shared_threshold as u64,
+            keep_free: config.keep_free,
+            grace: settings.grace,
+            retries: settings.retries,
+            calls_per_process: settings.calls_per_process,
+            environment: environment.collect(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which large answers are on their way, of hosts that wait with them until they are asked.
+//!
+//! If all hosts sent at once, the switch before the client would drop much of it, and TCP waits for
+//! 0.2 s and longer before it sends the last of a lost answer again. With 400 answers of 1 MB
+//! through 1 Gbit/s, each over a connection of its own, a quarter of all packets was lost, and the last answer
+//! came after twice the time that the link needs. With some at a time next to nothing is lost, and the
+//! first come far earlier.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use gridrpc_core::Time;
+use gridrpc_link::Coming;
+
+/// With so many hosts and fewer, large answers do not get into each other's way.
+pub(crate) const FEW: usize = 16;
+/// Where a message needs longer than this to go there and back, answers wait for no turn: they do not meet,
+/// and asking costs more than it brings.
+pub(crate) const FAR: Duration = Duration::from_millis(10);
+/// Answers with so many streamed bytes and more wait for their turn.
+pub(crate) const LARGE: usize = 32 << 10;
+/// As many may be on their way.
+const AT_ONCE: usize = 16;
+/// More may be on their way as long as they have less than so many bytes to go.
+const FEW_BYTES: usize = 1 << 20;
+/// How long an answer of which nothing arrives keeps others waiting, ns. Its link may be dead.
+const PATIENCE: u64 = 1_000_000_000;
+
+/// An answer: of which host, and which one on its connection. Each host sends those that are asked for in
+/// the order in which it has announced them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Answer {
+    host: usize,
+    number: u32,
+}
+
+/// An answer that has been asked for.
+#[derive(Debug)]
+struct UnderWay {
+    answer: Answer,
+    left: usize,
+    until: Time,
+}
+
+/// What waits, first come first served, and what has been asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Fetching {
+    /// The last answer that each host has announced.
+    announced: HashMap<usize, u32>,
+    waiting: VecDeque<(Answer, usize)>,
+    under_way: Vec<UnderWay>,
+}
+
+impl Fetching {
+    /// Something has come from a host, of which these answers have not come in whole.
+    pub(crate) fn heard(&mut self, now: Time, host: usize, coming: impl Iterator<Item = Coming>) {
+        let coming: Vec<Coming> = coming.filter(|coming| coming.total >= LARGE).collect();
+        self.under_way.retain_mut(|one| {
+            if one.answer.host != host {
+                return true;
+            }
+            let found = coming.iter().find(|coming| coming.number == one.answer.number);
+            let Some(coming) = found else { return false };
+            if coming.left < one.left {
+                (one.left, one.until) = (coming.left, now + PATIENCE);
+            }
+            true
+        });
+        for Coming { number, left, .. } in coming {
+            let last = self.announced.get(&host);
+            // Numbers wrap around.
+            if last.is_none_or(|last| number.wrapping_sub(*last).cast_signed() > 0) {
+                self.announced.insert(host, number);
+                self.waiting.push_back((Answer { host, number }, left));
+            }
+        }
+    }
+
+    /// A host is gone: nothing of it is on its way any more.
+    pub(crate) fn forget(&mut self, host: usize) {
+        self.announced.remove(&host);
+        self.waiting.retain(|(answer, _)| answer.host != host);
+        self.under_way.retain(|one| one.answer.host != host);
+    }
+
+    /// The next host that is to send an answer, if there is room for one.
+    pub(crate) fn next(&mut self, now: Time) -> Option<usize> {
+        let in_time = || self.under_way.iter().filter(|one| one.until > now);
+        let left: usize = in_time().map(|one| one.left).sum();
+        if in_time().count() >= AT_ONCE && left >= FEW_BYTES {
+            return None;
+        }
+        let (answer, left) = self.waiting.pop_front()?;
+        self.under_way.push(UnderWay { answer, left, until: now + PATIENCE });
+        Some(answer.host)
+    }
+
+    /// Whether no answer waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// When the next answer keeps others waiting no more.
+    pub(crate) fn due(&self, now: Time) -> Option<Time> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        self.under_way.iter().map(|one| one.until).filter(|until| *until > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: usize = 1 << 20;
+
+    fn announced(number: u32, total: usize) -> Coming {
+        Coming { number, total, left: total }
+    }
+
+    fn asked(fetching: &mut Fetching, now: Time) -> Vec<usize> {
+        std::iter::from_fn(|| fetching.next(now)).collect()
+    }
+
+    /// Hosts that have announced an answer each.
+    fn waiting(now: Time, hosts: usize, total: usize) -> Fetching {
+        let mut fetching = Fetching::default();
+        for host in 0..hosts {
+            fetching.heard(now, host, [announced(1, total)].into_iter());
+        }
+        fetching
+    }
+
+    #[test]
+    fn some_large_ones_at_a_time_in_the_order_in_which_they_came() {
+        let now = Time(7);
+        let mut fetching = Fetching::default();
+        for host in (0..40).rev() {
+            fetching.heard(now, host, [announced(1, MB)].into_iter());
+        }
+        assert_eq!(asked(&mut fetching, now), Vec::from_iter((24..40).rev()));
+        // One has come in whole, and one in part.
+        fetching.heard(now, 25, [].into_iter());
+        fetching.heard(now, 26, [Coming { number: 1, total: MB, left: MB / 2 }].into_iter());
+        assert_eq!(asked(&mut fetching, now), [23]);
+        assert!(asked(&mut fetching, now).is_empty());
+    }
+
+    #[test]
+    fn all_that_a_host_has_announced_is_asked_for_once() {
+        let now = Time(7);
+        let mut fetching = Fetching::default();
+        let all = [announced(u32::MAX, MB), announced(0, MB), announced(1, LARGE - 1)];
+        fetching.heard(now, 7, all[..1].iter().copied());
+        fetching.heard(now, 7, all.into_iter());
+        assert_eq!(asked(&mut fetching, now), [7, 7], "small ones come by themselves");
+        fetching.heard(now, 7, [announced(0, MB), announced(2, MB)].into_iter());
+        assert_eq!(asked(&mut fetching, now), [7]);
+    }
+
+    #[test]
+    fn as_many_middling_ones_as_make_up_some_large_ones() {
+        let now = Time(7);
+        assert_eq!(asked(&mut waiting(now, 100, LARGE), now).len(), MB / LARGE);
+    }
+
+    #[test]
+    fn what_does_not_go_on_keeps_nobody_waiting() {
+        let now = Time(7);
+        let mut fetching = waiting(now, 2 * AT_ONCE + 4, MB);
+        assert_eq!(fetching.due(now), None);
+        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        let due = fetching.due(now).expect("some keep others waiting");
+        assert!((now + PATIENCE..now + 3 * PATIENCE).contains(&due));
+        assert_eq!(asked(&mut fetching, Time(due.0 - 1)).len(), 0);
+        assert_eq!(asked(&mut fetching, due).len(), AT_ONCE);
+        // None waits behind the last ones.
+        assert_eq!(asked(&mut fetching, due + 3 * PATIENCE).len(), 4);
+        assert_eq!(fetching.due(now), None);
+    }
+
+    #[test]
+    fn what_goes_on_keeps_others_waiting() {
+        let now = Time(7);
+        let mut fetching = waiting(now, 2 * AT_ONCE, 4 * MB);
+        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        for host in 0..AT_ONCE {
+            let coming = Coming { number: 1, total: 4 * MB, left: 3 * MB };
+            fetching.heard(now + PATIENCE / 2, host, [coming].into_iter());
+        }
+        assert!(asked(&mut fetching, now + PATIENCE).is_empty());
+        assert_eq!(asked(&mut fetching, now + 2 * PATIENCE).len(), AT_ONCE);
+    }
+
+    #[test]
+    fn the_next_answer_of_a_host_waits_behind_others() {
+        let now = Time(7);
+        let mut fetching = waiting(now, AT_ONCE + 1, MB);
+        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        fetching.heard(now, 3, [announced(2, MB)].into_iter());
+        assert_eq!(asked(&mut fetching, now), [16]);
+        fetching.heard(now, 16, [].into_iter());
+        assert_eq!(asked(&mut fetching, now), [3]);
+    }
+
+    #[test]
+    fn lost_hosts_make_room_and_begin_anew() {
+        let now = Time(7);
+        let mut fetching = waiting(now, AT_ONCE + 2, MB);
+        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        fetching.forget(16);
+        fetching.forget(0);
+        assert_eq!(asked(&mut fetching, now), [17]);
+        fetching.heard(now, 0, [announced(1, MB)].into_iter());
+        fetching.forget(1);
+        assert_eq!(asked(&mut fetching, now), [0]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Getting agents: the door that they dial, the launchers that start them, and what those tell.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gridrpc_config::Server;
+use gridrpc_core::{Core, WorkerId};
+use gridrpc_launch::{Event, Launcher, Report, Start};
+use gridrpc_transport::listener::Admitted;
+
+use crate::common::Common;
+use crate::hosts::listeners::Doors;
+use crate::reactor_lock::Wake as _;
+use crate::sync::ns;
+
+/// Something that other threads have to tell the reactor of an agent.
+#[derive(Debug)]
+pub(crate) enum News {
+    Launcher(u32, Event),
+    Admitted(Admitted),
+}
+
+/// What has been told and not been heard.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox(Mutex<Vec<News>>);
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Vec<News>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn take(&self) -> Vec<News> {
+        std::mem::take(&mut *self.lock())
+    }
+}
+
+/// A host, as it is to be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Which of the servers it belongs to.
+    pub(crate) server: usize,
+    pub(crate) name: String,
+    /// How many workers; 0: as many as it has processors.
+    pub(crate) workers: u32,
+}
+
+/// The hosts of these servers, in their order.
+pub(crate) fn plans(servers: &[Server]) -> Vec<Plan> {
+    let plan = |(server, one): (usize, &Server)| {
+        let workers = one.workers;
+        let plan = move |host: &gridrpc_config::Host| Plan {
+            server,
+            name: host.name.clone(),
+            workers: host.workers.unwrap_or(workers),
+        };
+        one.hosts.iter().map(plan).collect::<Vec<_>>()
+    };
+    servers.iter().enumerate().flat_map(plan).collect()
+}
+
+/// How many workers each host is to have, 0 where only it knows.
+pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
+    plans(servers).into_iter().map(|plan| plan.workers).collect()
+}
+
+/// Tells the core what hosts have for calls, and which of them come and go; the first host has the number `first`.
+pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Server]) {
+    let mut next = first;
+    for server in servers {
+        let begin = next;
+        next += server.hosts.len() as u32;
+        let offers = server.offers(None);
+        (begin..next).for_each(|id| core.host_offers(WorkerId(id), &server.name, &offers));
+        if let Some(least) = server.min_hosts {
+            let hosts = (begin..next).map(WorkerId).collect();
+            core.make_elastic(hosts, least as usize, ns(server.idle));
+        }
+    }
+}
+
+/// Asks for agents.
+#[derive(Debug)]
+pub(crate) struct Launching {
+    servers: Vec<Server>,
+    program: PathBuf,
+    tell: Report,
+    doors: Doors,
+    launchers: Vec<Option<Box<dyn Launcher>>>,
+}
+
+impl Launching {
+    pub(crate) fn new(
+        servers: Vec<Server>,
+        program: PathBuf,
+        inbox: Arc<Inbox>,
+        wake: Arc<Common>,
+    ) -> Launching {
+        let (told, waker) = (Arc::clone(&inbox), Arc::clone(&wake));
+        let tell = Report(Arc::new(move |agent, event| {
+            told.lock().push(News::Launcher(agent, event));
+            waker.wake();
+        }));
+        let launchers = servers.iter().map(|_| None).collect();
+        let doors = Doors::new(move |admitted| {
+            inbox.lock().push(News::Admitted(admitted));
+            wake.wake();
+        });
+        Launching { servers, program, tell, doors, launchers }
+    }
+
+    pub(crate) fn server(&self, plan: &Plan) -> &Server {
+        &self.servers[plan.server]
+    }
+
+    /// Asks for these agents, all of a server in one request. Returns those that cannot even be asked for.
+    pub(crate) fn start(&mut self, wanted: &[(u32, Plan)]) -> Vec<(u32, io::Error)> {
+        let mut failed = Vec::new();
+        let mut starts: HashMap<usize, Vec<Start>> = HashMap::new();
+        for (agent, plan) in wanted {
+            match self.doors.ticket(*agent, &self.servers[plan.server]) {
+                Ok(ticket) => {
+                    let start = Start { agent: *agent, host: plan.name.clone(), ticket };
+                    starts.entry(plan.server).or_default().push(start);
+                }
+                Err(error) => failed.push((*agent, error)),
+            }
+        }
+        for (server, starts) in starts {
+            let launcher = &mut self.launchers[server];
+            launcher
+                .get_or_insert_with(|| {
+                    gridrpc_launch::open(&self.servers[server], &self.program, self.tell.clone())
+                })
+                .start(starts);
+        }
+        failed
+    }
+
+    /// An agent is gone. Whether its launcher will say how that came.
+    pub(crate) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
+        self.launchers[plan.server].as_mut().is_some_and(|launcher| launcher.lost(agent))
+    }
+
+    /// Ends an agent, wherever it is, and lets it in no more.
+    pub(crate) fn stop(&mut self, agent: u32, plan: &Plan) {
+        self.doors.revoke(agent);
+        if let Some(launcher) = &mut self.launchers[plan.server] {
+            launcher.stop(agent);
+        }
+    }
+
+    /// Ends all agents, and waits until they are gone.
+    pub(crate) fn close(&mut self) {
+        self.doors.close();
+        gridrpc_launch::close_all(self.launchers.iter_mut().filter_map(Option::take).collect());
+    }
+
+    pub(crate) fn start_timeout(&self, plan: &Plan) -> Duration {
+        self.server(plan).start_timeout
+    }
+}

@@ -1,0 +1,13 @@
+//! Hosts with workers of this grid: what their agents are told, and what they say.
+
+pub(crate) mod agent_messages;
+pub(crate) mod apply;
+pub(crate) mod clock;
+pub(crate) mod commands;
+pub(crate) mod error_hints;
+pub(crate) mod fetches;
+pub(crate) mod launching;
+pub mod listeners;
+pub(crate) mod peers;
+mod results;
+pub(crate) mod states;

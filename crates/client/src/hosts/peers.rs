@@ -1,0 +1,152 @@
+//! All hosts of a grid, as the reactor knows them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gridrpc_core::{Time, WorkerId};
+use gridrpc_link::Outbound;
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::Message;
+
+use crate::common::Common;
+use crate::config::{RemoteWorkers, Servers};
+use crate::hosts::agent_messages::Conversation;
+use crate::hosts::clock::Clock;
+use crate::hosts::fetches::Fetching;
+use crate::hosts::launching::{Inbox, Launching, Plan, plans};
+
+/// All hosts of a grid, as the reactor knows them.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    pub(crate) first: u32,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) entries: Vec<HostEntry>,
+    pub(crate) launching: Launching,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) workers: RemoteWorkers,
+    /// Large answers.
+    pub(crate) fetching: Fetching,
+    /// How many agents have been asked for.
+    pub(crate) agents: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct HostEntry {
+    /// Counts the connections that this host has had.
+    pub(crate) generation: u32,
+    /// The agent that was asked for, and has not ended.
+    pub(crate) agent: Option<u32>,
+    pub(crate) stage: Stage,
+    /// How far its start has come, as the launcher says.
+    pub(crate) state: String,
+    /// How its agent has ended, if the launcher knew before its connection did.
+    pub(crate) ended: Option<String>,
+    /// When its agent will be ended, if the launcher knows.
+    pub(crate) ends: Option<Time>,
+    /// The last of what the agent and its launcher have said.
+    pub(crate) said: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Stage {
+    Absent,
+    /// Its agent has been asked for, and has not dialled.
+    Asked,
+    There(Box<Peer>),
+    /// Its agent is gone, and the launcher will say how, if it does so in time.
+    Left(Box<Left>),
+}
+
+/// A host whose agent is gone.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// What is told if the launcher says nothing.
+    pub(crate) why: String,
+    /// What the host called itself.
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+}
+
+/// An agent that has dialled.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) conversation: Conversation,
+    pub(crate) up: Arc<Outbound>,
+    /// What the host calls itself.
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) joined: bool,
+    /// Whether it waits with large answers until they are fetched.
+    pub(crate) holds: bool,
+    /// When something came of it last.
+    pub(crate) heard: Time,
+    /// When it was last time to ask whether it is there.
+    pub(crate) asked: Time,
+    /// Questions that have not been answered: number, and when they were put, ns.
+    pub(crate) pings: VecDeque<(u64, u64)>,
+    pub(crate) pinged: u64,
+    /// The shortest way there and back so far, ns.
+    pub(crate) round_trip: u64,
+    pub(crate) clock: Clock,
+}
+
+impl Peer {
+    /// Asks whether it is there, and what its clock says.
+    pub(crate) fn ask(&mut self) {
+        self.pinged += 1;
+        let number = self.pinged;
+        self.pings.push_back((number, monotonic_ns()));
+        if self.up.push(&Message::Ping { number }).is_ok() {
+            self.up.flush();
+        }
+    }
+}
+
+impl Hosts {
+    pub(crate) fn new(servers: Servers, first: u32, common: &Arc<Common>) -> Hosts {
+        let Servers { list, program, workers } = servers;
+        let plans = plans(&list);
+        let inbox = Arc::<Inbox>::default();
+        let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
+        let entry = |_: &Plan| HostEntry {
+            generation: 0,
+            agent: None,
+            stage: Stage::Absent,
+            state: String::new(),
+            ended: None,
+            ends: None,
+            said: Vec::new(),
+        };
+        let entries = plans.iter().map(entry).collect();
+        let fetching = Fetching::default();
+        Hosts { first, plans, entries, launching, inbox, workers, fetching, agents: 0 }
+    }
+
+    pub(crate) fn index(&self, id: WorkerId) -> Option<usize> {
+        let index = id.0.checked_sub(self.first)? as usize;
+        (index < self.entries.len()).then_some(index)
+    }
+
+    pub(crate) fn id(&self, index: usize) -> WorkerId {
+        WorkerId(self.first + index as u32)
+    }
+
+    /// Whether this executor is one of the hosts.
+    pub(crate) fn has(&self, id: WorkerId) -> bool {
+        self.index(id).is_some()
+    }
+
+    /// Whether all agents are gone.
+    pub(crate) fn are_gone(&self) -> bool {
+        self.entries.iter().all(|entry| matches!(entry.stage, Stage::Absent))
+    }
+}
+
+/// A host as its owner names it, and as it names itself if that differs.
+pub(crate) fn called(name: &str, host: &str) -> String {
+    match (name, host) {
+        ("", host) => host.to_owned(),
+        (name, host) if host == name || host.is_empty() => name.to_owned(),
+        _ => format!("{name} ({host})"),
+    }
+}

@@ -1,0 +1,80 @@
+//! How hosts are getting on, for programs and for people.
+
+use std::sync::Arc;
+
+use gridrpc_core::{HostStage, HostStatus, WorkerId};
+use gridrpc_launch::QUEUED;
+
+use crate::common::Common;
+use crate::config::Config;
+use crate::state::State;
+
+/// A host with its names.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) id: WorkerId,
+    pub(crate) server: Arc<str>,
+    pub(crate) host: Arc<str>,
+}
+
+/// How a host is getting on.
+#[derive(Clone, Debug)]
+pub struct HostState {
+    /// The server that it belongs to.
+    pub server: Arc<str>,
+    /// Its name, as the configuration has it.
+    pub host: Arc<str>,
+    /// `unwanted`, `queued`, `starting`, `ready`, `ending` or `lost`.
+    pub state: &'static str,
+    /// Workers there that have answered.
+    pub ready: usize,
+    /// How many there are to be; 0: it has not told yet.
+    pub workers: usize,
+    /// What is known of it, for people: `is queued as job 3 (waiting for resources: Resources)`.
+    pub detail: String,
+}
+
+/// The hosts of a grid, in the order of its servers.
+pub(crate) fn named(config: &Config) -> Arc<[Named]> {
+    let servers = config.servers.iter().flat_map(|servers| &servers.list);
+    let hosts = servers.flat_map(|server| {
+        let name: Arc<str> = server.name.as_str().into();
+        server.hosts.iter().map(move |host| (Arc::clone(&name), host.name.as_str().into()))
+    });
+    let named = hosts.zip(config.settings.workers..);
+    named.map(|((server, host), number)| Named { id: WorkerId(number), server, host }).collect()
+}
+
+/// How hosts are getting on.
+pub(crate) fn states(common: &Common, hosts: &[Named]) -> Vec<HostState> {
+    let state = common.lock();
+    hosts.iter().filter_map(|named| state_of(&state, named)).collect()
+}
+
+/// How a host is getting on.
+pub(crate) fn state_of(state: &State, named: &Named) -> Option<HostState> {
+    let status = state.core.host_status(named.id)?;
+    Some(told(named, &status, state.hosts.state(named.id)))
+}
+
+/// `far`: how far its start has come.
+fn told(named: &Named, status: &HostStatus, far: &str) -> HostState {
+    let detail = match (status.stage, &status.loss) {
+        (HostStage::GivenUp | HostStage::Starting, Some(loss)) => loss.to_string(),
+        (HostStage::Starting | HostStage::GivenUp, None) => far.to_owned(),
+        (HostStage::Unwanted, _) => "is not asked for, as there is no work for it".to_owned(),
+        (HostStage::Ending, _) => "is given back".to_owned(),
+        (HostStage::Ready, _) => String::new(),
+    };
+    let state = match status.stage {
+        HostStage::Unwanted => "unwanted",
+        HostStage::Starting if far.starts_with(QUEUED) => "queued",
+        HostStage::Starting => "starting",
+        HostStage::Ready => "ready",
+        HostStage::Ending => "ending",
+        HostStage::GivenUp => "lost",
+    };
+    let (server, host) = (Arc::clone(&named.server), Arc::clone(&named.host));
+    let HostStatus { ready, workers, .. } = *status;
+    HostState { server, host, state, ready, workers, detail }
+}

@@ -1,0 +1,39 @@
+//! The client's side: a grid of worker processes, and calls to them.
+//!
+//! Callers write to idle workers themselves; one thread per grid, the reactor, reads all
+//! answers, keeps the timers and starts and buries workers.
+
+mod call;
+mod common;
+mod config;
+mod error;
+mod function;
+mod grid;
+pub mod hosts;
+pub mod live;
+mod names;
+mod output;
+pub mod parent;
+mod reactor;
+mod reactor_lock;
+mod shared;
+mod state;
+mod sync;
+mod trust;
+mod wakeup;
+
+pub use call::{
+    Call, CallbackHandler, Callbacks, Dependency, Hold, LostItems, Outcome, Profile, Watch, Watcher,
+};
+pub use call::{loss_from_the_wire, loss_on_the_wire};
+pub use common::request::{Request, SubmitError};
+pub use config::{Config, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers, Servers};
+pub use error::GridError;
+pub use function::FunctionRef;
+pub use grid::{Counts, Grid, Waiter};
+pub use gridrpc_sys::status_line::Progress;
+pub use hosts::states::HostState;
+pub use live::name_program;
+pub use output::Output;
+pub use reactor::spawner::Forked;
+pub use shared::SharedData;

@@ -1,0 +1,85 @@
+//! Where other programs of the user may look how a grid is getting on.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_sys::forks;
+use gridrpc_sys::timed_stream::TimedStream;
+
+use crate::common::Common;
+use crate::live::place::{Place, user_of};
+use crate::live::snapshot::{About, snapshot};
+
+/// How long somebody who looks has to take what the socket does not hold.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A socket that tells whoever connects.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    listener: UnixListener,
+    about: Arc<About>,
+}
+
+impl Offer {
+    /// None: the system has no such sockets. Then nobody can look from elsewhere, and all else is as ever.
+    pub(crate) fn open(about: Arc<About>) -> Option<Offer> {
+        let user = nix::unistd::geteuid().as_raw();
+        let place = Place { user, pid: std::process::id(), grid: about.number };
+        let listener = place.listen().ok()?;
+        listener.set_nonblocking(true).ok()?;
+        // A child would keep the name, and not answer.
+        forks::close_in_children(listener.as_raw_fd());
+        Some(Offer { listener, about })
+    }
+
+    /// Tells all who have connected.
+    pub(crate) fn answer(&self, common: &Common) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            let me = nix::unistd::geteuid().as_raw();
+            if user_of(&stream).is_ok_and(|user| user == me || user == 0) {
+                send(stream, snapshot(common, &self.about).json().into_bytes());
+            }
+        }
+    }
+}
+
+/// Sends what the socket takes at once; whoever reads slowly is waited for in a thread of its own.
+fn send(mut stream: UnixStream, text: Vec<u8>) {
+    if stream.set_nonblocking(true).is_err() {
+        return;
+    }
+    let mut sent = 0;
+    while sent < text.len() {
+        match stream.write(&text[sent..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(_) => return,
+        }
+    }
+    if sent < text.len() {
+        let rest = move || {
+            // One who has gone away wants no more.
+            let _ = stream
+                .set_nonblocking(false)
+                .and_then(|()| TimedStream::new(stream, PATIENCE).write_all(&text[sent..]));
+        };
+        // Without a thread, who looks sees that something is missing, and looks again.
+        let _ = std::thread::Builder::new().name("gridrpc-looked".into()).spawn(rest);
+    }
+}
+
+impl AsFd for Offer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        forks::forget(self.listener.as_raw_fd());
+    }
+}

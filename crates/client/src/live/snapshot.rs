@@ -1,0 +1,191 @@
+//! How a grid is getting on, put together for whoever asks.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use gridrpc_core::{Activity, CallCounters, Time};
+
+use crate::common::Common;
+use crate::config::Config;
+use crate::hosts::states::{HostState, Named, state_of};
+use crate::live::{CallCounts, FunctionStats, HostStats, Stats};
+use crate::state::State;
+use crate::state::past_calls::OTHERS;
+use crate::sync::now;
+
+/// Functions that are told of one by one.
+const MOST_FUNCTIONS: usize = 200;
+/// Of the command line, so many characters.
+const LONGEST_PROGRAM: usize = 200;
+
+/// Numbers the grids of this process.
+static GRIDS: AtomicU32 = AtomicU32::new(0);
+
+/// What does not change while a grid is open.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// Which grid of its process it is, from 1 on.
+    pub(crate) number: u32,
+    /// The server and the name of each host.
+    pub(crate) hosts: Arc<[Named]>,
+    /// Whether this machine has workers of its own.
+    has_own_workers: bool,
+    opened: Time,
+}
+
+impl About {
+    pub(crate) fn new(config: &Config, hosts: Arc<[Named]>) -> About {
+        let number = GRIDS.fetch_add(1, Ordering::Relaxed) + 1;
+        let has_own_workers = config.settings.workers > 0;
+        About { number, hosts, has_own_workers, opened: now() }
+    }
+}
+
+/// How the grid is getting on.
+pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
+    let state = common.lock();
+    let core = &state.core;
+    let (queued, live) = (core.queued(), core.live());
+    let queued_bytes = core.queued_bytes();
+    let tallies = by_function(&state);
+    let mut activities = core.activities();
+    let here = activities.remove(&None).filter(|here| about.has_own_workers || here.reserved > 0);
+    let closing = state.closing;
+    let hosts = about.hosts.iter().filter_map(|named| {
+        let activity = activities.remove(&Some(named.id)).unwrap_or_default();
+        Some((state_of(&state, named)?, activity))
+    });
+    let hosts: Vec<(HostState, Activity)> = hosts.collect();
+    drop(state);
+
+    let machine = gridrpc_sys::host_name();
+    let own = here.map(|here| own_workers(&machine, &here, closing));
+    let hosts: Vec<HostStats> =
+        own.into_iter().chain(hosts.iter().map(|(host, activity)| told(host, activity))).collect();
+    let sum = |of: fn(&HostStats) -> u64| hosts.iter().map(of).sum();
+    let mut all = CallCounters::default();
+    tallies.values().for_each(|tally| all.add(tally));
+    Stats {
+        gridrpc: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        grid: about.number,
+        program: program(),
+        uptime: now().since(about.opened) as f64 / 1e9,
+        workers: sum(|host| host.workers),
+        ready: sum(|host| host.ready),
+        busy: sum(|host| host.busy),
+        queued: queued as u64,
+        queued_bytes,
+        running: live.saturating_sub(queued) as u64,
+        losses: sum(|host| host.losses),
+        calls: counted(&all),
+        functions: functions(tallies),
+        hosts,
+        host: machine,
+    }
+}
+
+/// Several functions may have one name: they are told of together.
+fn by_function(state: &State) -> HashMap<String, CallCounters> {
+    let mut tallies: HashMap<String, CallCounters> = HashMap::new();
+    let now = state.functions.iter().map(|function| &function.name).zip(state.core.tallies());
+    for (name, tally) in now.chain(state.past.iter()).filter(|(_, tally)| tally.submitted > 0) {
+        match tallies.get_mut(name) {
+            Some(known) => known.add(tally),
+            None => drop(tallies.insert(name.clone(), *tally)),
+        }
+    }
+    tallies
+}
+
+/// Those that have run longest, one by one, and the others together.
+fn functions(tallies: HashMap<String, CallCounters>) -> Vec<FunctionStats> {
+    let mut all: Vec<(String, CallCounters)> = tallies.into_iter().collect();
+    let weight = |tally: &CallCounters| std::cmp::Reverse((tally.ran, tally.submitted));
+    all.sort_by(|(name, a), (other, b)| (weight(a), name).cmp(&(weight(b), other)));
+    if all.len() > MOST_FUNCTIONS {
+        let mut others = CallCounters::default();
+        all.drain(MOST_FUNCTIONS..).for_each(|(_, tally)| others.add(&tally));
+        all.push((OTHERS.to_owned(), others));
+    }
+    all.into_iter().map(|(name, tally)| FunctionStats { name, calls: counted(&tally) }).collect()
+}
+
+fn counted(tally: &CallCounters) -> CallCounts {
+    let CallCounters {
+        submitted, returned, raised, cancelled, expired, lost, failed, inside, ..
+    } = *tally;
+    let CallCounters { argument_bytes, result_bytes, ran, .. } = *tally;
+    let seconds = ran as f64 / 1e9;
+    CallCounts {
+        submitted,
+        returned,
+        raised,
+        cancelled,
+        expired,
+        lost,
+        failed,
+        inside,
+        argument_bytes,
+        result_bytes,
+        seconds,
+    }
+}
+
+fn own_workers(machine: &str, activity: &Activity, closing: bool) -> HostStats {
+    let state = match activity {
+        _ if closing => "ending",
+        Activity { ready: 0, workers: 1.., .. } => "starting",
+        _ => "ready",
+    };
+    HostStats {
+        server: "localhost".to_owned(),
+        host: machine.to_owned(),
+        state: state.to_owned(),
+        ..at_work(activity)
+    }
+}
+
+fn told(host: &HostState, activity: &Activity) -> HostStats {
+    HostStats {
+        server: host.server.to_string(),
+        host: host.host.to_string(),
+        state: host.state.to_owned(),
+        detail: host.detail.clone(),
+        ..at_work(activity)
+    }
+}
+
+fn at_work(activity: &Activity) -> HostStats {
+    let Activity { workers, ready, busy, reserved, answered, losses } = *activity;
+    HostStats {
+        workers: workers as u64,
+        ready: ready as u64,
+        busy: busy as u64,
+        reserved: reserved as u64,
+        calls: answered,
+        losses,
+        ..HostStats::default()
+    }
+}
+
+/// What this process is called instead of by its command line.
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Call this process so, and not by its command line. The first name stays.
+pub fn name_program(name: String) {
+    let _ = PROGRAM.set(name);
+}
+
+/// The name of this process, or else its command line, in one line.
+fn program() -> String {
+    if let Some(name) = PROGRAM.get() {
+        return name.clone();
+    }
+    let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
+    let words = line.split(|c: char| c.is_control() || c.is_whitespace()).filter(|w| !w.is_empty());
+    let text = words.collect::<Vec<_>>().join(" ");
+    text.chars().take(LONGEST_PROGRAM).collect()
+}

@@ -1,0 +1,180 @@
+//! Servers by name: what calls and reserved workers may be bound to. A name means a server, or a host of one or
+//! several, or this machine.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use gridrpc_config::Server;
+use gridrpc_core::{GroupId, WorkerId};
+
+/// Names that an error tells.
+const MOST_TOLD: usize = 20;
+
+/// What this machine is always called.
+const HERE: &str = "localhost";
+
+/// The names of a grid.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// The number of the first host.
+    first: u32,
+    /// Servers, and the names of their hosts, in the order of the core's.
+    servers: Vec<(String, Vec<String>)>,
+    /// Whether this machine has workers of its own.
+    here: bool,
+    known: Mutex<HashMap<String, GroupId>>,
+}
+
+/// What a name means.
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning {
+    Here,
+    Hosts(Vec<WorkerId>),
+}
+
+impl Names {
+    /// For a grid with so many workers on this machine.
+    pub(crate) fn new(workers: u32, servers: &[Server]) -> Names {
+        let hosts = |server: &Server| server.hosts.iter().map(|host| host.name.clone()).collect();
+        let servers = servers.iter().map(|server| (server.name.clone(), hosts(server)));
+        let (servers, known) = (servers.collect(), Mutex::default());
+        Names { first: workers, servers, here: workers > 0, known }
+    }
+
+    /// Whether there are other executors than this machine's own workers.
+    pub(crate) fn has_hosts(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// What this name means; `add` makes a server of hosts that have not been called by it before.
+    ///
+    /// # Errors
+    /// All names, when it is none of them.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        add: impl FnOnce(Vec<WorkerId>) -> GroupId,
+    ) -> Result<GroupId, Vec<String>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = known.get(name) {
+            return Ok(*id);
+        }
+        let id = match self.meaning(name) {
+            Some(Meaning::Here) => GroupId::HERE,
+            Some(Meaning::Hosts(hosts)) => add(hosts),
+            None => return Err(self.all()),
+        };
+        known.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// The hosts of which this holds, given their server's name and their own.
+    fn hosts(&self, is_meant: impl Fn(&str, &str) -> bool) -> Vec<WorkerId> {
+        let all = self.servers.iter().flat_map(|(server, hosts)| {
+            hosts.iter().map(move |host| (server.as_str(), host.as_str()))
+        });
+        let numbered = all.enumerate().filter(|(_, (server, host))| is_meant(server, host));
+        numbered.map(|(index, _)| WorkerId(self.first + index as u32)).collect()
+    }
+
+    fn meaning(&self, name: &str) -> Option<Meaning> {
+        let is_host = |host: &str| {
+            let (_, bare) = host.rsplit_once('@').unwrap_or(("", host));
+            host == name || bare.eq_ignore_ascii_case(name)
+        };
+        let of_server = self.hosts(|server, _| server == name);
+        let meant =
+            if of_server.is_empty() { self.hosts(|_, host| is_host(host)) } else { of_server };
+        if !meant.is_empty() {
+            return Some(Meaning::Hosts(meant));
+        }
+        let own = [HERE, &gridrpc_sys::host_name()];
+        let is_here = self.here && own.iter().any(|own| own.eq_ignore_ascii_case(name));
+        is_here.then_some(Meaning::Here)
+    }
+
+    /// All names: of the servers, of hosts that are called otherwise, and of this machine.
+    fn all(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.servers.iter().map(|(server, _)| server.clone()).collect();
+        let hosts = self.servers.iter().flat_map(|(_, hosts)| hosts);
+        for name in hosts.map(String::as_str).chain(self.here.then_some(HERE)) {
+            if !all.iter().any(|known| known == name) {
+                all.push(name.to_owned());
+            }
+        }
+        all
+    }
+}
+
+/// The names that there are, for people.
+pub(crate) fn listed(known: &[String]) -> String {
+    let Some((last, others)) = known.split_last() else { return "none".to_owned() };
+    if known.len() > MOST_TOLD {
+        let some: Vec<String> = known[..MOST_TOLD].iter().map(|name| format!("{name:?}")).collect();
+        return format!("{} and {} more", some.join(", "), known.len() - MOST_TOLD);
+    }
+    let mut text = String::new();
+    for (index, name) in others.iter().enumerate() {
+        let _ = write!(text, "{}{name:?}", if index > 0 { ", " } else { "" });
+    }
+    if others.is_empty() { format!("{last:?}") } else { format!("{text} and {last:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gridrpc_config::{Host, LauncherKind};
+
+    fn names(workers: u32) -> Names {
+        let server = |name: &str, hosts: &[&str]| {
+            let hosts = hosts.iter().map(|host| Host::named(*host)).collect();
+            Server::new(name, LauncherKind::Local { prefix: Vec::new() }, hosts)
+        };
+        let servers = [
+            server("lab", &["node1", "ann@node2"]),
+            server("node3", &["node3"]),
+            server("spare", &["Node1", "lab"]),
+        ];
+        Names::new(workers, &servers)
+    }
+
+    fn hosts(hosts: &[u32]) -> Option<Meaning> {
+        Some(Meaning::Hosts(hosts.iter().copied().map(WorkerId).collect()))
+    }
+
+    #[test]
+    fn servers_go_before_hosts_and_these_before_this_machine() {
+        let names = names(2);
+        assert_eq!(names.meaning("lab"), hosts(&[2, 3]));
+        assert_eq!(names.meaning("node3"), hosts(&[4]));
+        assert_eq!(names.meaning("node1"), hosts(&[2, 5]));
+        assert_eq!(names.meaning("node2"), hosts(&[3]));
+        assert_eq!(names.meaning("ann@node2"), hosts(&[3]));
+        assert_eq!(names.meaning("bob@node2"), None);
+        assert_eq!(names.meaning("localhost"), Some(Meaning::Here));
+        assert_eq!(names.meaning(&gridrpc_sys::host_name()), Some(Meaning::Here));
+        for unknown in ["", "PAIR", "node", "node4"] {
+            assert_eq!(names.meaning(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_machine_without_workers_has_no_name() {
+        assert_eq!(names(0).meaning("localhost"), None);
+        assert_eq!(names(0).meaning("lab"), hosts(&[0, 1]));
+    }
+
+    #[test]
+    fn known_names_are_told_once() {
+        let all = names(1).all();
+        assert_eq!(
+            listed(&all),
+            r#""lab", "node3", "spare", "node1", "ann@node2", "Node1" and "localhost""#
+        );
+        assert_eq!(listed(&[]), "none");
+        assert_eq!(listed(&["one".into()]), r#""one""#);
+        let many: Vec<String> = (0..25).map(|at| at.to_string()).collect();
+        assert!(listed(&many).ends_with(r#""19" and 5 more"#));
+    }
+}

@@ -1,0 +1,224 @@
+//! Reading what hosts say.
+
+use std::io;
+use std::sync::Arc;
+
+use gridrpc_config::ServerOutput;
+use gridrpc_core::{Cause, Time};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::Message;
+use gridrpc_wire::nested_call::is_request;
+
+use crate::common::callbacks::Wanted;
+use crate::hosts::agent_messages::HostEvent;
+use crate::hosts::apply::Applied;
+use crate::hosts::clock::Offset;
+use crate::hosts::commands::is_here;
+use crate::hosts::error_hints::{agent_gone, no_workers, other_version};
+use crate::hosts::peers::{Peer, Stage};
+use crate::reactor::{Reactor, Token};
+use crate::sync::now;
+
+/// Readings of a host's clock that are taken at once when it has joined.
+const FIRST_READINGS: u64 = 8;
+
+impl Reactor {
+    pub(super) fn is_current_host(&self, index: u32, generation: u32) -> bool {
+        let entry = self.hosts.as_ref().and_then(|hosts| hosts.entries.get(index as usize));
+        entry.is_some_and(|entry| {
+            Token::is_generation(entry.generation, generation)
+                && matches!(entry.stage, Stage::There(_))
+        })
+    }
+
+    /// Goes on sending to a host.
+    pub(super) fn send_to_host(&mut self, index: u32) {
+        if let Some(peer) = self.peer(index as usize) {
+            peer.up.flush();
+        }
+    }
+
+    pub(super) fn peer(&mut self, index: usize) -> Option<&mut Peer> {
+        match &mut self.hosts.as_mut()?.entries.get_mut(index)?.stage {
+            Stage::There(peer) => Some(peer),
+            _ => None,
+        }
+    }
+
+    /// Reads what a host has said.
+    pub(super) fn hear_host(&mut self, index: u32) {
+        let index = index as usize;
+        loop {
+            let Some(peer) = self.peer(index) else { return };
+            let filled = peer.conversation.receiver.fill();
+            match filled {
+                Ok(0) => {
+                    return self.leave_host(index, agent_gone("it closed the connection"));
+                }
+                Ok(_) => {
+                    peer.heard = now();
+                    let events = peer.conversation.events();
+                    let more = peer.conversation.receiver.has_more();
+                    let has_begun = peer.joined || !events.is_empty();
+                    self.note_coming(index);
+                    self.apply_host(index, events);
+                    // Behind that: what it has said may fit nothing that it was asked.
+                    let broken = self.peer(index).and_then(|peer| peer.conversation.broken.clone());
+                    if let Some(why) = broken {
+                        let why = match has_begun {
+                            true => format!("what its agent says makes no sense: {why}"),
+                            false => format!("{}: {why}", other_version(None)),
+                        };
+                        return self.lose_host(index, Cause::Failed(why));
+                    }
+                    if !more {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return self.leave_host(index, agent_gone(&error.to_string()));
+                }
+            }
+        }
+    }
+
+    /// Notes how far large answers of a host have come.
+    pub(super) fn note_coming(&mut self, index: usize) {
+        let Some(hosts) = &mut self.hosts else { return };
+        if let Stage::There(peer) = &hosts.entries[index].stage
+            && peer.holds
+        {
+            let coming = peer.conversation.receiver.coming();
+            hosts.fetching.heard(now(), index, coming);
+        }
+    }
+
+    /// Asks for as many large answers as there is room for; says when there is more.
+    pub(super) fn fetch_from_hosts(&mut self) -> Option<Time> {
+        let hosts = self.hosts.as_mut().filter(|hosts| !hosts.fetching.is_idle())?;
+        let now = now();
+        let next: Vec<usize> = std::iter::from_fn(|| hosts.fetching.next(now)).collect();
+        if !next.is_empty() {
+            let mut state = self.common.lock();
+            for index in next {
+                state.push(hosts.id(index), &Message::Fetch);
+            }
+            self.common.finish(state);
+        }
+        hosts.fetching.due(now)
+    }
+
+    /// Applies what a host has said.
+    fn apply_host(&mut self, index: usize, events: Vec<HostEvent>) {
+        let Some(hosts) = &self.hosts else { return };
+        let offset = match &hosts.entries[index].stage {
+            Stage::There(peer) => peer.clock.offset(monotonic_ns()),
+            _ => Offset::default(),
+        };
+        let plan = &hosts.plans[index];
+        // On this machine it only tells agents apart.
+        let here = is_here(hosts.launching.server(plan));
+        let name = if here { String::new() } else { plan.name.clone() };
+        let common = Arc::clone(&self.common);
+        // Made before the lock, and what it holds is dropped behind it.
+        let mut applied = Applied::new(hosts.id(index), &name, offset, &common);
+        // Most of what comes are answers: one lock for all that come together.
+        let mut state = common.lock();
+        events.into_iter().for_each(|event| applied.apply(&mut state, event));
+        let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
+        let ready = std::mem::take(&mut state.to_gather);
+        common.finish(state);
+        let Applied { answered, kept, fetched, unwanted, wanted, later, broken, changed, .. } =
+            applied;
+        let (nested, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
+        wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
+        for (call, outcome, stamps) in answered {
+            call.finish_there(outcome, stamps, offset.error, &name);
+        }
+        for (call, result, stamps) in kept {
+            call.keep_there(result, stamps, offset.error);
+        }
+        for (call, sections) in fetched {
+            call.fetched(sections);
+        }
+        common.gather(ready);
+        nested.iter().for_each(|wanted| common.serve_nested(wanted));
+        if changed || waiting {
+            common.changed.notify_all();
+        }
+        drop(unwanted);
+        later.into_iter().for_each(|event| self.hear_rest(index, event));
+        if let (Some(why), Some(peer)) = (broken, self.peer(index)) {
+            peer.conversation.broken.get_or_insert(why);
+        }
+    }
+
+    /// What concerns no call.
+    fn hear_rest(&mut self, index: usize, event: HostEvent) {
+        match event {
+            HostEvent::Join(joined) if self.peer(index).is_some_and(|peer| !peer.joined) => {
+                self.join(index, joined);
+            }
+            HostEvent::Stranger(version) => {
+                let why = other_version(Some(&version));
+                self.lose_host(index, Cause::Failed(why));
+            }
+            HostEvent::NoWorkers(loss) => {
+                let stderr = loss.stderr.clone();
+                let Some(hosts) = &mut self.hosts else { return };
+                let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
+                let python = hosts.python(hosts.launching.server(&plan)).unwrap_or_default();
+                let why = no_workers(python, &loss);
+                if !stderr.is_empty() {
+                    hosts.entries[index].said = stderr.into_bytes();
+                }
+                let cause = match loss.cause {
+                    Cause::Shortage(_) => Cause::Shortage(why),
+                    _ => {
+                        self.common.lock().core.host_has_failed(id);
+                        Cause::Failed(why)
+                    }
+                };
+                self.lose_host(index, cause);
+            }
+            HostEvent::Output { worker, stderr, bytes } => {
+                self.print_of_host(index, worker, stderr, &bytes)
+            }
+            HostEvent::Pong { number, clock } => {
+                let now = monotonic_ns();
+                let Some(peer) = self.peer(index) else { return };
+                while let Some((asked, at)) = peer.pings.pop_front() {
+                    if asked == number {
+                        peer.round_trip = peer.round_trip.min(now.saturating_sub(at));
+                        peer.clock.heard(at, now, clock);
+                        break;
+                    }
+                }
+                if peer.pinged < FIRST_READINGS {
+                    peer.ask();
+                }
+                let round_trip = peer.round_trip;
+                let Some(hosts) = &self.hosts else { return };
+                let id = hosts.id(index);
+                self.common.lock().core.host_is_away(id, round_trip);
+            }
+            _ => {}
+        }
+    }
+
+    fn print_of_host(&self, index: usize, worker: u32, stderr: bool, bytes: &[u8]) {
+        let Some(hosts) = &self.hosts else { return };
+        let plan = &hosts.plans[index];
+        match hosts.launching.server(plan).output {
+            ServerOutput::Labelled => {
+                let label = format!("[{} worker {worker}] ", plan.name);
+                self.printers.print_labelled(stderr, &label, bytes);
+            }
+            ServerOutput::Plain => self.printers.print(stderr, bytes),
+            ServerOutput::Kept => {}
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Noticing that hosts are gone or do not come, and letting go of them.
+
+use std::sync::Arc;
+
+use gridrpc_core::{Cause, End, Loss, WorkerId};
+use gridrpc_wire::{Message, WireError};
+
+use crate::call::Outcome;
+use crate::hosts::error_hints::{agent_left, not_come};
+use crate::hosts::peers::{Left, Stage, called};
+use crate::reactor::Reactor;
+use crate::reactor::deadlines::{Agent, Connection, Due};
+use crate::sync::{now, ns};
+
+/// As often each end looks whether the other is there, in the time after which that is taken for lost.
+pub(super) const LOOKS: u64 = 3;
+/// How long a launcher is waited for that will say how an agent came to be gone, ns. Its calls wait as long.
+const SAYING: u64 = 3_000_000_000;
+
+impl Reactor {
+    /// An agent ought to have dialled by now.
+    pub(super) fn see_to_agent(&mut self, asked: Agent) {
+        let index = asked.index as usize;
+        let Some(hosts) = &self.hosts else { return };
+        let entry = &hosts.entries[index];
+        if matches!(entry.stage, Stage::Asked) && entry.agent == Some(asked.agent) {
+            let timeout = hosts.launching.start_timeout(&hosts.plans[index]);
+            let why = not_come(timeout, &entry.state);
+            self.lose_host(index, Cause::Failed(why));
+        }
+    }
+
+    /// Looks whether a host is there that ought to be, and asks it.
+    pub(super) fn see_to_host(&mut self, connection: Connection) {
+        let index = connection.index as usize;
+        let Some(hosts) = &mut self.hosts else { return };
+        let entry = &mut hosts.entries[index];
+        let Stage::There(peer) = &mut entry.stage else { return };
+        if entry.generation != connection.generation {
+            return;
+        }
+        let heartbeat = hosts.launching.server(&hosts.plans[index]).heartbeat;
+        let now = now();
+        if peer.heard + ns(heartbeat) <= now && peer.conversation.receiver.is_readable() {
+            // It has spoken; it is this process that has not come to hear it.
+            peer.heard = now;
+        }
+        if peer.heard + ns(heartbeat) <= now {
+            let seconds = heartbeat.as_secs_f64();
+            let why = format!(
+                "it was silent for {seconds} s: its agent is stopped, or the network is cut (see \
+                 `heartbeat` in the configuration of the server)"
+            );
+            return self.leave_host(index, why);
+        }
+        let pause = ns(heartbeat) / LOOKS;
+        if peer.asked + pause <= now {
+            peer.asked = now;
+            // It is to speak first.
+            if peer.joined {
+                peer.ask();
+            }
+        }
+        let next = (peer.heard + ns(heartbeat)).min(peer.asked + pause);
+        self.deadlines.add(next, Due::Heard(connection));
+    }
+
+    /// A host's agent is gone. Where its launcher can say how that came, it is waited for.
+    pub(super) fn leave_host(&mut self, index: usize, why: String) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let id = hosts.id(index);
+        let entry = &mut hosts.entries[index];
+        if let Some(how) = entry.ended.take() {
+            return self.lose_host(index, Cause::Failed(agent_left(&how)));
+        }
+        let says = self.closing.is_none()
+            && entry.agent.is_some_and(|agent| hosts.launching.lost(agent, &hosts.plans[index]));
+        let Stage::There(peer) = &entry.stage else { return };
+        if !says {
+            return self.lose_host(index, Cause::Failed(why));
+        }
+        let _ = self.epoll.delete(peer.conversation.receiver.socket());
+        let (host, pid) = (peer.host.clone(), peer.pid);
+        let now = now();
+        let connection = Connection { index: index as u32, generation: entry.generation };
+        self.deadlines.add(now + SAYING, Due::Left(connection));
+        let gone = Stage::Left(Box::new(Left { why, host, pid }));
+        let peer = std::mem::replace(&mut entry.stage, gone);
+        let mut state = self.common.lock();
+        // Nothing more is sent there meanwhile.
+        state.drive(|core, out| core.host_leaves(now, id, out));
+        self.common.finish(state);
+        drop(peer);
+    }
+
+    /// A launcher has not said in time how the agent of this connection came to be gone.
+    pub(super) fn see_to_left(&mut self, connection: Connection) {
+        let index = connection.index as usize;
+        let Some(hosts) = &self.hosts else { return };
+        let entry = &hosts.entries[index];
+        if let Stage::Left(gone) = &entry.stage
+            && entry.generation == connection.generation
+        {
+            let why = gone.why.clone();
+            self.lose_host(index, Cause::Failed(why));
+        }
+    }
+
+    /// A host is gone, or cannot be had.
+    pub(super) fn lose_host(&mut self, index: usize, cause: Cause) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let id = hosts.id(index);
+        let plan = hosts.plans[index].clone();
+        hosts.fetching.forget(index);
+        let entry = &mut hosts.entries[index];
+        let stage = std::mem::replace(&mut entry.stage, Stage::Absent);
+        let (host, pid) = match &stage {
+            Stage::Absent => return,
+            Stage::Asked => (plan.name.clone(), 0),
+            Stage::Left(gone) => (gone.host.clone(), gone.pid),
+            Stage::There(peer) => {
+                let _ = self.epoll.delete(peer.conversation.receiver.socket());
+                (peer.host.clone(), peer.pid)
+            }
+        };
+        // One that says goodbye ends by itself.
+        if let Some(agent) = entry.agent.take()
+            && self.closing.is_none()
+        {
+            hosts.launching.stop(agent, &plan);
+        }
+        let stderr = String::from_utf8_lossy(&entry.said).trim_end().to_owned();
+        let host = called(&plan.name, &host);
+        let loss = Loss { worker: Loss::HOST, pid, host, cause, stderr };
+        let mut state = self.common.lock();
+        let now = now();
+        state.hosts.set(id, None);
+        state.hosts.break_chains(id);
+        let loss_of_results = Arc::new(loss.clone());
+        state.drive(|core, out| core.worker_lost(now, id, None, loss, out));
+        let lost = state.lose_results(id);
+        let ready = std::mem::take(&mut state.to_gather);
+        let closing = state.closing;
+        self.common.finish(state);
+        for call in lost {
+            let end = if closing { End::Closed } else { End::WorkerLost(loss_of_results.clone()) };
+            call.finish(Outcome::Ended(end), None);
+        }
+        self.common.gather(ready);
+        drop(stage);
+        self.common.changed.notify_all();
+    }
+
+    /// Gives hosts back that are not wanted any longer: their agents end by themselves, or do not start.
+    pub(super) fn retire_hosts(&mut self, ids: &[WorkerId]) {
+        for id in ids {
+            let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(*id)) else {
+                continue;
+            };
+            match self.peer(index) {
+                Some(peer) if peer.joined => {
+                    if peer.up.push(&Message::Goodbye).is_ok() {
+                        peer.up.flush();
+                    }
+                }
+                _ => self.lose_host(index, Cause::Failed("it was given back".to_owned())),
+            }
+        }
+    }
+
+    /// Gives up a host that was to be sent what the format does not hold.
+    pub(super) fn give_up_host(&mut self, id: WorkerId, error: &WireError) {
+        if let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(id)) {
+            self.lose_host(index, Cause::Failed(format!("a message cannot be sent: {error}")));
+        }
+    }
+
+    /// Tells all agents that nothing more is wanted.
+    pub(super) fn dismiss_hosts(&mut self) {
+        let Some(hosts) = &mut self.hosts else { return };
+        for index in 0..hosts.entries.len() {
+            let plan = &hosts.plans[index];
+            let entry = &mut hosts.entries[index];
+            match &entry.stage {
+                Stage::Absent => {}
+                Stage::Left(_) => entry.stage = Stage::Absent,
+                Stage::Asked => {
+                    entry.stage = Stage::Absent;
+                    if let Some(agent) = entry.agent {
+                        hosts.launching.stop(agent, plan);
+                    }
+                }
+                Stage::There(peer) => {
+                    if peer.up.push(&Message::Goodbye).is_ok() {
+                        peer.up.flush();
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that is left of agents ends.
+    pub(super) fn end_hosts(&mut self) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.launching.close();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Asking for agents, and greeting those that come.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gridrpc_core::{Cause, WorkerId};
+use gridrpc_launch::Event;
+use gridrpc_link::{Outbound, Receiver};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_transport::listener::Admitted;
+use gridrpc_wire::Message;
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+
+use crate::hosts::agent_messages::{Conversation, Joined};
+use crate::hosts::clock::Clock;
+use crate::hosts::error_hints::{agent_ended, agent_left, not_asked_for};
+use crate::hosts::fetches::{FAR, FEW, LARGE};
+use crate::hosts::launching::News;
+use crate::hosts::peers::{Peer, Stage};
+use crate::reactor::deadlines::{Agent, Connection, Due};
+use crate::reactor::hosts_lost::LOOKS;
+use crate::reactor::worker_input::{MAX_PAYLOAD, placement};
+use crate::reactor::{Reactor, Token};
+use crate::state::send_queues::HostOut;
+use crate::sync::{now, ns};
+
+/// What is kept of what an agent and its launcher say, bytes.
+const KEEP: usize = 4096;
+
+impl Reactor {
+    /// Asks for agents on these hosts.
+    pub(super) fn start_hosts(&mut self, ids: &[WorkerId]) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let mut wanted = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(index) = hosts.index(*id) else { continue };
+            hosts.agents += 1;
+            let plan = hosts.plans[index].clone();
+            let until = now() + ns(hosts.launching.start_timeout(&plan));
+            let agent = Agent { index: index as u32, agent: hosts.agents };
+            self.deadlines.add(until, Due::Dialled(agent));
+            let entry = &mut hosts.entries[index];
+            entry.agent = Some(hosts.agents);
+            entry.stage = Stage::Asked;
+            entry.state.clear();
+            entry.ended = None;
+            entry.ends = None;
+            entry.said.clear();
+            self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
+            wanted.push((hosts.agents, plan));
+        }
+        for (agent, error) in hosts.launching.start(&wanted) {
+            self.launcher_said(agent, Event::Failed(not_asked_for(&error)));
+        }
+    }
+
+    /// Takes what launchers and the door have told.
+    pub(super) fn hear_of_hosts(&mut self) {
+        let Some(hosts) = &self.hosts else { return };
+        for news in hosts.inbox.take() {
+            match news {
+                News::Launcher(agent, event) => self.launcher_said(agent, event),
+                News::Admitted(admitted) => self.admit(admitted),
+            }
+        }
+    }
+
+    pub(super) fn index_of(&self, agent: u32) -> Option<usize> {
+        let entries = &self.hosts.as_ref()?.entries;
+        entries.iter().position(|entry| entry.agent == Some(agent))
+    }
+
+    pub(super) fn launcher_said(&mut self, agent: u32, event: Event) {
+        let Some(index) = self.index_of(agent) else { return };
+        let Some(hosts) = &mut self.hosts else { return };
+        let entry = &mut hosts.entries[index];
+        match event {
+            Event::State(state) => {
+                entry.state.clone_from(&state);
+                // An agent that is there has come further than its launcher knows.
+                if !matches!(entry.stage, Stage::Asked) {
+                    return;
+                }
+                let id = WorkerId(hosts.first + index as u32);
+                self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
+            }
+            Event::EndsIn(time) => {
+                let at = now() + ns(time);
+                entry.ends = Some(at);
+                if matches!(&entry.stage, Stage::There(peer) if peer.joined) {
+                    let id = hosts.id(index);
+                    self.common.lock().core.host_ends(now(), id, at);
+                }
+            }
+            Event::Said(bytes) => {
+                entry.said.extend_from_slice(&bytes);
+                let excess = entry.said.len().saturating_sub(KEEP);
+                entry.said.drain(..excess);
+                let label = format!("[{}] ", hosts.plans[index].name);
+                self.printers.print_labelled(true, &label, &bytes);
+            }
+            Event::Failed(why) => {
+                entry.agent = None;
+                self.lose_host(index, Cause::Failed(why));
+            }
+            Event::Ended(how) => {
+                entry.agent = None;
+                match &entry.stage {
+                    Stage::Asked => {
+                        let why = agent_ended(&how, &String::from_utf8_lossy(&entry.said));
+                        self.lose_host(index, Cause::Failed(why));
+                    }
+                    // Its connection tells.
+                    Stage::There(_) => entry.ended = Some(how),
+                    Stage::Left(_) => self.lose_host(index, Cause::Failed(agent_left(&how))),
+                    Stage::Absent => {}
+                }
+            }
+        }
+    }
+
+    pub(super) fn admit(&mut self, admitted: Admitted) {
+        let Admitted { agent, transport, .. } = admitted;
+        let Some(index) = self.index_of(agent) else { return };
+        let epoll = Arc::clone(&self.epoll);
+        let common = Arc::clone(&self.common);
+        let Some(hosts) = &mut self.hosts else { return };
+        let entry = &mut hosts.entries[index];
+        if !matches!(entry.stage, Stage::Asked) || self.closing.is_some() {
+            return;
+        }
+        entry.generation = entry.generation.wrapping_add(1);
+        let token = Token::Host { index: index as u32, generation: entry.generation }.encode();
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, token);
+        if epoll.add(transport.socket(), event).is_err() {
+            return;
+        }
+        let socket = Arc::downgrade(&transport);
+        let watch = move |blocked: bool| {
+            let mut flags = EpollFlags::EPOLLIN;
+            flags.set(EpollFlags::EPOLLOUT, blocked);
+            let mut event = EpollEvent::new(flags, token);
+            if let Some(socket) = socket.upgrade() {
+                // Fails only for a host that is gone.
+                let _ = epoll.modify(socket.socket(), &mut event);
+            }
+        };
+        let up = Arc::new(Outbound::new(Arc::clone(&transport), Box::new(watch)));
+        up.compress(hosts.launching.server(&hosts.plans[index]).compression);
+        let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
+        receiver.place_streams(placement(&common));
+        let now = now();
+        let trusted = hosts.launching.server(&hosts.plans[index]).trusted;
+        entry.stage = Stage::There(Box::new(Peer {
+            conversation: Conversation::new(receiver, trusted),
+            up,
+            host: hosts.plans[index].name.clone(),
+            pid: 0,
+            joined: false,
+            holds: false,
+            heard: now,
+            asked: now,
+            pings: VecDeque::new(),
+            pinged: 0,
+            round_trip: u64::MAX,
+            clock: Clock::default(),
+        }));
+        let heartbeat = ns(hosts.launching.server(&hosts.plans[index]).heartbeat);
+        if heartbeat > 0 {
+            let connection = Connection { index: index as u32, generation: entry.generation };
+            self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
+        }
+        // It may have said something already, which the socket does not tell of again.
+        self.hear_host(index as u32);
+    }
+
+    pub(super) fn join(&mut self, index: usize, joined: Joined) {
+        let Joined { pid, processors, memory, host, boot, addresses } = joined;
+        let wishes = self.wishes.clone();
+        let Some(hosts) = &mut self.hosts else { return };
+        let mut plan = hosts.plans[index].clone();
+        let cores = hosts.launching.server(&plan).launcher.cores_of_worker();
+        let wanted = if plan.workers == 0 { (processors / cores).max(1) } else { plan.workers };
+        if cores > 1 {
+            plan.workers = wanted;
+        }
+        let server = hosts.launching.server(&plan);
+        let (name, offers) = (server.name.clone(), server.offers(Some(memory)));
+        let id = hosts.id(index);
+        let staged = match hosts.staged(&plan, &self.common) {
+            Ok(staged) => staged,
+            Err(why) => return self.lose_host(index, Cause::Failed(why)),
+        };
+        let serve = hosts.serve(&plan, &wishes, &staged);
+        let many = hosts.entries.len() > FEW;
+        let Stage::There(peer) = &hosts.entries[index].stage else { return };
+        let up = Arc::clone(&peer.up);
+        let socket = peer.conversation.receiver.socket();
+        let holds = many && gridrpc_sys::round_trip(socket).is_ok_and(|time| time < FAR);
+        let hold = Message::Hold { bytes: LARGE as u64 };
+        let told = staged.iter().try_for_each(|module| module.push(&up));
+        let told = told.and_then(|()| up.push(&Message::Serve(serve)));
+        if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
+            let why = format!("what it is to do cannot be told: {error}");
+            return self.lose_host(index, Cause::Failed(why));
+        }
+        let hashes = staged.into_iter().map(|module| module.hash).collect();
+        let ends = hosts.entries[index].ends;
+        if let Some(peer) = self.peer(index) {
+            peer.joined = true;
+            peer.clock = Clock::new(!boot.is_empty() && boot == gridrpc_sys::boot_id());
+            peer.holds = holds;
+            peer.pid = pid;
+            peer.host = host;
+        }
+        let mut state = self.common.lock();
+        let base = state.hosts.number(&plan.name, wanted);
+        state.hosts.set(id, Some(HostOut::new(up, base, addresses, hashes)));
+        state.hosts.note(id, &plan.name, "has an agent, which starts workers");
+        state.core.host_has_cores(id, cores);
+        state.core.host_offers(id, &name, &offers);
+        state.drive(|core, out| core.host_joined(id, wanted, out));
+        if let Some(ends) = ends {
+            state.core.host_ends(now(), id, ends);
+        }
+        // What was pushed before goes with it. It is asked from now on: its answer may be there before
+        // this thread goes on.
+        let asked = monotonic_ns();
+        let _ = state.hosts.push(id, &Message::Ping { number: 0 });
+        self.common.finish(state);
+        if let Some(peer) = self.peer(index) {
+            peer.pings.push_back((0, asked));
+        }
+        self.common.changed.notify_all();
+    }
+}

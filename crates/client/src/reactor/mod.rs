@@ -1,0 +1,389 @@
+//! Who reads all answers, keeps the timers, and starts and buries workers.
+
+mod deadlines;
+mod hosts_heard;
+mod hosts_lost;
+mod hosts_started;
+mod shortage;
+pub(crate) mod spawner;
+mod token;
+mod worker_input;
+mod workers_heard;
+mod workers_lost;
+mod workers_started;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use gridrpc_core::{Time, WorkerId};
+use gridrpc_shm::outboxes::Outboxes;
+use gridrpc_shm::progress::{self, ProgressMemory, Side};
+use gridrpc_shm::segment;
+use gridrpc_sys::spin_wait::SpinWait;
+use gridrpc_wire::WireError;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
+
+use crate::common::Common;
+use crate::common::callbacks::Runner;
+use crate::config::Config;
+use crate::hosts::commands::Wishes;
+use crate::hosts::peers::Hosts;
+use crate::live::{About, Offer};
+use crate::output;
+use crate::reactor::deadlines::{Deadlines, Due, Process, Routine};
+use crate::reactor::spawner::{Forked, Spawner};
+use crate::reactor::token::Token;
+use crate::reactor::worker_input::Inlet;
+use crate::reactor_lock::Read;
+use crate::sync::now;
+
+/// The state of the reader.
+#[derive(Debug)]
+pub(crate) struct Reactor {
+    common: Arc<Common>,
+    epoll: Arc<Epoll>,
+    config: Config,
+    /// The hosts, if there are any.
+    hosts: Option<Hosts>,
+    wishes: Wishes,
+    /// Where others may look how the grid is getting on, unless the system has no such place.
+    offer: Option<Offer>,
+    /// The first spawner, if the client has forked it.
+    forked: Option<Forked>,
+    spawner: Option<Spawner>,
+    spawner_tail: Option<output::Outlet>,
+    printers: output::Printers,
+    runner: Arc<Runner>,
+    inlets: Vec<Option<Inlet>>,
+    generations: Vec<u32>,
+    /// Where workers tell how far they have come.
+    progress: ProgressMemory,
+    outboxes: Outboxes,
+    memory_kills: u64,
+    /// When this process, an agent, has waited for its own end.
+    own_end_awaited: Option<Time>,
+    host: String,
+    /// Places that are still to get a process.
+    to_start: VecDeque<WorkerId>,
+    /// What is due, and when.
+    deadlines: Deadlines,
+    /// When it is looked again for memory that nobody uses.
+    give_up_at: Time,
+    patience: SpinWait,
+    /// Who was sent the only call there is. With more, the processors have better things to do than
+    /// to look out for answers.
+    lone: Option<WorkerId>,
+    /// Until when everything has to be gone, once the grid is closed.
+    closing: Option<Time>,
+    finished: bool,
+}
+
+/// Events taken from the queue at one time.
+const EVENTS: usize = 64;
+/// How long a line waits for its end, ns.
+const LINE: u64 = 200_000_000;
+/// How long workers have to end by themselves when the grid is closed, ns, and as often it is looked
+/// whether all are gone.
+const CLOSE_GRACE: u64 = 3_000_000_000;
+const LOOK_WHILE_CLOSING: u64 = 20_000_000;
+/// As often it is looked for memory that nobody uses, ns.
+const LOOK_EVERY: u64 = segment::LOOK_EVERY.as_nanos() as u64;
+
+impl Read for Reactor {
+    /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
+    /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
+    /// `false`: the grid has been closed and its workers are gone.
+    fn turn(&mut self, until: Option<Time>) -> bool {
+        self.hear_of_hosts();
+        self.do_what_is_wanted();
+        self.do_what_is_due();
+        if self.finished {
+            return false;
+        }
+        let next = self.deadlines.next().into_iter().chain(until).min();
+        let timeout = match next {
+            None => EpollTimeout::NONE,
+            Some(next) => milliseconds(next.since(now())),
+        };
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let Reactor { epoll, patience, lone, progress, .. } = self;
+        let apart = |worker: &WorkerId| {
+            progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true)
+        };
+        let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
+        };
+        let mut count = 0;
+        // Who looks without sleeping at all does so here as well: the worker has to know where.
+        let may_look = until.is_some() && lone.as_ref().is_some_and(apart);
+        if may_look && timeout != EpollTimeout::ZERO {
+            patience.look(|| {
+                count = wait(EpollTimeout::ZERO);
+                count > 0
+            });
+        }
+        if count == 0 {
+            count = wait(timeout);
+        }
+        for event in &events[..count] {
+            self.dispatch(*event);
+        }
+        true
+    }
+}
+
+impl Reactor {
+    pub(crate) fn new(
+        common: Arc<Common>,
+        runner: Arc<Runner>,
+        about: Arc<About>,
+        config: Config,
+        progress: ProgressMemory,
+        forked: Option<Forked>,
+    ) -> io::Result<Reactor> {
+        let workers = config.settings.workers as usize;
+        let epoll = Arc::clone(&common.lock().epoll);
+        let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
+        epoll.add(common.alarm.as_fd(), wake)?;
+        // An agent's grid is shown as a part of its client's.
+        let offer = common.upstream.is_none().then(|| Offer::open(about)).flatten();
+        if let Some(offer) = &offer {
+            // Once for each who comes: what cannot be accepted does not keep this thread busy.
+            let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+            epoll.add(offer, EpollEvent::new(flags, Token::Looked.encode()))?;
+        }
+        let wishes = Wishes::new(&config);
+        let first = config.settings.workers;
+        let servers = config.servers.clone();
+        let hosts = servers.map(|servers| Hosts::new(servers, first, &common));
+        Ok(Reactor {
+            hosts,
+            wishes,
+            common,
+            epoll,
+            config,
+            offer,
+            forked,
+            spawner: None,
+            spawner_tail: None,
+            printers: output::Printers::new(),
+            runner,
+            inlets: (0..workers).map(|_| None).collect(),
+            generations: vec![0; workers],
+            progress,
+            outboxes: Outboxes::default(),
+            memory_kills: gridrpc_sys::out_of_memory_kills(),
+            own_end_awaited: None,
+            host: gridrpc_sys::host_name(),
+            to_start: VecDeque::new(),
+            deadlines: Deadlines::new(),
+            give_up_at: Time(0),
+            patience: SpinWait::default(),
+            lone: None,
+            closing: None,
+            finished: false,
+        })
+    }
+
+    /// Has the core do what is due, and does what it and callers have asked for.
+    fn do_what_is_wanted(&mut self) {
+        let common = Arc::clone(&self.common);
+        let requests = common.kept_requests.take();
+        let now = now();
+        let mut state = common.lock();
+        if !requests.is_empty() {
+            state.pass_to_hosts(requests);
+        }
+        if state.core.next_tick().is_some_and(|next| next <= now) {
+            state.tick(now);
+        }
+        let is_host = |id: &WorkerId| self.hosts.as_ref().is_some_and(|hosts| hosts.has(*id));
+        let (hosts, here): (Vec<_>, Vec<_>) = state.to_start.drain(..).partition(is_host);
+        self.to_start.extend(here);
+        let to_collect = std::mem::take(&mut state.to_collect);
+        let unsendable = std::mem::take(&mut state.unsendable);
+        let to_retire = std::mem::take(&mut state.to_retire);
+        let to_kill = std::mem::take(&mut state.to_kill);
+        let to_prepare = std::mem::take(&mut state.to_prepare);
+        if state.closing && !state.closing_heard {
+            state.closing_heard = true;
+            self.closing = Some(now + CLOSE_GRACE);
+            self.say_goodbye();
+            self.dismiss_hosts();
+        }
+        let idle = self.to_start.is_empty() && to_kill.is_empty();
+        self.lone = (state.core.live() == 1).then_some(state.last_sent);
+        let until = if idle { state.next_tick() } else { Some(now) };
+        state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
+        self.deadlines.set(Routine::Core, until);
+        common.finish(state);
+        for worker in to_collect {
+            self.collect(worker.0);
+        }
+        for (worker, error) in unsendable {
+            self.give_up(worker, &error);
+        }
+        if !to_kill.is_empty() {
+            self.kill(&to_kill);
+        }
+        if self.closing.is_none() {
+            self.retire_hosts(&to_retire);
+            if !hosts.is_empty() {
+                self.start_hosts(&hosts);
+            }
+            self.start_next();
+        } else {
+            self.to_start.clear();
+        }
+        self.prepare(&to_prepare);
+    }
+
+    /// Does everything else that is due, and says when it is due again.
+    fn do_what_is_due(&mut self) {
+        let now = now();
+        if now >= self.give_up_at {
+            self.give_up_at = now + LOOK_EVERY;
+            self.common.give_up_old();
+        }
+        let may_go = self.common.has_memory().then_some(self.give_up_at);
+        self.deadlines.set(Routine::Memory, may_go);
+        while let Some(due) = self.deadlines.take(now) {
+            match due {
+                Due::Gone(process) if self.is_there(process) => {
+                    self.kill(&[WorkerId(process.index)]);
+                }
+                Due::Line(process) if self.is_there(process) => self.end_lines(process.index),
+                Due::Answer(asked) if self.is_there(asked.process) => self.see_to_unanswered(asked),
+                Due::Dialled(agent) => self.see_to_agent(agent),
+                Due::Heard(connection) => self.see_to_host(connection),
+                Due::Left(connection) => self.see_to_left(connection),
+                // The process is gone that it was about.
+                _ => {}
+            }
+        }
+        if self.hosts.is_some() {
+            let fetching = self.fetch_from_hosts();
+            self.deadlines.set(Routine::Fetching, fetching);
+        }
+        if let Some(deadline) = self.closing {
+            self.see_to_closing(now, deadline);
+        }
+    }
+
+    /// The grid is closed: ends when everything is gone, or has had its time to go.
+    fn see_to_closing(&mut self, now: Time, deadline: Time) {
+        let gone = self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone);
+        if !gone && now < deadline {
+            return self.deadlines.set(Routine::Closing, Some(now + LOOK_WHILE_CLOSING));
+        }
+        self.bury_spawner();
+        self.end_hosts();
+        self.printers.settle();
+        self.offer = None;
+        self.finished = true;
+    }
+
+    /// Whether this is still the process in its place.
+    fn is_there(&self, process: Process) -> bool {
+        let inlet = self.inlets.get(process.index as usize).and_then(Option::as_ref);
+        inlet.is_some_and(|inlet| inlet.generation == process.generation)
+    }
+
+    fn dispatch(&mut self, event: EpollEvent) {
+        let Some(token) = Token::decode(event.data()) else { return };
+        match token {
+            Token::Wake => {
+                // Only its waking matters.
+                self.common.alarm.clear();
+            }
+            Token::Spawner => self.hear_spawner(),
+            Token::Looked => {
+                if let Some(offer) = &self.offer {
+                    offer.answer(&self.common);
+                }
+            }
+            Token::Host { index, generation } => {
+                if self.is_current_host(index, generation) {
+                    if event.events().contains(EpollFlags::EPOLLOUT) {
+                        self.send_to_host(index);
+                    }
+                    self.hear_host(index);
+                }
+            }
+            Token::SpawnerStderr => {
+                // At its end only the watching ends: what it has said belongs to the losses that follow.
+                if let Some(tail) = &mut self.spawner_tail
+                    && !tail.read()
+                {
+                    let _ = self.epoll.delete(tail.descriptor());
+                }
+            }
+            Token::Worker { index, generation } => {
+                if self.is_current(index, generation) {
+                    if event.events().contains(EpollFlags::EPOLLOUT) {
+                        self.go_on_sending(index);
+                    }
+                    self.hear_worker(index);
+                }
+            }
+            Token::WorkerStdout { index, generation }
+            | Token::WorkerStderr { index, generation } => {
+                if self.is_current(index, generation)
+                    && let Some(inlet) = &mut self.inlets[index as usize]
+                {
+                    let stderr = matches!(token, Token::WorkerStderr { .. });
+                    let output =
+                        if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    let Some(output) = output else { return };
+                    if !output.read() {
+                        // Ended or closed by the worker: a descriptor at its end is always ready.
+                        let _ = self.epoll.delete(output.descriptor());
+                    } else if output.has_begun() {
+                        let process = Process { index, generation: inlet.generation };
+                        self.deadlines.add(now() + LINE, Due::Line(process));
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_current(&self, index: u32, generation: u32) -> bool {
+        let inlet = self.inlets.get(index as usize).and_then(Option::as_ref);
+        inlet.is_some_and(|inlet| Token::is_generation(inlet.generation, generation))
+    }
+
+    fn go_on_sending(&self, index: u32) {
+        if let Some(inlet) = &self.inlets[index as usize] {
+            inlet.up.flush();
+        }
+    }
+
+    /// Passes on lines of a worker that have been begun and not ended for a while, such as a question.
+    fn end_lines(&mut self, index: u32) {
+        if let Some(inlet) = self.inlets[index as usize].as_mut() {
+            inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
+        }
+    }
+
+    /// Ends a worker that was to be sent what the format does not hold.
+    fn give_up(&mut self, worker: WorkerId, error: &WireError) {
+        if self.hosts.as_ref().is_some_and(|hosts| hosts.has(worker)) {
+            return self.give_up_host(worker, error);
+        }
+        let Some(inlet) = self.inlets[worker.0 as usize].as_mut() else { return };
+        inlet.broken.get_or_insert(format!("a message for it cannot be sent: {error}"));
+        let _ = self.epoll.delete(inlet.receiver.socket());
+        self.kill(&[worker]);
+    }
+}
+
+/// A time-out up to the next whole millisecond, so as not to wake too early again and again.
+fn milliseconds(ns: u64) -> EpollTimeout {
+    let ms = ns.div_ceil(1_000_000).min(60_000);
+    EpollTimeout::try_from(ms as i32).unwrap_or(EpollTimeout::ZERO)
+}

@@ -1,0 +1,153 @@
+//! The way in from a worker, and what comes over it.
+
+use std::sync::Arc;
+
+use gridrpc_core::CallId;
+use gridrpc_link::payload::{Incoming, kept_within_bounds, take_sections};
+use gridrpc_link::{LinkError, Outbound, Placement, Received, Receiver};
+use gridrpc_shm::borrowed::Mapped;
+use gridrpc_shm::outboxes::BoxMemory;
+use gridrpc_wire::{Lease, Message, Place, RemoteError, Stamps, VERSION};
+
+use crate::call::Outcome;
+use crate::common::Common;
+use crate::output;
+
+/// The way in from one worker process.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    pub(super) generation: u32,
+    /// The connection's other half.
+    pub(super) up: Arc<Outbound>,
+    pub(super) receiver: Receiver,
+    /// Where it lays what it has not sent.
+    pub(super) outbox: BoxMemory,
+    /// Its segments, for results.
+    pub(super) mapped: Mapped,
+    /// Its standard output, if that does not go to our own.
+    pub(super) stdout: Option<output::Outlet>,
+    pub(super) stderr: output::Outlet,
+    pub(super) host: String,
+    /// Whether the spawner has said that its process is there.
+    pub(super) started: bool,
+    /// Why it has to end, if it broke the protocol.
+    pub(super) broken: Option<String>,
+    pub(super) at_end: bool,
+}
+
+/// What a worker has sent.
+pub(super) enum Event {
+    Welcome { pid: u32 },
+    Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
+    Release(Vec<Lease>),
+    BlobDropped { blob: u64, unread: bool },
+    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
+}
+
+impl Inlet {
+    /// Passes on what its process has written.
+    pub(super) fn read_output(&mut self) {
+        for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
+            output.read();
+            output.end();
+        }
+    }
+
+    /// The messages that have come in whole. A broken one marks the inlet.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        let Inlet { receiver, mapped, broken, host, .. } = self;
+        let mut events = Vec::new();
+        let drained = receiver.drain(|received| -> Result<(), LinkError> {
+            events.extend(understand(received, mapped, host)?);
+            Ok(())
+        });
+        if let Err(error) = drained {
+            broken.get_or_insert(error.to_string());
+        }
+        events
+    }
+}
+
+/// A result that this process cannot take.
+fn no_room_for_result(error: &LinkError) -> Outcome {
+    Outcome::Raised {
+        error: RemoteError::OutOfMemory.name().to_owned(),
+        message: format!("the result cannot be taken: {error}"),
+        trace: String::new(),
+        sections: Vec::new(),
+    }
+}
+
+/// What a worker's message means. Announced segments are mapped on the way.
+fn understand(
+    received: Received<'_>,
+    mapped: &mut Mapped,
+    host: &mut String,
+) -> Result<Option<Event>, LinkError> {
+    let Received { message, streams, mut descriptors, .. } = received;
+    let no_blobs = |_, _| None;
+    Ok(Some(match message {
+        Message::Welcome(welcome) => {
+            if welcome.version != VERSION {
+                return Err(LinkError::Unexpected(format!("version {}", welcome.version)));
+            }
+            welcome.host.clone_into(host);
+            Event::Welcome { pid: welcome.pid }
+        }
+        Message::Reply { call, stamps, retained, sections } => {
+            let outcome = match take_sections(&sections, streams, mapped, no_blobs) {
+                Err(error @ LinkError::NoRoom { .. }) => no_room_for_result(&error),
+                sections => Outcome::Returned(kept_within_bounds(sections?)),
+            };
+            Event::Answer { call, stamps, retained, outcome }
+        }
+        Message::Failure { call, stamps, retained, error, message, trace, sections } => {
+            let sections = match take_sections(&sections, streams, mapped, no_blobs) {
+                // The error is told without what cannot be had of it.
+                Err(LinkError::NoRoom { .. }) => Vec::new(),
+                sections => kept_within_bounds(sections?),
+            };
+            let outcome = Outcome::Raised {
+                error: error.to_owned(),
+                message: message.to_owned(),
+                trace: trace.to_owned(),
+                sections,
+            };
+            Event::Answer { call, stamps, retained, outcome }
+        }
+        Message::Callback { call, index, sections } => {
+            let arguments = take_sections(&sections, streams, mapped, no_blobs)?;
+            Event::Callback { call, index, arguments }
+        }
+        Message::Segment { segment, len } => {
+            mapped.add_if_there_is_room(segment, len, descriptors.pop())?;
+            return Ok(None);
+        }
+        Message::DropSegment { segment } => {
+            mapped.remove(segment);
+            return Ok(None);
+        }
+        Message::Release { leases } => Event::Release(leases),
+        Message::BlobDropped { blob, unread } => Event::BlobDropped { blob, unread },
+        other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+    }))
+}
+
+/// The longest result that is taken, bytes: the address space sets the real bound.
+pub(super) const MAX_PAYLOAD: u64 = 1 << 40;
+
+/// Has results that callers want in memory of their own received there.
+pub(super) fn placement(common: &Arc<Common>) -> Placement {
+    let common = Arc::downgrade(common);
+    Box::new(move |message, lengths| {
+        let Message::Reply { call, sections, .. } = message else { return Vec::new() };
+        let Some(common) = common.upgrade() else { return Vec::new() };
+        let call = common.lock().core.payload(CallId(*call)).cloned();
+        let Some(call) = call else { return Vec::new() };
+        let streamed = sections.iter().enumerate();
+        let streamed = streamed.filter(|(_, section)| section.place == Place::Stream);
+        let places: Vec<_> = streamed.map(|(index, _)| call.sink(index)).collect();
+        debug_assert_eq!(places.len(), lengths.len());
+        places
+    })
+}

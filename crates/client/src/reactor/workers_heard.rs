@@ -1,0 +1,208 @@
+//! Reading what workers of this machine say, and applying it.
+
+use std::io;
+use std::sync::Arc;
+
+use gridrpc_core::{BlobId, CallId, Core, Time, Took, WorkerId};
+use gridrpc_shm::outbox::{Take, take, take_rest};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::nested_call::is_request;
+use gridrpc_wire::{Message, Stamps};
+
+use crate::call::{Call, Outcome};
+use crate::common::callbacks::Wanted;
+use crate::reactor::Reactor;
+use crate::reactor::deadlines::{Due, Process};
+use crate::reactor::worker_input::Event;
+use crate::sync::now;
+
+/// As often a worker's outbox is looked at that the worker is just sending.
+const LOOKS: usize = 4;
+/// How long a worker that has closed its connection has to end by itself, ns.
+const LEAVE_GRACE: u64 = 1_000_000_000;
+
+impl Reactor {
+    pub(super) fn hear_worker(&mut self, index: u32) {
+        self.read_worker(index);
+        let Some(inlet) = self.inlets[index as usize].as_ref() else { return };
+        let generation = inlet.generation;
+        if inlet.at_end || inlet.broken.is_some() {
+            let _ = self.epoll.delete(inlet.receiver.socket());
+        }
+        if inlet.broken.is_some() {
+            // It may be gone already; then the spawner reports that, and how it ended.
+            self.kill(&[WorkerId(index)]);
+        } else if inlet.at_end {
+            // It is ending by itself, most likely, and then its exit status tells more.
+            self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
+        }
+    }
+
+    /// Reads once from a worker and acts on it. `false`: there is nothing more to read.
+    pub(super) fn read_worker(&mut self, index: u32) -> bool {
+        let Some(inlet) = self.inlets[index as usize].as_mut() else { return false };
+        if inlet.at_end || inlet.broken.is_some() {
+            return false;
+        }
+        let events = match inlet.receiver.fill() {
+            Ok(0) => {
+                inlet.at_end = true;
+                return false;
+            }
+            Ok(_) => inlet.take_events(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            // Its process is gone or going: what matters is what the spawner says of it.
+            Err(_) => {
+                inlet.at_end = true;
+                return false;
+            }
+        };
+        self.apply(WorkerId(index), events);
+        true
+    }
+
+    /// Takes answers that a worker has given, and holds back although its next call takes long.
+    pub(super) fn collect(&mut self, index: u32) {
+        for _ in 0..LOOKS {
+            while self.read_worker(index) {}
+            let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
+            if inlet.broken.is_some() {
+                return;
+            }
+            let mut bytes = Vec::new();
+            match take(&inlet.outbox, inlet.receiver.position(), &mut bytes) {
+                Take::Nothing => return,
+                Take::Taken => return self.feed(index, &bytes),
+                Take::Again => {}
+            }
+        }
+    }
+
+    /// Takes what a worker that is gone had said and not sent.
+    pub(super) fn take_rest(&mut self, index: u32) {
+        let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
+        if inlet.broken.is_some() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        take_rest(&inlet.outbox, inlet.receiver.position(), &mut bytes);
+        self.feed(index, &bytes);
+    }
+
+    fn feed(&mut self, index: u32, bytes: &[u8]) {
+        if let Some(inlet) = self.inlets[index as usize].as_mut() {
+            inlet.receiver.feed(bytes);
+            let events = inlet.take_events();
+            self.apply(WorkerId(index), events);
+        }
+    }
+
+    /// Applies what a worker has sent.
+    fn apply(&mut self, worker: WorkerId, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let mut unexpected = None;
+        let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
+        // Declared before the lock, and so dropped behind it.
+        let mut unwanted = Vec::new();
+        let mut wanted = Vec::new();
+        let mut state = self.common.lock();
+        let now = Time(monotonic_ns());
+        state.note_progress(now, worker);
+        let mut changed = false;
+        for event in events {
+            match event {
+                Event::Welcome { pid } => {
+                    if let Some(out) = state.workers.get(worker) {
+                        out.pid = pid;
+                    }
+                    state.drive(|core, out| core.worker_ready(now, worker, out));
+                    changed = true;
+                }
+                Event::Release(leases) => {
+                    if let Some(out) = state.workers.get(worker) {
+                        let released = out.release(&leases);
+                        state.garbage.extend(released);
+                    }
+                }
+                Event::BlobDropped { blob, unread } => {
+                    state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
+                }
+                Event::Callback { call: id, index, arguments } => {
+                    if is_request(index) && self.common.upstream.is_some() {
+                        // The client of this agent serves it; nothing is to wait behind it here.
+                        state.drive(|core, out| core.nests(worker, out));
+                    }
+                    match state.core.payload_at(CallId(id), worker).cloned() {
+                        Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
+                        None => {
+                            let message = "the call has ended";
+                            state.push(worker, &Message::CallbackFailure { call: id, message });
+                        }
+                    }
+                }
+                Event::Answer { call, stamps, retained, mut outcome } => {
+                    let sent = state.core.payload(CallId(call));
+                    if let Some(Err(error)) = sent.map(|sent| sent.find_left(&mut outcome)) {
+                        unexpected = Some(format!("a result that is not there: {error}"));
+                        continue;
+                    }
+                    let took = Took {
+                        ran: stamps.calc_out.saturating_sub(stamps.calc_in),
+                        whole: stamps.calc_out.saturating_sub(stamps.received),
+                    };
+                    let raised = matches!(outcome, Outcome::Raised { .. });
+                    let replied = state.drive(|core, out| {
+                        let answered = if raised { Core::raised } else { Core::replied };
+                        answered(core, now, worker, CallId(call), took, out)
+                    });
+                    match replied {
+                        Ok((call, live)) => {
+                            if let Some(payload) = call.take_payload() {
+                                let out = state.workers.get(worker);
+                                if let Some(out) = out.filter(|_| !retained.is_empty()) {
+                                    out.retain(&retained, payload);
+                                } else {
+                                    state.garbage.push(payload);
+                                }
+                            }
+                            if live {
+                                state.core.result_came(call.function().id(), outcome.bytes());
+                                answered.push((call, outcome, stamps));
+                            } else {
+                                unwanted.push(outcome);
+                            }
+                        }
+                        Err(error) => unexpected = Some(error.to_string()),
+                    }
+                }
+            }
+        }
+        let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
+        let ready = std::mem::take(&mut state.to_gather);
+        self.common.finish(state);
+        let upstream = self.common.upstream.is_some();
+        let (nested, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index) && !upstream);
+        wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
+        for (call, outcome, stamps) in answered {
+            call.finish(outcome, Some(stamps));
+        }
+        if let Some(upstream) = &self.common.upstream {
+            upstream.settle();
+            if changed {
+                upstream.changed();
+            }
+        }
+        self.common.gather(ready);
+        nested.iter().for_each(|wanted| self.common.serve_nested(wanted));
+        if changed || waiting {
+            self.common.changed.notify_all();
+        }
+        if let (Some(why), Some(inlet)) = (unexpected, &mut self.inlets[worker.0 as usize]) {
+            inlet.broken.get_or_insert(why);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Workers of this machine that have ended, or are to end, and the spawner with them.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
+use gridrpc_link::{LinkError, NOT_PRELOADED};
+use gridrpc_shm::progress;
+use gridrpc_sys::process::leftovers_end;
+use gridrpc_sys::{forks, monotonic_ns};
+use gridrpc_wire::Message;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::output;
+use crate::reactor::deadlines::{Asked, Due, Process};
+use crate::reactor::spawner::{ANSWER, Ending, Spawner, flush_control};
+use crate::reactor::worker_input::Inlet;
+use crate::reactor::{Reactor, shortage};
+use crate::sync::now;
+
+/// How long a spawner that has closed its connection has to say why, and to end by itself.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long an agent waits for its own end when somebody has ended its workers, and how often at most.
+const OWN_END: Duration = Duration::from_millis(200);
+const OWN_END_AGAIN: u64 = 2_000_000_000;
+
+impl Reactor {
+    /// Reads what the spawner reports.
+    pub(super) fn hear_spawner(&mut self) {
+        let Some(spawner) = &mut self.spawner else { return };
+        match spawner.receiver.fill() {
+            Ok(count) if count > 0 => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Ok(_) | Err(_) => {
+                let wanted = self.closing.is_none();
+                return self.bury_spawner_after(if wanted { LAST_WORDS } else { Duration::ZERO });
+            }
+        }
+        let mut gone = Vec::new();
+        self.common.lock().forked = true;
+        let heard = spawner.receiver.drain(|received| -> Result<(), LinkError> {
+            match received.message {
+                Message::Started { worker, pid, .. } if pid != 0 => {
+                    if let Some(Some(inlet)) = self.inlets.get_mut(worker as usize) {
+                        inlet.started = true;
+                    }
+                }
+                Message::Started { worker, passes, error, .. } => {
+                    let cause = match passes {
+                        true => shortage::not_forked(error),
+                        false => Cause::Failed(error.to_owned()),
+                    };
+                    gone.push((worker, 0, cause));
+                }
+                Message::Exited { worker, pid, status, signal: 0 } => {
+                    gone.push((worker, pid, Cause::Exit(status)));
+                }
+                Message::Exited { worker, pid, signal, .. } => {
+                    gone.push((worker, pid, Cause::Signal { signal, out_of_memory: false }));
+                }
+                other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+            }
+            Ok(())
+        });
+        for (worker, pid, cause) in gone {
+            self.bury(worker, pid, cause);
+        }
+        if heard.is_err() {
+            self.bury_spawner();
+        }
+    }
+
+    /// A worker's process is gone: take what it still had sent, and report its loss.
+    fn bury(&mut self, index: u32, pid: u32, mut cause: Cause) {
+        if self.inlets.get(index as usize).is_none_or(Option::is_none) {
+            return;
+        }
+        while self.read_worker(index) {}
+        self.take_rest(index);
+        let Some(mut inlet) = self.inlets[index as usize].take() else { return };
+        inlet.read_output();
+        // Descriptors that a child of the worker holds open would be reported for ever.
+        self.stop_watching(&inlet);
+        if let Some(why) = inlet.broken {
+            cause = Cause::Failed(why);
+        }
+        if let Cause::Signal { signal, out_of_memory } = &mut cause
+            && *signal == libc::SIGKILL as u32
+        {
+            let kills = gridrpc_sys::out_of_memory_kills();
+            *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
+        }
+        // The other signals may be our own, or a function's mistake.
+        if matches!(cause, Cause::Signal { signal, .. } if signal == libc::SIGTERM as u32) {
+            self.await_own_end();
+        }
+        self.report_loss(WorkerId(index), pid, cause, inlet.stderr.text());
+    }
+
+    /// Whoever ends a job ends its processes one after another, and an agent whose workers are gone first would
+    /// tell of workers that were killed. Its launcher knows better, and says so once the agent is gone as well.
+    fn await_own_end(&mut self) {
+        if self.common.upstream.is_none() || self.closing.is_some() {
+            return;
+        }
+        if self.own_end_awaited.is_none_or(|last| last + OWN_END_AGAIN <= now()) {
+            std::thread::sleep(OWN_END);
+            self.own_end_awaited = Some(now());
+        }
+    }
+
+    /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
+    pub(super) fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
+        // Calls whose functions have not been entered run elsewhere.
+        let entered = progress::entered(&self.progress.mapping, worker.0);
+        let recovered = match self.closing {
+            None => self.outboxes.recover(worker.0),
+            Some(_) => None,
+        };
+        let mut state = self.common.lock();
+        let out = state.workers.disconnect(worker);
+        let told = out.as_ref().map_or(0, |out| out.pid);
+        let pid = if pid == 0 { told } else { pid };
+        let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
+        state.dismissed.remove(&worker);
+        let now = Time(monotonic_ns());
+        state.recovered = recovered.map(|(call, recovered)| (CallId(call), recovered));
+        state.drive(|core, out| core.worker_lost(now, worker, entered, loss, out));
+        state.recovered = None;
+        self.common.finish(state);
+        // What the worker still read goes back to the pool, outside the lock.
+        drop(out);
+        self.common.changed.notify_all();
+        if let Some(upstream) = &self.common.upstream {
+            upstream.changed();
+        }
+    }
+
+    /// The spawner is gone, and so are its workers: the kernel ends them with it.
+    pub(super) fn bury_spawner(&mut self) {
+        self.bury_spawner_after(Duration::ZERO);
+    }
+
+    /// The same, when it has had so long to end by itself.
+    fn bury_spawner_after(&mut self, patience: Duration) {
+        let Some(mut spawner) = self.spawner.take() else { return };
+        let _ = self.epoll.delete(spawner.receiver.socket());
+        forks::forget(spawner.receiver.socket().as_raw_fd());
+        // It has closed its connection, or is overdue: it has nothing left to do.
+        let Ending { how, signal } = spawner.end(patience);
+        if matches!(signal, Some(libc::SIGTERM | libc::SIGKILL)) {
+            self.await_own_end();
+        }
+        let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
+            tail.read();
+            tail.text()
+        });
+        self.stop_watching_spawner_stderr();
+        let why = self.why_it_ended(&spawner, &Ending { how, signal });
+        for index in 0..self.inlets.len() as u32 {
+            if self.inlets[index as usize].is_some() {
+                self.end_group(index);
+            }
+            if let Some(inlet) = &mut self.inlets[index as usize] {
+                inlet.read_output();
+                let own = inlet.stderr.text();
+                while self.read_worker(index) {}
+                self.take_rest(index);
+                if let Some(inlet) = self.inlets[index as usize].take() {
+                    self.stop_watching(&inlet);
+                }
+                let text = if own.is_empty() { stderr.clone() } else { own };
+                self.report_loss(WorkerId(index), 0, Cause::Failed(why.clone()), text);
+            }
+        }
+    }
+
+    /// The words for the end of the spawner: before its first worker it loads what is to be there.
+    fn why_it_ended(&self, spawner: &Spawner, ending: &Ending) -> String {
+        let Ending { how, signal } = ending;
+        let launch = &self.config.launch;
+        let libraries = &launch.preparation.preload.libraries;
+        if self.inlets.iter().flatten().any(|inlet| inlet.started)
+            || (libraries.is_empty() && spawner.forked)
+        {
+            return format!("the process that starts workers ended ({how})");
+        }
+        if libraries.is_empty() {
+            // Whoever killed it knows why.
+            let advice = if signal.is_none() { launch.advised() } else { String::new() };
+            return format!(
+                "`{}` ended ({how}) before it had started a worker{advice}",
+                launch.command()
+            );
+        }
+        let files = libraries.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ");
+        format!(
+            "{NOT_PRELOADED}the process that loads {files} ended ({how}): take out the one that ends it, and \
+             each worker loads it before its first call of it"
+        )
+    }
+
+    /// Ends what the functions of a worker have started, if the spawner cannot do so any more.
+    fn end_group(&self, index: u32) {
+        let mut state = self.common.lock();
+        let pid = state.workers.get(WorkerId(index)).map_or(0, |out| out.pid);
+        drop(state);
+        if pid != 0 && leftovers_end() {
+            let _ = killpg(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        }
+    }
+
+    /// Sees to what the spawner has not answered in time: somebody may have stopped it.
+    pub(super) fn see_to_unanswered(&mut self, asked: Asked) {
+        let inlet = self.inlets[asked.process.index as usize].as_ref();
+        let done = inlet.is_none_or(|inlet| !asked.to_end && inlet.started);
+        let Some(spawner) = self.spawner.as_ref().filter(|_| !done) else { return };
+        if asked.to_end && asked.urged {
+            return self.bury_spawner();
+        }
+        spawner.urge();
+        self.deadlines.add(now() + ANSWER, Due::Answer(Asked { urged: true, ..asked }));
+    }
+
+    /// Has the spawner end workers at once.
+    pub(super) fn kill(&mut self, workers: &[WorkerId]) {
+        let Some(spawner) = &mut self.spawner else { return };
+        for worker in workers {
+            if spawner.sender.push(&Message::Kill { worker: worker.0 }).is_err() {
+                // Workers that cannot be ended one by one end with the spawner.
+                return self.bury_spawner();
+            }
+            let process =
+                Process { index: worker.0, generation: self.generations[worker.0 as usize] };
+            let asked = Asked { process, to_end: true, urged: false };
+            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
+        }
+        // A spawner that is gone shows itself on its receiving half.
+        let _ = flush_control(&mut spawner.sender);
+    }
+
+    /// Tells the spawner that no more workers are wanted.
+    pub(super) fn say_goodbye(&mut self) {
+        // No worker has been started yet, and none will be.
+        self.forked = None;
+        if let Some(spawner) = &mut self.spawner {
+            if spawner.sender.push(&Message::Goodbye).is_err() {
+                return self.bury_spawner();
+            }
+            let _ = flush_control(&mut spawner.sender);
+        }
+    }
+
+    fn stop_watching(&self, inlet: &Inlet) {
+        let outputs = inlet.stdout.iter().chain([&inlet.stderr]);
+        for descriptor in outputs.map(output::Outlet::descriptor).chain([inlet.receiver.socket()]) {
+            // Fails for one that has been at its end before.
+            let _ = self.epoll.delete(descriptor);
+        }
+    }
+
+    pub(super) fn stop_watching_spawner_stderr(&mut self) {
+        if let Some(tail) = self.spawner_tail.take() {
+            let _ = self.epoll.delete(tail.descriptor());
+        }
+    }
+}

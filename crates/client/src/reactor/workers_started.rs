@@ -1,0 +1,257 @@
+//! Starting the spawner, and workers of this machine.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use gridrpc_core::WorkerId;
+use gridrpc_link::{Outbound, Push, Receiver, Socket, Watch};
+use gridrpc_shm::borrowed::Mapped;
+use gridrpc_shm::outboxes::BoxMemory;
+use gridrpc_shm::progress::{self, GivingBack};
+use gridrpc_sys::{fd_limit, forks, monotonic_ns};
+use gridrpc_wire::{Hello, Message, Prepare, VERSION};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+
+use crate::output::{self, Output, Passing, Stream, Upward};
+use crate::reactor::deadlines::{Asked, Due, Process};
+use crate::reactor::spawner::{
+    ANSWER, Pair, Spawner, do_not_block, flush_control, output_pipe, pair,
+};
+use crate::reactor::token::Token;
+use crate::reactor::worker_input::{Inlet, MAX_PAYLOAD, placement};
+use crate::reactor::{Reactor, shortage};
+use crate::state::send_queues::WorkerOut;
+use crate::sync::now;
+
+/// How many workers one request starts. The spawner forks the first while the next are prepared, and
+/// each process has few descriptors that are not its own.
+const BATCH: usize = 16;
+/// Files that a client has open beside those of its workers.
+const OTHER_FILES: usize = 24;
+
+impl Reactor {
+    /// Starts the next processes that have been asked for: some in one turn, so that the first can be
+    /// heard while others are still to be started.
+    pub(super) fn start_next(&mut self) {
+        let count = self.to_start.len().min(BATCH);
+        let workers: Vec<_> = self.to_start.drain(..count).collect();
+        // It prepares itself while connections are made.
+        if !workers.is_empty() && self.see_to_spawner(&workers) {
+            if !self.to_start.is_empty() {
+                // Once for all, while the spawner prepares itself.
+                fd_limit::make(self.most_files());
+            }
+            self.start_batch(&workers);
+        }
+    }
+
+    /// How many files are open when the last workers are started. Room for more could take as long once again.
+    fn most_files(&self) -> u64 {
+        let of_each = if self.config.output == Output::Plain { 2 } else { 3 };
+        // Those of a batch are open at both ends.
+        (OTHER_FILES + of_each * (self.inlets.len() + BATCH)) as u64
+    }
+
+    /// Sees that there is a spawner. If there can be none, these workers are lost.
+    fn see_to_spawner(&mut self, workers: &[WorkerId]) -> bool {
+        if self.spawner.is_some() {
+            return true;
+        }
+        let Err(error) = self.start_spawner() else { return true };
+        let cause = shortage::no_spawner(&self.config.launch, &error);
+        for worker in workers {
+            self.report_loss(*worker, 0, cause.clone(), String::new());
+        }
+        false
+    }
+
+    fn start_batch(&mut self, workers: &[WorkerId]) {
+        for worker in workers {
+            self.make_place(worker.0);
+        }
+        let pairs: io::Result<Vec<Pair>> = workers.iter().map(|_| pair()).collect();
+        if let Err(error) = pairs.and_then(|pairs| self.try_batch(workers, pairs)) {
+            let cause = shortage::not_started(&error);
+            for worker in workers {
+                self.inlets[worker.0 as usize] = None;
+                self.report_loss(*worker, 0, cause.clone(), String::new());
+            }
+        }
+    }
+
+    fn start_spawner(&mut self) -> io::Result<()> {
+        let mut spawner = match self.forked.take() {
+            Some(forked) => Spawner::take_over(forked)?,
+            None => Spawner::start(&self.config.launch)?,
+        };
+        forks::close_in_children(spawner.receiver.socket().as_raw_fd());
+        let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
+        self.epoll.add(spawner.receiver.socket(), watched)?;
+        if let Some(stderr) = spawner.stderr.take() {
+            do_not_block(&stderr)?;
+            let tail =
+                output::Outlet::new(stderr, Stream::Stderr, Passing::AsItComes, &self.printers);
+            let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
+            self.epoll.add(tail.descriptor(), watched)?;
+            self.spawner_tail = Some(tail);
+        }
+        let preparation = &self.config.launch.preparation;
+        let message = Message::Prepare(Prepare {
+            directory: &preparation.directory,
+            path: texts(&preparation.path),
+            modules: texts(&preparation.preload.modules),
+            libraries: texts(&preparation.preload.libraries),
+        });
+        spawner.sender.push(&message).map_err(io::Error::other)?;
+        self.spawner = Some(spawner);
+        Ok(())
+    }
+
+    /// Has the spawner import modules before it goes on forking.
+    pub(super) fn prepare(&mut self, modules: &[String]) {
+        if modules.is_empty() {
+            return;
+        }
+        let Some(spawner) = &mut self.spawner else { return };
+        let modules = texts(modules);
+        let message = Message::Prepare(Prepare { modules, ..Prepare::default() });
+        if spawner.sender.push(&message).is_ok() {
+            // A spawner that is gone shows itself on its receiving half.
+            let _ = flush_control(&mut spawner.sender);
+        }
+    }
+
+    fn try_batch(&mut self, workers: &[WorkerId], pairs: Vec<Pair>) -> io::Result<()> {
+        let mut descriptors = Vec::with_capacity(3 * workers.len());
+        let output = self.config.output;
+        let own_stdout = if output == Output::Plain { Some(own_stdout()?) } else { None };
+        for (worker, pair) in workers.iter().zip(pairs) {
+            let index = worker.0;
+            let (stderr, their_stderr) = output_pipe()?;
+            let (stdout, their_stdout) = match &own_stdout {
+                Some(stdout) => (None, Arc::clone(stdout)),
+                None => output_pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
+            };
+            descriptors.extend([pair.theirs, their_stdout, their_stderr]);
+            let generation = self.generations[index as usize].wrapping_add(1);
+            self.generations[index as usize] = generation;
+            progress::reset(&self.progress.mapping, index);
+
+            let token = Token::Worker { index, generation }.encode();
+            let mapped = Mapped::given_back(GivingBack::new(&self.progress.mapping, index))
+                .passed_on_by(&self.common.pool);
+            let watch = watch_writing(&self.epoll, &pair.ours, token);
+            let up = Arc::new(Outbound::new(Arc::clone(&pair.ours), watch));
+            let out = WorkerOut::new(Arc::clone(&up), mapped.returns());
+            let outbox = self.greet(&up, index)?;
+            let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
+            self.epoll.add(pair.ours.socket(), watched)?;
+            let passing = match output {
+                Output::Plain => Passing::AsItComes,
+                Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
+                Output::Upstream => match &self.common.upstream {
+                    Some(client) => {
+                        Passing::Up(Upward { client: Arc::clone(client), worker: index })
+                    }
+                    None => Passing::Not,
+                },
+                Output::Kept => Passing::Not,
+            };
+            let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
+                let output = output::Outlet::new(pipe, stream, passing.clone(), &self.printers);
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, token.encode());
+                self.epoll.add(output.descriptor(), event)?;
+                Ok(output)
+            };
+            let token = Token::WorkerStderr { index, generation };
+            let stderr = watch(stderr, Stream::Stderr, token)?;
+            let token = Token::WorkerStdout { index, generation };
+            let stdout = stdout.map(|pipe| watch(pipe, Stream::Stdout, token)).transpose()?;
+            up.flush();
+            let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
+            receiver.place_streams(placement(&self.common));
+
+            self.inlets[index as usize] = Some(Inlet {
+                generation,
+                up,
+                receiver,
+                outbox,
+                mapped,
+                stdout,
+                stderr,
+                host: self.host.clone(),
+                started: false,
+                broken: None,
+                at_end: false,
+            });
+            let mut state = self.common.lock();
+            state.connect(*worker, out);
+            self.common.finish(state);
+        }
+        let Some(spawner) = &mut self.spawner else { return Err(io::ErrorKind::NotFound.into()) };
+        let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
+        spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
+        for worker in workers {
+            let process =
+                Process { index: worker.0, generation: self.generations[worker.0 as usize] };
+            let asked = Asked { process, to_end: false, urged: false };
+            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
+        }
+        match flush_control(&mut spawner.sender) {
+            // A spawner that is gone shows itself on its receiving half.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    /// Places are numbered in the order in which they are first asked for.
+    fn make_place(&mut self, index: u32) {
+        let places = self.inlets.len().max(index as usize + 1);
+        self.inlets.resize_with(places, || None);
+        self.generations.resize(places, 0);
+    }
+
+    /// Returns where the worker is to lay what it holds back.
+    fn greet(&mut self, up: &Outbound, worker: u32) -> io::Result<BoxMemory> {
+        let hello = Message::Hello(Hello {
+            min_version: VERSION,
+            max_version: VERSION,
+            shared_memory: true,
+            worker,
+            shared_threshold: self.config.shared_threshold as u64,
+            clock: monotonic_ns(),
+        });
+        let (file, outbox) = self.outboxes.prepare(worker)?;
+        let files = vec![Arc::clone(&self.progress.file), file];
+        up.pushing().push_with(&hello, files).map_err(io::Error::other)?;
+        Ok(outbox)
+    }
+}
+
+fn texts(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}
+
+/// Our own standard output, for workers to write to; nowhere if there is none.
+fn own_stdout() -> io::Result<Arc<OwnedFd>> {
+    let copied = io::stdout().as_fd().try_clone_to_owned();
+    Ok(Arc::new(match copied {
+        Ok(stdout) => stdout,
+        Err(_) => std::fs::File::options().write(true).open("/dev/null")?.into(),
+    }))
+}
+
+/// Has the reactor told when a socket can be written to, while something waits for that.
+fn watch_writing(epoll: &Arc<Epoll>, socket: &Socket, token: u64) -> Watch {
+    let (epoll, socket) = (Arc::clone(epoll), Arc::downgrade(socket));
+    Box::new(move |blocked| {
+        let mut flags = EpollFlags::EPOLLIN;
+        flags.set(EpollFlags::EPOLLOUT, blocked);
+        let mut event = EpollEvent::new(flags, token);
+        if let Some(socket) = socket.upgrade() {
+            // Fails only for a descriptor that is no longer watched, because its worker is gone.
+            let _ = epoll.modify(socket.socket(), &mut event);
+        }
+    })
+}

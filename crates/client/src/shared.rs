@@ -1,0 +1,186 @@
+//! Shared data: given once, present once on this machine however many workers read it.
+//!
+//! New memory takes several times as long as a copy into memory that is there. So the memory of shared
+//! data is kept when all workers have said that they read it no more, and takes up later data.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use gridrpc_core::BlobId;
+use gridrpc_link::buffers::{Held, Sink, Source};
+use gridrpc_shm::segment::{Lent, Pool, Segment};
+use gridrpc_wire::{Lease, Place, Section, Sections};
+
+/// Parts start at multiples of this, so that arrays of any type lie well.
+const ALIGNMENT: u64 = 64;
+
+/// Data in memory that its readers map.
+#[derive(Debug)]
+pub struct SharedData {
+    lent: Lent,
+    /// Offset and length of each part.
+    parts: Vec<(u64, u64)>,
+    hash: OnceLock<blake3::Hash>,
+}
+
+impl SharedData {
+    /// Copies the parts into memory that nobody else can write to.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn new(parts: &[&[u8]], pool: &Arc<Pool>) -> io::Result<SharedData> {
+        let (placed, end) = placed(parts.iter().map(|part| part.len() as u64));
+        let lent = pool.take(end)?;
+        for (part, (offset, _)) in parts.iter().zip(&placed) {
+            lent.write_at(*offset, part)?;
+        }
+        lent.protect()?;
+        Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
+    }
+
+    /// Memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn to_be_filled(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<SharedData> {
+        let (placed, end) = placed(lengths.iter().map(|len| *len as u64));
+        let lent = pool.take(end)?;
+        // So that it can be written to.
+        lent.start(end)?;
+        Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
+    }
+
+    /// Where the parts are to be written. Nobody reads them before that is over.
+    pub fn sinks(&self) -> Vec<Arc<Sink>> {
+        let sink = |&(offset, len): &(u64, u64)| {
+            let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
+            // SAFETY: the stretch lies in memory that is this data's alone, and mapped as long as it lives.
+            Arc::new(unsafe { Sink::new(start, len as usize) })
+        };
+        self.parts.iter().map(sink).collect()
+    }
+
+    /// Has nobody write to it from now on.
+    ///
+    /// # Errors
+    /// When its memory cannot be sealed.
+    pub fn protect(&self) -> io::Result<()> {
+        self.lent.protect()
+    }
+
+    /// Whether it consists of parts of these lengths.
+    #[must_use]
+    pub fn has_lengths(&self, parts: &[&[u8]]) -> bool {
+        let lengths = parts.iter().map(|part| part.len() as u64);
+        self.parts.iter().map(|(_, len)| *len).eq(lengths)
+    }
+
+    /// The name of its content. Computed when something is shared that might be the same:
+    /// a pass over the data is a third of the time that sharing it takes.
+    pub fn hash(&self) -> blake3::Hash {
+        *self.hash.get_or_init(|| {
+            let read = |&(offset, len): &(u64, u64)| self.read(offset, len);
+            hash(&self.parts.iter().map(read).collect::<Vec<_>>())
+        })
+    }
+
+    /// How many parts it has.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// One of its parts.
+    pub fn part(&self, index: usize) -> &[u8] {
+        let (offset, len) = self.parts[index];
+        self.read(offset, len)
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, len)| len).sum()
+    }
+
+    /// The memory that it lies in.
+    pub(crate) fn segment(&self) -> &Segment {
+        self.lent.segment()
+    }
+
+    /// Somebody may read it for who knows how long: its memory must not take up other data.
+    pub(crate) fn spend(&self) {
+        self.lent.spend();
+    }
+
+    /// The parts as workers of this machine find them.
+    pub(crate) fn sections(&self) -> Sections<'static> {
+        let segment = self.segment().number();
+        let place = |offset| Place::Shared(Lease { segment, offset });
+        self.parts.iter().map(|&(offset, len)| Section { len, place: place(offset) }).collect()
+    }
+
+    /// The parts as hosts are sent them.
+    pub(crate) fn streamed_sections(&self) -> Sections<'static> {
+        let place = Place::Stream;
+        self.parts.iter().map(|&(_, len)| Section { len, place }).collect()
+    }
+
+    /// The parts where they lie, for hosts.
+    pub(crate) fn sources(self: &Arc<SharedData>) -> VecDeque<Arc<Source>> {
+        let part = |index| Part { data: Arc::clone(self), index };
+        (0..self.parts.len()).map(|index| Arc::new(Source::held(part(index)))).collect()
+    }
+
+    fn read(&self, offset: u64, len: u64) -> &[u8] {
+        // It was written to when this was made.
+        let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
+        // SAFETY: `stretch` has checked the place; nobody writes there as long as this lives.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) }
+    }
+}
+
+/// One part of shared data, on its way.
+#[derive(Debug)]
+struct Part {
+    data: Arc<SharedData>,
+    index: usize,
+}
+
+impl Held for Part {
+    fn bytes(&self) -> &[u8] {
+        self.data.part(self.index)
+    }
+}
+
+/// The place of each part, and what they take in all.
+fn placed(lengths: impl Iterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0_u64;
+    let place = |len: u64| {
+        let start = end;
+        end = (end + len).next_multiple_of(ALIGNMENT);
+        (start, len)
+    };
+    let placed = lengths.map(place).collect();
+    (placed, end.max(1))
+}
+
+/// Names the parts: their lengths first, so that no two divisions of the same bytes are equal.
+pub fn hash(parts: &[&[u8]]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+    }
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
+/// Shared data as its owners hold it.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) blob: BlobId,
+    pub(crate) data: Arc<SharedData>,
+    pub(crate) owners: usize,
+}

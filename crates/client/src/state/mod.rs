@@ -1,0 +1,527 @@
+//! What the threads of a client share under one lock: the core, and the queues of what is to be sent.
+
+pub(crate) mod past_calls;
+pub(crate) mod remote_results;
+pub(crate) mod send_queues;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+
+use gridrpc_core::{
+    Action, BlobId, CallId, Cause, Core, End, FunctionId, GroupId, Loss, Settings, Time, WorkerId,
+};
+use gridrpc_link::payload::{Incoming, Payload};
+use gridrpc_shm::Recovered;
+use gridrpc_sys::{Mapping, monotonic_ns};
+use gridrpc_wire::{Message, WireError};
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
+
+use crate::call::{Call, LostItems, Outcome, Watcher};
+use crate::function::{Function, FunctionRef};
+use crate::shared::SharedData;
+use crate::state::past_calls::Past;
+use crate::state::remote_results::KeptCalls;
+use crate::state::send_queues::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
+use crate::trust::Trust;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) epoll: Arc<Epoll>,
+    pub(crate) core: Core<Arc<Call>>,
+    /// The ways out to the workers of this machine.
+    pub(crate) workers: WorkersOut,
+    pub(crate) functions: Vec<Function>,
+    /// What became of the calls of functions whose numbers mean others now.
+    pub(crate) past: Past,
+    pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
+    blobs_made: u64,
+    /// Places that need a process.
+    pub(crate) to_start: Vec<WorkerId>,
+    /// Hosts that are to end, as they are not wanted any longer.
+    pub(crate) to_retire: Vec<WorkerId>,
+    /// Places that are given up before their process has a connection.
+    pub(crate) dismissed: HashSet<WorkerId>,
+    /// Who was sent a call last.
+    pub(crate) last_sent: WorkerId,
+    /// Processes that have to be ended.
+    pub(crate) to_kill: Vec<WorkerId>,
+    /// Workers that were to be sent what the format does not hold: they are ended.
+    pub(crate) unsendable: Vec<(WorkerId, WireError)>,
+    /// Workers whose answers have to be fetched from their outboxes.
+    pub(crate) to_collect: Vec<WorkerId>,
+    /// Modules of Python that the spawner is to import before it forks.
+    pub(crate) to_prepare: Vec<String>,
+    /// The spawner has forked: what it imports from now on is of no use to those that are there.
+    pub(crate) forked: bool,
+    /// Workers whose calls were taken back: how many they had begun, and below which count.
+    taken_back: Vec<(WorkerId, u32, u64)>,
+    /// Reserved workers that are given up before they were asked for.
+    gone: Vec<WorkerId>,
+    /// Scratch for the core's actions.
+    actions: Vec<Action<Arc<Call>>>,
+    /// Calls that ended; told to their waiters when the lock is free.
+    pub(crate) ended: Vec<(Arc<Call>, Outcome)>,
+    /// While a loss is dealt with: the call with many items that the worker ran, and what is left of it.
+    pub(crate) recovered: Option<(CallId, Recovered)>,
+    /// Calls whose arguments are to be put together when the lock is free.
+    pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
+    /// Calls that functions in workers wait for.
+    pub(crate) nested: HashMap<CallId, Waiting>,
+    /// Those that such a worker is to run itself; it is told when the lock is free.
+    pub(crate) to_run: Vec<(CallId, Arc<Call>)>,
+    /// Functions of such calls, by name and pickle.
+    pub(crate) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
+    /// The ways out to hosts.
+    pub(crate) hosts: HostsOut,
+    /// Which of them are trusted, if not all are.
+    pub(crate) trust: Option<Trust>,
+    /// The calls whose results they keep.
+    pub(crate) kept: KeptCalls,
+    /// Things to drop when the lock is free: dropping them may take other locks, or time.
+    pub(crate) garbage: Vec<Arc<Payload>>,
+    freed: Vec<Arc<SharedData>>,
+    /// All that has happened since the last flush is a submission.
+    pub(crate) submitting: bool,
+    /// Threads that wait until more calls may be submitted.
+    pub(crate) waiting_for_room: usize,
+    pub(crate) closing: bool,
+    /// Whether the reactor knows that.
+    pub(crate) closing_heard: bool,
+    /// Until when the reactor sleeps; `None` while it is awake.
+    pub(crate) reactor_sleeps_until: Option<Time>,
+}
+
+/// A function in a worker waits for a call that it has made.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) worker: WorkerId,
+    /// The call that the worker runs.
+    pub(crate) root: Arc<Call>,
+    /// The one that it waits for.
+    pub(crate) child: Arc<Call>,
+    /// Calls do not keep those who watch them.
+    _told: Arc<dyn Watcher>,
+}
+
+impl Waiting {
+    /// `told` notices the end of `child`.
+    pub(crate) fn new(
+        worker: WorkerId,
+        root: Arc<Call>,
+        child: Arc<Call>,
+        told: Arc<dyn Watcher>,
+    ) -> Waiting {
+        Waiting { worker, root, child, _told: told }
+    }
+}
+
+/// What to do when the lock has been released.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    ended: Vec<(Arc<Call>, Outcome)>,
+    _garbage: Vec<Arc<Payload>>,
+    freed: Vec<Arc<SharedData>>,
+}
+
+impl Aftermath {
+    /// Tells those who wait. Not under the lock. Whether memory of shared data has come free; and the calls
+    /// that the functions of ended ones have made, and nobody wants any more.
+    pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
+        let mut unwanted = Vec::new();
+        for (call, outcome) in self.ended {
+            unwanted.extend(call.take_children());
+            call.finish(outcome, None);
+        }
+        (!self.freed.is_empty(), unwanted)
+    }
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings, progress: Arc<Mapping>) -> io::Result<State> {
+        let workers = settings.workers as usize;
+        let hosts = HostsOut::new(settings.workers, settings.hosts.len());
+        Ok(State {
+            hosts,
+            trust: None,
+            kept: KeptCalls::default(),
+            epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
+            core: Core::new(settings),
+            workers: WorkersOut::new(workers, progress),
+            functions: Vec::new(),
+            past: Past::default(),
+            shared: HashMap::new(),
+            blobs_made: 0,
+            to_start: Vec::new(),
+            to_retire: Vec::new(),
+            dismissed: HashSet::new(),
+            last_sent: WorkerId(0),
+            to_kill: Vec::new(),
+            to_collect: Vec::new(),
+            unsendable: Vec::new(),
+            to_prepare: Vec::new(),
+            forked: false,
+            taken_back: Vec::new(),
+            gone: Vec::new(),
+            actions: Vec::new(),
+            ended: Vec::new(),
+            recovered: None,
+            to_gather: Vec::new(),
+            nested: HashMap::new(),
+            to_run: Vec::new(),
+            nested_functions: HashMap::new(),
+            garbage: Vec::new(),
+            freed: Vec::new(),
+            submitting: false,
+            waiting_for_room: 0,
+            closing: false,
+            closing_heard: false,
+            reactor_sleeps_until: None,
+        })
+    }
+
+    /// Tells the core how far a worker has come.
+    pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
+        if let Some(begun) = self.workers.begun(worker) {
+            self.core.progressed(now, worker, begun);
+        }
+    }
+
+    /// Tells the core which hosts keep results, and so are not given back.
+    fn note_kept(&mut self) {
+        let all: Vec<WorkerId> = self.hosts.ids().collect();
+        for host in all {
+            self.core.host_keeps(host, self.kept.has_some_of(host));
+        }
+    }
+
+    /// Some time has passed: deals with all that is due.
+    pub(crate) fn tick(&mut self, now: Time) {
+        while let Some(due) = self.core.next_due(now) {
+            if let Some(worker) = due.worker() {
+                self.note_progress(now, worker);
+            }
+            if due.is_look() {
+                self.note_kept();
+            }
+            self.drive(|core, out| core.deal_with(now, due, out));
+        }
+    }
+
+    /// Lets `step` change the core, then does what the core asks for.
+    pub(crate) fn drive<R>(
+        &mut self,
+        step: impl FnOnce(&mut Core<Arc<Call>>, &mut Vec<Action<Arc<Call>>>) -> R,
+    ) -> R {
+        let mut actions = std::mem::take(&mut self.actions);
+        let result = step(&mut self.core, &mut actions);
+        for action in actions.drain(..) {
+            self.perform(action);
+        }
+        while let Some((worker, begun, below)) = self.taken_back.pop() {
+            let now = Time(monotonic_ns());
+            self.core.taken_back(now, worker, begun, below, &mut actions);
+            for action in actions.drain(..) {
+                self.perform(action);
+            }
+        }
+        while let Some(worker) = self.gone.pop() {
+            let loss = never_started(worker);
+            self.core.worker_lost(Time(monotonic_ns()), worker, None, loss, &mut actions);
+            for action in actions.drain(..) {
+                self.perform(action);
+            }
+        }
+        self.actions = actions;
+        result
+    }
+
+    fn perform(&mut self, action: Action<Arc<Call>>) {
+        match action {
+            Action::Start(worker) if self.core.home(worker).is_some() => {
+                let home = self.core.home(worker).unwrap_or(worker);
+                let pushed = self.hosts.reserve(home, worker);
+                self.pushed(home, pushed);
+            }
+            Action::Start(worker) => self.to_start.push(worker),
+            Action::Cancel { worker, call } => {
+                let worker = self.core.home(worker).unwrap_or(worker);
+                self.push(worker, &Message::Cancel { call: call.0 });
+            }
+            Action::Dismiss(worker) if self.core.home(worker).is_some() => {
+                let home = self.core.home(worker).unwrap_or(worker);
+                if self.hosts.get(home).is_some() {
+                    let pushed = self.hosts.dismiss(home, worker);
+                    self.pushed(home, pushed);
+                } else {
+                    // Its host has not come: there is nothing to be given up there.
+                    self.gone.push(worker);
+                }
+            }
+            Action::Retract { host, calls } => {
+                let calls = calls.into_iter().map(|call| call.0).collect();
+                self.push(host, &Message::Retract { calls });
+            }
+            Action::Keep { host, call } => {
+                // A result that has its place in the caller's memory is to come.
+                if self.core.payload(call).is_some_and(|call| call.result_can_stay()) {
+                    let asked = self.hosts.keep(host, call.0);
+                    self.pushed(host, asked);
+                }
+            }
+            Action::Dismiss(host) if self.hosts.is_host(host) => self.to_retire.push(host),
+            Action::Dismiss(worker) => {
+                if self.workers.is_there(worker) {
+                    self.push(worker, &Message::Goodbye);
+                } else {
+                    // It is told as soon as there is a connection.
+                    self.dismissed.insert(worker);
+                }
+            }
+            Action::Kill(worker) => self.to_kill.push(worker),
+            Action::Collect(worker) => self.to_collect.push(worker),
+            Action::TakeBack { worker, head, below } => {
+                // Of a worker that has no place there, calls stay where they are.
+                let begun = self.workers.take_back(worker, head, below);
+                self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
+            }
+            Action::Widen { worker, call, slots, threads } => {
+                self.push(worker, &Message::Wide { call: call.0, slots, threads });
+            }
+            Action::Send { worker, call, function, batch, payload } => {
+                self.send(worker, call, function, batch, &payload);
+            }
+            Action::Teach { worker, function } => self.teach(worker, function),
+            Action::Share { worker, blob } => self.give(worker, blob),
+            Action::Unshare { worker, blob } => {
+                self.push(worker, &Message::DropBlob { blob: blob.0 });
+            }
+            Action::Free { blob, unread } => {
+                self.hosts.forget_chain(blob.0);
+                let data = self.shared.remove(&blob);
+                data.iter().filter(|_| !unread).for_each(|data| data.spend());
+                self.freed.extend(data);
+            }
+            Action::Run { call: id, payload: call, .. } => self.to_run.push((id, call)),
+            Action::Gather { call: id, payload: call } => self.to_gather.push((id, call)),
+            Action::Forget(call) => self.garbage.extend(call.take_payload()),
+            Action::End { call: id, payload: call, end } => {
+                let in_flight =
+                    matches!(end, End::Cancelled | End::DeadlineExceeded(_) | End::Closed)
+                        && call.profile().sent != 0;
+                if !in_flight {
+                    self.garbage.extend(call.take_payload());
+                }
+                let outcome = self.outcome(id, &call, end);
+                self.ended.push((call, outcome));
+            }
+        }
+    }
+
+    /// Makes a server of some hosts, which calls can be bound to.
+    pub(crate) fn add_group(&mut self, name: &str, hosts: Vec<WorkerId>) -> GroupId {
+        let State { core, trust, .. } = self;
+        let id = core.add_group(name, false, hosts.clone());
+        if let Some(trust) = trust {
+            trust.note(core, id, name, &hosts);
+        }
+        id
+    }
+
+    /// What a call has come to that has ended in this way: of one with many items, what is left of it.
+    fn outcome(&mut self, id: CallId, call: &Call, end: End) -> Outcome {
+        let End::WorkerLost(loss) = &end else { return Outcome::Ended(end) };
+        let Some((_, recovered)) = self.recovered.take_if(|(of, _)| *of == id) else {
+            return Outcome::Ended(end);
+        };
+        let Recovered { ended, running, sections } = recovered;
+        let results = sections.into_iter().map(Incoming::Bytes).collect();
+        let lost = LostItems { loss: Loss::clone(loss), ended, running, results };
+        lost.into_outcome(call.function().name())
+    }
+
+    fn send(
+        &mut self,
+        worker: WorkerId,
+        id: CallId,
+        function: FunctionId,
+        batch: bool,
+        call: &Arc<Call>,
+    ) {
+        if !self.hosts.is_empty() {
+            let home = self.core.home(worker);
+            let host = home.unwrap_or(worker);
+            if self.hosts.is_host(host) {
+                let State { core, hosts, .. } = self;
+                let Some((idempotent, blobs)) = core.terms(id) else { return };
+                let terms = Terms { idempotent, blobs };
+                let sent = hosts.send(host, home.map(|_| worker), id, function, batch, call, terms);
+                return self.pushed(host, sent);
+            }
+        }
+        match self.workers.send(worker, id, function, batch, call) {
+            Ok(true) => self.last_sent = worker,
+            Ok(false) => {}
+            Err(error) => self.unsendable.push((worker, error)),
+        }
+    }
+
+    /// Sends the results of a callback.
+    pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
+        if self.hosts.is_host(worker) {
+            let pushed = self.hosts.answer_callback(worker, call, payload);
+            return self.pushed(worker, pushed);
+        }
+        let pushed = self.workers.answer_callback(worker, call, payload);
+        self.pushed(worker, pushed);
+    }
+
+    /// Tells why there are no results of a callback.
+    pub(crate) fn fail_callback(&mut self, worker: WorkerId, call: u64, message: &str) {
+        self.push(worker, &Message::CallbackFailure { call, message });
+    }
+
+    /// The process for a place has a connection now.
+    pub(crate) fn connect(&mut self, worker: WorkerId, out: WorkerOut) {
+        self.workers.connect(worker, out);
+        if self.dismissed.remove(&worker) {
+            self.push(worker, &Message::Goodbye);
+        }
+    }
+
+    fn teach(&mut self, worker: WorkerId, number: FunctionId) {
+        let host = self.core.home(worker).unwrap_or(worker);
+        if self.hosts.is_host(host) {
+            let State { hosts, functions, .. } = self;
+            let Some(function) = functions.get(number.0 as usize) else { return };
+            let pushed = hosts.teach(host, number, function);
+            return self.pushed(host, pushed);
+        }
+        let State { workers, functions, .. } = self;
+        let Some(function) = functions.get(number.0 as usize) else { return };
+        let pushed = workers.teach(worker, number, function);
+        self.pushed(worker, pushed);
+    }
+
+    fn give(&mut self, worker: WorkerId, blob: BlobId) {
+        let host = self.core.home(worker).unwrap_or(worker);
+        if self.hosts.is_host(host) {
+            let State { hosts, shared, .. } = self;
+            let Some(data) = shared.get(&blob) else { return };
+            let pushed = hosts.spread(host, blob.0, data);
+            return self.pushed(host, pushed);
+        }
+        let State { workers, shared, .. } = self;
+        let Some(data) = shared.get(&blob) else { return };
+        let pushed = workers.share(worker, blob, data);
+        self.pushed(worker, pushed);
+    }
+
+    /// Shared data has not reached a host by way of another: it goes there from here.
+    pub(crate) fn share_again(&mut self, host: WorkerId, blob: BlobId) {
+        let State { hosts, shared, .. } = self;
+        let Some(data) = shared.get(&blob) else { return };
+        let pushed = hosts.share(host, blob.0, data);
+        self.pushed(host, pushed);
+    }
+
+    pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
+        let pushed = if self.hosts.is_host(worker) {
+            self.hosts.push(worker, message)
+        } else {
+            self.workers.push(worker, message)
+        };
+        self.pushed(worker, pushed);
+    }
+
+    /// A host has ended a call, or given it back, and keeps no result.
+    pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) {
+        let told = self.hosts.kept_nothing(host, call);
+        self.pushed(host, told);
+    }
+
+    /// A message has been pushed, or cannot be sent as it is: then its worker, or the host with all of its
+    /// workers, is ended, which would else wait for it for ever, or not know what the next one means.
+    fn pushed(&mut self, executor: WorkerId, pushed: Result<(), WireError>) {
+        if let Err(error) = pushed {
+            self.unsendable.push((executor, error));
+        }
+    }
+
+    pub(crate) fn push_to_all(&mut self, message: &Message<'_>) {
+        for worker in self.workers.all() {
+            self.push(worker, message);
+        }
+    }
+
+    /// Tells all workers that know them of segments that are gone; `now`, or with what is sent next.
+    pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
+        for segment in gone {
+            self.unsendable.extend(self.workers.drop_segment(*segment, now));
+        }
+    }
+
+    /// Takes the connections with something to send that cannot wait: to be flushed when the lock is free.
+    #[must_use]
+    pub(crate) fn take_unsent(&mut self) -> Unsent {
+        let submitting = std::mem::take(&mut self.submitting);
+        let mut unsent = Unsent::default();
+        if self.workers.has_unsent() {
+            self.workers.take_unsent(submitting, &mut unsent);
+        }
+        if self.hosts.has_unsent() {
+            self.hosts.take_unsent(submitting).into_iter().for_each(|up| unsent.add(up));
+        }
+        unsent
+    }
+
+    /// The same, with calls that wait for others.
+    #[must_use]
+    pub(crate) fn take_all_unsent(&mut self) -> Unsent {
+        self.workers.hurry();
+        self.hosts.hurry();
+        self.take_unsent()
+    }
+
+    /// A number that no shared data of this grid has had.
+    pub(crate) fn next_blob(&mut self) -> BlobId {
+        self.blobs_made += 1;
+        BlobId(self.blobs_made)
+    }
+
+    pub(crate) fn aftermath(&mut self) -> Aftermath {
+        Aftermath {
+            ended: std::mem::take(&mut self.ended),
+            _garbage: std::mem::take(&mut self.garbage),
+            freed: std::mem::take(&mut self.freed),
+        }
+    }
+
+    /// Whether calls have ended that nobody has been told of.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Whether the reactor has to be woken: it sleeps, and does not know what is to be done.
+    pub(crate) fn needs_reactor(&self) -> bool {
+        let Some(until) = self.reactor_sleeps_until else { return false };
+        (self.closing && !self.closing_heard)
+            || !self.to_start.is_empty()
+            || !self.to_retire.is_empty()
+            || !self.to_kill.is_empty()
+            || !self.unsendable.is_empty()
+            || !self.to_prepare.is_empty()
+            || self.next_tick().is_some_and(|next| next < until)
+    }
+
+    /// When something is due without anything happening.
+    pub(crate) fn next_tick(&self) -> Option<Time> {
+        self.core.next_tick()
+    }
+}
+
+/// How a reserved worker is lost that was given up before its host had come.
+fn never_started(worker: WorkerId) -> Loss {
+    let cause = Cause::Failed("it was given up before it was started".to_owned());
+    Loss { worker: worker.0, pid: 0, host: String::new(), cause, stderr: String::new() }
+}

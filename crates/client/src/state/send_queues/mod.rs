@@ -1,0 +1,8 @@
+//! The ways out, under the lock of the state: to the workers of this machine, and to the agents of hosts.
+
+mod hosts;
+mod reserved_workers;
+mod workers;
+
+pub(crate) use hosts::{HostOut, HostsOut, Terms};
+pub(crate) use workers::{Unsent, WorkerOut, WorkersOut};

@@ -1,0 +1,119 @@
+//! Hosts that are not trusted: they run functions of compiled modules, and are given nothing of Python. All other
+//! calls are bound to servers without them.
+
+use std::collections::{HashMap, HashSet};
+
+use gridrpc_config::Server;
+use gridrpc_core::{Core, GroupId, Reservation, WorkerId};
+use gridrpc_wire::FunctionForm;
+
+use crate::error::GridError;
+use crate::function::FunctionRef;
+
+/// What errors call all trusted executors together.
+const ALL: &str = "(all that are trusted)";
+
+/// Which executors a grid trusts, if there are others as well.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    untrusted: HashSet<WorkerId>,
+    /// All other hosts, and this machine; none: there are no such executors.
+    all: Option<GroupId>,
+    /// By server: its name, and the server of those of its executors that are trusted, if there are any.
+    servers: HashMap<GroupId, (String, Option<GroupId>)>,
+}
+
+impl Trust {
+    /// None: all executors are trusted. The first host has the number `first`.
+    pub(crate) fn of<T: Clone>(
+        core: &mut Core<T>,
+        first: u32,
+        servers: &[Server],
+    ) -> Option<Trust> {
+        let trusts = servers.iter().flat_map(|one| one.hosts.iter().map(|_| one.trusted));
+        let (trusted, untrusted): (Vec<_>, Vec<_>) =
+            (first..).map(WorkerId).zip(trusts).partition(|(_, is_trusted)| *is_trusted);
+        if untrusted.is_empty() {
+            return None;
+        }
+        let here = first > 0;
+        let hosts: Vec<WorkerId> = trusted.into_iter().map(|(id, _)| id).collect();
+        let all = (here || !hosts.is_empty()).then(|| core.add_group(ALL, here, hosts));
+        let untrusted = untrusted.into_iter().map(|(id, _)| id).collect();
+        Some(Trust { untrusted, all, servers: HashMap::new() })
+    }
+
+    /// Notes a server of some hosts that calls can be bound to.
+    pub(crate) fn note<T: Clone>(
+        &mut self,
+        core: &mut Core<T>,
+        id: GroupId,
+        name: &str,
+        hosts: &[WorkerId],
+    ) {
+        let is_trusted = |host: &&WorkerId| !self.untrusted.contains(host);
+        let trusted: Vec<WorkerId> = hosts.iter().filter(is_trusted).copied().collect();
+        let theirs = match trusted.len() {
+            0 => None,
+            all if all == hosts.len() => Some(id),
+            _ => Some(core.add_group(name, false, trusted)),
+        };
+        self.servers.insert(id, (name.to_owned(), theirs));
+    }
+
+    /// Whether this executor is a host that is trusted, or no host.
+    pub(crate) fn trusts(&self, id: WorkerId) -> bool {
+        !self.untrusted.contains(&id)
+    }
+
+    /// What a call is bound to that has to run on a trusted executor of a server, or on any.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn bound(
+        &self,
+        server: Option<GroupId>,
+        what: &str,
+    ) -> Result<Option<GroupId>, GridError> {
+        let (name, bound) = match server {
+            None => (None, self.all),
+            Some(id) => match self.servers.get(&id) {
+                Some((name, theirs)) => (Some(name.clone()), *theirs),
+                None => (None, Some(id)),
+            },
+        };
+        if bound.is_some() {
+            return Ok(bound);
+        }
+        Err(GridError::NotTrusted { what: what.to_owned(), server: name })
+    }
+
+    /// What a call is to be bound to. `refers`: it needs shared data, or results of other calls; `on`: a reserved
+    /// worker has to run it.
+    ///
+    /// # Errors
+    /// When it needs a trusted executor, and can have none.
+    pub(crate) fn bound_of<T: Clone>(
+        &self,
+        core: &Core<T>,
+        function: &FunctionRef,
+        refers: bool,
+        server: Option<GroupId>,
+        on: Option<Reservation>,
+    ) -> Result<Option<GroupId>, GridError> {
+        let is_typed = function.form() == FunctionForm::Library;
+        if is_typed && !refers {
+            return Ok(server);
+        }
+        let why = match is_typed {
+            false => "a Python function",
+            true => "called with shared data or results of calls",
+        };
+        let what = format!("`{}`, {why},", function.name());
+        let home = on.and_then(|on| core.home(on.worker));
+        if home.is_some_and(|home| !self.trusts(home)) {
+            return Err(GridError::NotTrusted { what, server: None });
+        }
+        if on.is_some() { Ok(None) } else { self.bound(server, &what) }
+    }
+}

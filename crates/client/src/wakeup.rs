@@ -1,0 +1,37 @@
+//! How whoever leads is woken.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::reactor_lock::Wake;
+
+/// A descriptor that can be read from when somebody wants the reactor.
+#[derive(Debug)]
+pub(crate) struct Alarm(EventFd);
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Alarm> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        Ok(Alarm(EventFd::from_value_and_flags(0, flags)?))
+    }
+
+    /// The reactor has heard.
+    pub(crate) fn clear(&self) {
+        let _ = self.0.read();
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(&self) {
+        // Fails only when the counter is full, and then the reactor is awake.
+        let _ = self.0.write(1);
+    }
+}

@@ -1,0 +1,130 @@
+//! The batch systems that there are, and the job of one that this process may be part of.
+
+use super::host_list::{Pattern, patterns};
+
+/// A batch system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BatchSystem {
+    /// Slurm.
+    #[default]
+    Slurm,
+    /// Grid Engine, whichever of them: SGE, Son of Grid Engine, Univa's, Altair's, Open Grid Scheduler.
+    GridEngine,
+    /// HTCondor.
+    HtCondor,
+    /// None of them: Open MPI's `mpirun`, in an allocation of whichever batch system.
+    Mpi,
+}
+
+/// A node of the job that this process is part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, as the batch system writes it.
+    pub name: String,
+    /// How many of its processors the job has; none: the node says so itself.
+    pub processors: Option<usize>,
+}
+
+impl BatchSystem {
+    /// As `launcher` and URLs name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            BatchSystem::Slurm => "slurm",
+            BatchSystem::GridEngine => "gridengine",
+            BatchSystem::HtCondor => "htcondor",
+            BatchSystem::Mpi => "mpi",
+        }
+    }
+
+    /// Whether this process is part of a job of it.
+    pub(super) fn has_this(self) -> bool {
+        let is_set = |name| std::env::var_os(name).is_some();
+        match self {
+            BatchSystem::Slurm => is_set("SLURM_JOB_ID"),
+            // Others have a JOB_ID as well.
+            BatchSystem::GridEngine => is_set("JOB_ID") && is_set("SGE_TASK_ID"),
+            // A job of it has one machine, and no others.
+            BatchSystem::HtCondor => false,
+            // Where its nodes are, `mpirun` knows.
+            BatchSystem::Mpi => false,
+        }
+    }
+
+    /// The nodes of the job that this process is part of; none if it is part of none.
+    pub fn allocation(self) -> Vec<Node> {
+        let text = |name| std::env::var(name).unwrap_or_default();
+        match self {
+            BatchSystem::Slurm => {
+                // Slurm writes them as configurations do.
+                let hosts = patterns(&text("SLURM_JOB_NODELIST")).unwrap_or_default();
+                let hosts = hosts.iter().flat_map(Pattern::hosts);
+                hosts.map(|host| Node { name: host.name, processors: None }).collect()
+            }
+            BatchSystem::HtCondor => Vec::new(),
+            BatchSystem::Mpi => {
+                let others =
+                    [BatchSystem::Slurm, BatchSystem::GridEngine].map(BatchSystem::allocation);
+                let other = others.into_iter().find(|nodes| !nodes.is_empty());
+                other.unwrap_or_else(|| {
+                    listed(&std::fs::read_to_string(text("PBS_NODEFILE")).unwrap_or_default())
+                })
+            }
+            BatchSystem::GridEngine if !self.has_this() => Vec::new(),
+            BatchSystem::GridEngine => {
+                let file = std::fs::read_to_string(text("PE_HOSTFILE")).unwrap_or_default();
+                let nodes = slots(&file);
+                let here = || vec![Node { name: text("HOSTNAME"), processors: Some(1) }];
+                if nodes.is_empty() { here() } else { nodes }
+            }
+        }
+    }
+}
+
+/// The hosts of a parallel environment, as Grid Engine's PE_HOSTFILE has them: a line has a host and how
+/// many slots, and behind these the queue. A host has a line for each of its queues.
+fn slots(file: &str) -> Vec<Node> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for line in file.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(name), Some(slots)) = (words.next(), words.next()) else { continue };
+        let Ok(slots) = slots.parse::<usize>() else { continue };
+        match nodes.iter_mut().find(|node| node.name == name) {
+            Some(node) => node.processors = node.processors.map(|other| other + slots),
+            None => nodes.push(Node { name: name.to_owned(), processors: Some(slots) }),
+        }
+    }
+    nodes
+}
+
+/// The hosts of a job of PBS or Torque, whose PBS_NODEFILE has a line for each processor.
+fn listed(file: &str) -> Vec<Node> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for name in file.lines().map(str::trim).filter(|name| !name.is_empty()) {
+        if nodes.iter().all(|node| node.name != name) {
+            nodes.push(Node { name: name.to_owned(), processors: None });
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_a_parallel_environment_have_their_slots_of_all_queues() {
+        let file = "n1.lab 4 all.q@n1.lab UNDEFINED\nn2.lab 2 all.q@n2.lab UNDEFINED\n\
+                    n1.lab 1 long.q@n1.lab UNDEFINED\n\nodd\n";
+        let node = |name: &str, slots| Node { name: name.into(), processors: Some(slots) };
+        assert_eq!(slots(file), [node("n1.lab", 5), node("n2.lab", 2)]);
+        assert_eq!(slots(""), []);
+    }
+
+    #[test]
+    fn hosts_of_pbs_are_listed_once() {
+        let names = |file| listed(file).into_iter().map(|node| node.name).collect::<Vec<_>>();
+        assert_eq!(names("n1\nn1\nn2\n\nn1\n"), ["n1", "n2"]);
+        assert_eq!(names(""), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,336 @@
+//! The keys of a server, and how those of `[defaults]` and what is built in stand in for missing ones.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use gridrpc_wire::Compression;
+use toml::de::DeTable;
+
+use super::batch_options;
+use super::batch_systems::BatchSystem;
+use super::group::{FOREVER, LauncherKind, Server, ServerOutput};
+use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
+use super::problems::{Fault, Part, Report};
+pub use super::schema::{kind, names};
+use super::values::{Entry, in_order, shown};
+
+/// In seconds.
+const LONGEST_WAIT: f64 = FOREVER.as_secs_f64();
+
+/// A key that there is not. `launcher`: the one that the table names.
+fn unknown(key: &str, launcher: Option<&str>) -> Fault {
+    let option = match launcher {
+        Some("slurm") => Some("--qos=long"),
+        Some("gridengine") => Some("-l h_vmem=4G"),
+        Some("htcondor") => Some("request_gpus = 1"),
+        _ => None,
+    };
+    Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()), option }
+}
+
+/// A launcher by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Launcher {
+    Local,
+    Ssh,
+    Program,
+    Batch(BatchSystem),
+}
+
+const LAUNCHERS: [(&str, Launcher); 7] = [
+    ("local", Launcher::Local),
+    ("ssh", Launcher::Ssh),
+    ("program", Launcher::Program),
+    ("slurm", Launcher::Batch(BatchSystem::Slurm)),
+    ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
+    ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
+    ("mpi", Launcher::Batch(BatchSystem::Mpi)),
+];
+const OUTPUTS: [(&str, ServerOutput); 3] = [
+    ("labelled", ServerOutput::Labelled),
+    ("plain", ServerOutput::Plain),
+    ("kept", ServerOutput::Kept),
+];
+const ENCRYPTIONS: [(&str, bool); 2] = [("tls", true), ("none", false)];
+const COMPRESSIONS: [(&str, Compression); 3] =
+    [("auto", Compression::Auto), ("zstd", Compression::On), ("none", Compression::Off)];
+
+impl Launcher {
+    fn name(self) -> &'static str {
+        LAUNCHERS.iter().find(|(_, one)| *one == self).map_or("ssh", |(name, _)| name)
+    }
+}
+
+/// The word of a table for what it stands for.
+pub(super) fn output_name(output: ServerOutput) -> &'static str {
+    OUTPUTS.iter().find(|(_, one)| *one == output).map_or("labelled", |(name, _)| name)
+}
+
+/// The word of a table for what it stands for.
+pub(super) fn compression_name(compression: Compression) -> &'static str {
+    COMPRESSIONS.iter().find(|(_, one)| *one == compression).map_or("auto", |(name, _)| name)
+}
+
+/// What one table says: only what is there. Values that were wrong are missing, and have been told.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    launcher: Option<Launcher>,
+    /// What launcher is meant is not known, so that nothing can be said of what it takes.
+    launcher_is_wrong: bool,
+    /// With their place.
+    hosts: Option<(usize, Vec<Host>)>,
+    workers: Option<u32>,
+    /// With their places.
+    command: Option<(usize, Vec<String>)>,
+    command_is_wrong: bool,
+    prefix: Option<(usize, Vec<String>)>,
+    python: Option<String>,
+    program: Option<String>,
+    directory: Option<String>,
+    environment: Vec<(String, String)>,
+    preload: Option<Vec<String>>,
+    /// In bytes.
+    memory: Option<u64>,
+    resources: Vec<(String, u64)>,
+    addresses: Option<Vec<String>>,
+    ports: Option<(u16, u16)>,
+    start_timeout: Option<Duration>,
+    stop_timeout: Option<Duration>,
+    heartbeat: Option<Duration>,
+    staging: Option<String>,
+    output: Option<ServerOutput>,
+    encryption: Option<bool>,
+    compression: Option<Compression>,
+    trusted: Option<bool>,
+    min_hosts: Option<u32>,
+    idle: Option<Duration>,
+    batch: batch_options::Draft,
+}
+
+impl Draft {
+    /// Reads a table; `left` is how many hosts there may still be.
+    pub(super) fn read(table: &DeTable<'_>, left: &mut u64, report: &mut Report<'_>) -> Draft {
+        let mut draft = Draft::default();
+        let launcher = table.get("launcher").and_then(|value| value.get_ref().as_str());
+        for (name, value) in in_order(table) {
+            let key: &str = name.get_ref();
+            let entry = Entry { key, value };
+            match key {
+                "hosts" if report.part == Part::Defaults => {
+                    report.add(name.span().start, Fault::DefaultHosts);
+                }
+                "hosts" => draft.hosts = Some((entry.at(), hosts(&entry, left, report))),
+                "addresses" => draft.addresses = Some(entry.addresses(report)),
+                "environment" => draft.environment = entry.variables(report),
+                "resources" => draft.resources = entry.resources(report),
+                _ if kind(key).is_none() => report.add(name.span().start, unknown(key, launcher)),
+                _ => {
+                    if let Err(fault) = draft.set(&entry) {
+                        report.add(entry.at(), fault);
+                    }
+                }
+            }
+        }
+        draft
+    }
+
+    /// Takes the value of a key in of which one thing can be wrong at most.
+    fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
+        match entry.key {
+            "launcher" => {
+                let launcher = entry.choice(&LAUNCHERS);
+                self.launcher_is_wrong = launcher.is_err();
+                self.launcher = Some(launcher?);
+            }
+            "command" => {
+                let words = entry.words();
+                self.command_is_wrong = words.is_err();
+                self.command = Some((entry.at(), words?));
+            }
+            "prefix" => self.prefix = Some((entry.at(), entry.words()?)),
+            "memory" => {
+                let (bytes, written) = entry.memory()?;
+                (self.memory, self.batch.memory) = (Some(bytes), Some(written));
+            }
+            "workers" => self.workers = Some(entry.number(MOST_WORKERS)?),
+            "min_hosts" => self.min_hosts = Some(entry.least(MOST_HOSTS as u32)?),
+            "idle" => self.idle = Some(entry.seconds(0.0, LONGEST_WAIT)?),
+            "python" => self.python = Some(entry.text()?),
+            "program" => self.program = Some(entry.text()?),
+            "directory" => self.directory = Some(entry.text()?),
+            "preload" => self.preload = Some(entry.modules()?),
+            "ports" => self.ports = Some(entry.ports()?),
+            "start_timeout" => self.start_timeout = Some(entry.seconds(0.1, LONGEST_WAIT)?),
+            "stop_timeout" => self.stop_timeout = Some(entry.seconds(0.0, LONGEST_WAIT)?),
+            "heartbeat" => self.heartbeat = Some(entry.seconds(0.1, LONGEST_WAIT)?),
+            "staging" => self.staging = Some(entry.text()?),
+            "output" => self.output = Some(entry.choice(&OUTPUTS)?),
+            "encryption" => self.encryption = Some(entry.choice(&ENCRYPTIONS)?),
+            "trusted" => self.trusted = Some(entry.flag()?),
+            "compression" => self.compression = Some(entry.choice(&COMPRESSIONS)?),
+            _ => self.batch.set(entry)?,
+        }
+        Ok(())
+    }
+
+    /// Tells which keys the table's launcher does not have; in `[defaults]` as well.
+    pub(super) fn check(&self, defaults: Option<&Draft>, report: &mut Report<'_>) {
+        if self.launcher_is_wrong || defaults.is_some_and(|defaults| defaults.launcher_is_wrong) {
+            return;
+        }
+        let launcher = self.launcher(defaults);
+        let name = launcher.name();
+        let system = match launcher {
+            Launcher::Batch(system) => Some(system),
+            Launcher::Local | Launcher::Ssh | Launcher::Program => None,
+        };
+        if let Some((at, _)) = self.hosts.as_ref().filter(|_| system.is_some()) {
+            let fits = "those that are told their hosts (here `nodes` says how many)";
+            report.add(*at, Fault::NotForLauncher { key: "hosts", launcher: name, fits });
+        }
+        self.batch.check(name, system, report);
+        let takes_command = matches!(launcher, Launcher::Ssh | Launcher::Program);
+        if let Some((at, _)) = self.command.as_ref().filter(|_| !takes_command) {
+            let fits = "\"ssh\" and \"program\"";
+            report.add(*at, Fault::NotForLauncher { key: "command", launcher: name, fits });
+        }
+        if let Some((at, _)) = self.prefix.as_ref().filter(|_| launcher != Launcher::Local) {
+            let fits = "\"local\"";
+            report.add(*at, Fault::NotForLauncher { key: "prefix", launcher: name, fits });
+        }
+    }
+
+    fn launcher(&self, defaults: Option<&Draft>) -> Launcher {
+        let inherited = defaults.and_then(|defaults| defaults.launcher);
+        self.launcher.or(inherited).unwrap_or(Launcher::Ssh)
+    }
+
+    /// The server, with the defaults above what is built in; `at` is where its table begins.
+    pub(super) fn server(
+        self,
+        name: &str,
+        at: usize,
+        defaults: &Draft,
+        left: &mut u64,
+        report: &mut Report<'_>,
+    ) -> Server {
+        self.check(Some(defaults), report);
+        let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
+        let launcher = self.launcher(Some(defaults));
+        // A command is one of its launcher: ssh's is not that of another program.
+        let is_the_defaults = launcher == defaults.launcher(None);
+        let inherited = |words: &Option<(usize, Vec<String>)>| {
+            words.as_ref().filter(|_| is_the_defaults).map(|(_, words)| words.clone())
+        };
+        let command = self.command.map(|(_, words)| words).or_else(|| inherited(&defaults.command));
+        let prefix = self.prefix.map(|(_, words)| words).or_else(|| inherited(&defaults.prefix));
+        let lacks_command =
+            command.is_none() && !self.command_is_wrong && !defaults.command_is_wrong;
+        if is_known && launcher == Launcher::Program && lacks_command {
+            report.add(at, Fault::NoCommand);
+        }
+        let needs_hosts = matches!(launcher, Launcher::Ssh | Launcher::Program);
+        if is_known && needs_hosts && self.hosts.is_none() {
+            report.add(at, Fault::NoHosts);
+        }
+        let nodes = self.batch.least_nodes.or_else(|| {
+            let other =
+                Some(&defaults.batch).filter(|_| is_the_defaults && !self.batch.has_nodes());
+            other.and_then(|other| other.least_nodes)
+        });
+        let least = self.min_hosts.or(nodes).or(defaults.min_hosts);
+        let named = self.hosts.map(|(_, hosts)| hosts);
+        let hosts = named.unwrap_or_else(|| vec![Host::named("localhost")]);
+        let (launcher, hosts) = match launcher {
+            Launcher::Local => (LauncherKind::Local { prefix: prefix.unwrap_or_default() }, hosts),
+            Launcher::Ssh => {
+                let command = command.unwrap_or_else(|| vec!["ssh".into()]);
+                (LauncherKind::Ssh { command }, hosts)
+            }
+            Launcher::Program => {
+                (LauncherKind::Program { command: command.unwrap_or_default() }, hosts)
+            }
+            Launcher::Batch(system) => {
+                let other = is_the_defaults.then_some(&defaults.batch);
+                self.batch.launcher(system, name, at, other, left, report)
+            }
+        };
+        let mut environment = defaults.environment.clone();
+        environment.retain(|(name, _)| self.environment.iter().all(|(own, _)| own != name));
+        environment.extend(self.environment);
+        let mut resources = defaults.resources.clone();
+        resources.retain(|(name, _)| self.resources.iter().all(|(own, _)| own != name));
+        resources.extend(self.resources);
+        let is_asked_for = matches!(launcher, LauncherKind::Batch(_));
+        let memory = self.memory.or(defaults.memory).filter(|_| !is_asked_for);
+        let built_in = Server::new(name, launcher, hosts);
+        let or =
+            |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());
+        Server {
+            workers: self.workers.or(defaults.workers).unwrap_or(built_in.workers),
+            python: or(self.python, &defaults.python),
+            program: or(self.program, &defaults.program),
+            directory: or(self.directory, &defaults.directory),
+            environment,
+            preload: self.preload.or_else(|| defaults.preload.clone()).unwrap_or_default(),
+            memory,
+            resources,
+            addresses: self.addresses.or_else(|| defaults.addresses.clone()).unwrap_or_default(),
+            ports: self.ports.or(defaults.ports),
+            start_timeout: self
+                .start_timeout
+                .or(defaults.start_timeout)
+                .unwrap_or(built_in.start_timeout),
+            stop_timeout: self
+                .stop_timeout
+                .or(defaults.stop_timeout)
+                .unwrap_or(built_in.stop_timeout),
+            heartbeat: self.heartbeat.or(defaults.heartbeat).unwrap_or(built_in.heartbeat),
+            staging: or(self.staging, &defaults.staging),
+            output: self.output.or(defaults.output).unwrap_or_default(),
+            encryption: self.encryption.or(defaults.encryption).unwrap_or(built_in.encryption),
+            trusted: self.trusted.or(defaults.trusted).unwrap_or(built_in.trusted),
+            compression: self.compression.or(defaults.compression).unwrap_or_default(),
+            min_hosts: least.map(|least| least.min(built_in.hosts.len() as u32)),
+            idle: self.idle.or(defaults.idle).unwrap_or(built_in.idle),
+            ..built_in
+        }
+    }
+}
+
+/// The hosts of a server, each once.
+fn hosts(entry: &Entry<'_>, left: &mut u64, report: &mut Report<'_>) -> Vec<Host> {
+    const EXPECTED: &str = "a list of hosts, such as [\"node1\", \"gpu[01-08]\"]";
+    let mut hosts: Vec<Host> = Vec::new();
+    let mut seen = HashSet::new();
+    let texts = entry.texts(EXPECTED, report);
+    let is_empty = entry.value.get_ref().as_array().is_some_and(|list| list.is_empty());
+    if is_empty {
+        report.add(entry.at(), Fault::EmptyHosts);
+    }
+    for (at, text) in texts {
+        let patterns = match patterns(text) {
+            Ok(patterns) => patterns,
+            Err(fault) => {
+                report.add(at, Fault::Host { text: shown(text), fault });
+                continue;
+            }
+        };
+        for pattern in patterns {
+            let count = pattern.count();
+            if count > *left {
+                report.add(at, Fault::TooManyHosts { most: MOST_HOSTS });
+                return hosts;
+            }
+            *left -= count;
+            for host in pattern.hosts() {
+                if seen.insert(host.name.clone()) {
+                    hosts.push(host);
+                } else {
+                    report.add(at, Fault::HostTwice { host: host.name });
+                }
+            }
+        }
+    }
+    hosts
+}

@@ -1,0 +1,145 @@
+//! Writes servers as the file that describes them, with all that was left out of it filled in.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use super::batch_options::{own_names, request_name};
+use super::batch_systems::BatchSystem;
+use super::group::{Batch, IDLE, LauncherKind, Server};
+use super::host_list::Host;
+use super::keys::{compression_name, output_name};
+
+/// A file with these servers. What it says nothing of is as [`Server`] has it for none.
+#[must_use]
+pub fn write(servers: &[Server]) -> String {
+    let tables: Vec<String> = servers.iter().map(table).collect();
+    tables.join("\n")
+}
+
+fn table(server: &Server) -> String {
+    let (launcher, words) = match &server.launcher {
+        LauncherKind::Local { prefix } if prefix.is_empty() => ("local", None),
+        LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
+        LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
+        LauncherKind::Program { command } => ("program", Some(("command", command))),
+        LauncherKind::Batch(batch) => (batch.system.name(), None),
+    };
+    let hosts: Vec<String> = server.hosts.iter().map(host).collect();
+    let mut lines = vec![format!("launcher = {}", quoted(launcher))];
+    let mut line = |key: &str, value: Option<String>| {
+        lines.extend(value.map(|value| format!("{key} = {value}")));
+    };
+    if let Some((key, words)) = words {
+        line(key, Some(list(words)));
+    }
+    match &server.launcher {
+        LauncherKind::Batch(batch) => {
+            line("nodes", Some(hosts.len().to_string()));
+            self::batch(batch, &mut line);
+        }
+        _ => line("hosts", Some(list(&hosts))),
+    }
+    line("workers", (server.workers > 0).then(|| server.workers.to_string()));
+    line("python", server.python.as_deref().map(quoted));
+    line("program", server.program.as_deref().map(quoted));
+    line("directory", server.directory.as_deref().map(quoted));
+    line("environment", variables(&server.environment));
+    line("preload", (!server.preload.is_empty()).then(|| list(&server.preload)));
+    line("memory", server.memory.map(|bytes| quoted(&format!("{bytes} B"))));
+    line("resources", resources(&server.resources));
+    line("addresses", (!server.addresses.is_empty()).then(|| list(&server.addresses)));
+    line("ports", server.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
+    line("start_timeout", Some(seconds(server.start_timeout)));
+    line("stop_timeout", Some(seconds(server.stop_timeout)));
+    line("heartbeat", Some(seconds(server.heartbeat)));
+    line("staging", server.staging.as_deref().map(quoted));
+    line("output", Some(quoted(output_name(server.output))));
+    line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
+    line("trusted", (!server.trusted).then(|| "false".to_owned()));
+    line("min_hosts", server.min_hosts.map(|least| least.to_string()));
+    line("idle", (server.idle != IDLE).then(|| seconds(server.idle)));
+    line("compression", Some(quoted(compression_name(server.compression))));
+    format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
+}
+
+/// The keys of batch systems.
+fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
+    let has_forms = matches!(batch.system, BatchSystem::Slurm | BatchSystem::GridEngine);
+    line("request", has_forms.then(|| quoted(request_name(batch.request))));
+    let (queue, account) = own_names(batch.system);
+    line(queue, batch.queue.as_deref().map(quoted));
+    line(account, batch.account.as_deref().map(quoted));
+    line("memory", batch.memory.as_deref().map(quoted));
+    line("wall_time", batch.wall_time.map(|time| time.as_secs().to_string()));
+    line("cores", (batch.cores > 0).then(|| batch.cores.to_string()));
+    line("exclusive", batch.exclusive.then(|| "true".to_owned()));
+    line("constraint", batch.constraint.as_deref().map(quoted));
+    line("parallel_environment", batch.parallel_environment.as_deref().map(quoted));
+    line("options", (!batch.options.is_empty()).then(|| list(&batch.options)));
+    line("skip", (!batch.skip.is_empty()).then(|| list(&batch.skip)));
+    line("template", batch.template.as_deref().map(quoted));
+    line("requeue", batch.requeue.then(|| "true".to_owned()));
+}
+
+/// A host with its workers; an IPv6 address has colons of its own.
+fn host(Host { name, workers }: &Host) -> String {
+    let Some(workers) = workers else { return name.clone() };
+    let (user, bare) = match name.rsplit_once('@') {
+        Some((user, bare)) => (format!("{user}@"), bare),
+        None => (String::new(), name.as_str()),
+    };
+    let address = bare.split('%').next().unwrap_or(bare);
+    if address.parse::<Ipv6Addr>().is_ok() {
+        format!("{user}[{bare}]:{workers}")
+    } else {
+        format!("{name}:{workers}")
+    }
+}
+
+fn variables(environment: &[(String, String)]) -> Option<String> {
+    let pairs: Vec<String> = environment
+        .iter()
+        .map(|(name, value)| format!("{} = {}", key(name), quoted(value)))
+        .collect();
+    (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))
+}
+
+fn resources(resources: &[(String, u64)]) -> Option<String> {
+    let pairs: Vec<String> =
+        resources.iter().map(|(name, amount)| format!("{} = {amount}", key(name))).collect();
+    (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))
+}
+
+fn seconds(time: Duration) -> String {
+    match time.subsec_nanos() {
+        0 => time.as_secs().to_string(),
+        _ => format!("{:?}", time.as_secs_f64()),
+    }
+}
+
+pub(super) fn list(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+/// A key, in quotes if it has to be.
+pub(super) fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(is_bare) { name.into() } else { quoted(name) }
+}
+
+/// A text of TOML on one line.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => _ = write!(quoted, "\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

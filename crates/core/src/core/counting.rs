@@ -1,0 +1,38 @@
+//! How many calls there have been, and what came of them: counted where they come and go.
+
+use std::collections::HashMap;
+
+use crate::core::Core;
+use crate::counters::{Activity, CallCounters};
+use crate::ids::{FunctionId, WorkerId};
+use crate::policy::Policy;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// What has become of the calls of all functions, by number.
+    #[must_use]
+    pub fn tallies(&self) -> &[CallCounters] {
+        &self.tallies.0
+    }
+
+    /// So many bytes have come as the result of a call.
+    pub fn result_came(&mut self, function: FunctionId, bytes: u64) {
+        self.tallies.of(function).result_bytes += bytes;
+    }
+
+    /// Bytes of the arguments of calls that wait for a worker.
+    #[must_use]
+    pub fn queued_bytes(&self) -> u64 {
+        self.calls.all_waiting().1
+    }
+
+    /// What the workers of each host are at, and under `None` those of this machine, if it has any.
+    #[must_use]
+    pub fn activities(&self) -> HashMap<Option<WorkerId>, Activity> {
+        let mut activities: HashMap<_, Activity> = HashMap::new();
+        for (index, worker) in self.workers.iter().enumerate() {
+            let host = worker.host.as_ref().map(|_| WorkerId(index as u32));
+            activities.entry(host.or(worker.home)).or_default().add(worker);
+        }
+        activities
+    }
+}

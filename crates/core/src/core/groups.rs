@@ -1,0 +1,267 @@
+//! Servers: calls may be bound to one, and then wait in a line of their own until one of its executors has
+//! room. Lines share executors, with each other and with the calls that any executor may run, so an
+//! executor takes what it may run in the order of priorities and submissions. Whoever waits in one line
+//! holds up no executor that is not of its server.
+
+use std::sync::Arc;
+
+use crate::calls::CallState;
+use crate::core::Core;
+use crate::end::{End, Loss};
+use crate::group::HostGroup;
+use crate::ids::{CallId, FunctionId, GroupId, Line, Time, WorkerId};
+use crate::interface::{Action, Refusal};
+use crate::policy::{Policy, View};
+use crate::queue::Order;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Makes a server of some hosts, or of a single one, and of the workers of this machine if `here`. Calls can
+    /// be bound to it from now on. An executor may belong to several. Errors show the name.
+    pub fn add_group(&mut self, name: &str, here: bool, mut hosts: Vec<WorkerId>) -> GroupId {
+        let id = GroupId(self.servers.len() as u32);
+        hosts.retain(|host| self.hosts.contains(host));
+        for host in &hosts {
+            self.workers[host.index()].servers.push(id);
+        }
+        self.servers.push(HostGroup { name: name.into(), here, hosts, lost: None });
+        self.calls.add_line();
+        if here {
+            self.here.push(id);
+        }
+        self.servers[id.index()].lost = self.loss_of(id);
+        id
+    }
+
+    /// Whether an executor, or a reserved worker that lives there, belongs to the server.
+    pub(crate) fn belongs(&self, id: WorkerId, server: GroupId) -> bool {
+        let worker = &self.workers[id.index()];
+        match worker.home {
+            Some(home) => self.workers[home.index()].servers.contains(&server),
+            None if worker.host.is_some() => worker.servers.contains(&server),
+            None => self.servers[server.index()].here,
+        }
+    }
+
+    /// Whether no worker of this machine that works for all can be started any more.
+    fn is_given_up_here(&self) -> bool {
+        self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
+    }
+
+    /// Whether this executor may run the call.
+    pub(crate) fn may_run(&self, id: WorkerId, call: CallId) -> bool {
+        let server = self.calls.get(call).and_then(|call| call.task.server);
+        server.is_none_or(|server| self.belongs(id, server))
+    }
+
+    /// How one of the executors of a server could not be had, if all are given up.
+    fn loss_of(&self, id: GroupId) -> Option<Arc<Loss>> {
+        let mut hosts = self.servers[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
+        let last = hosts.clone().next_back()?;
+        let loss = last.host.as_ref().and_then(|host| host.loss.clone());
+        let lost_here = !self.servers[id.index()].here || self.is_given_up_here();
+        loss.filter(|_| hosts.all(|host| host.given_up) && lost_here)
+    }
+
+    /// What a server is called.
+    pub(crate) fn name_of(&self, id: GroupId) -> Arc<str> {
+        Arc::clone(&self.servers[id.index()].name)
+    }
+
+    /// The error of calls that are bound to a server all of whose executors are given up.
+    pub(crate) fn no_server(&self, id: GroupId) -> Option<(Arc<str>, Arc<Loss>)> {
+        let server = &self.servers[id.index()];
+        Some((Arc::clone(&server.name), Arc::clone(server.lost.as_ref()?)))
+    }
+
+    /// How many workers of a server have answered.
+    ///
+    /// # Errors
+    /// When it is given up: how its last executor could not be had.
+    pub fn ready_on(&self, id: GroupId) -> Result<usize, Refusal> {
+        if let Some((name, loss)) = self.no_server(id) {
+            return Err(Refusal::NoServer(name, loss));
+        }
+        let server = &self.servers[id.index()];
+        let slots = server.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
+        let here = if server.here { self.ready } else { 0 };
+        Ok(here + slots.map(|host| host.slots).sum::<usize>())
+    }
+
+    /// An executor is given up: if that was the last of a server, the calls that are bound to it end.
+    pub(crate) fn lose_servers(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        loss: &Arc<Loss>,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let mut servers = self.workers[id.index()].servers.clone();
+        if self.workers[id.index()].is_common() {
+            servers.extend_from_slice(&self.here);
+        }
+        for server in servers {
+            let HostGroup { here, hosts, .. } = &self.servers[server.index()];
+            let lost_here = !here || self.is_given_up_here();
+            if lost_here && hosts.iter().all(|host| self.workers[host.index()].given_up) {
+                self.lose_server(now, server, loss, out);
+            }
+        }
+    }
+
+    fn lose_server(&mut self, now: Time, id: GroupId, loss: &Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let server = &mut self.servers[id.index()];
+        server.lost = Some(Arc::clone(loss));
+        let end = End::NoServer(Arc::clone(&server.name), Arc::clone(loss));
+        let bound = self.calls.iter().filter(|(_, call)| call.task.server == Some(id));
+        let bound: Vec<CallId> = bound.map(|(call, _)| call).collect();
+        for call in bound {
+            self.end(now, call, end.clone(), out);
+        }
+    }
+
+    /// Whether others may be able to go once this call is gone that waits: it is the first of its line, or places
+    /// are collected for it. Then the lines have to be pumped: perhaps nothing runs that would do so later.
+    pub(crate) fn may_hold_up_others(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let (state, line) = (call.state, call.task.server);
+        match state {
+            CallState::QueuedWide => true,
+            CallState::Queued => self.calls.front(line).is_some_and(|(_, first)| first == id),
+            CallState::Blocked { .. } | CallState::Waiting(_) | CallState::Sent(_) => false,
+        }
+    }
+
+    /// Hands calls of one line to executors that have room, in order. Returns whether there was one.
+    pub(crate) fn pump_line(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) -> bool {
+        let mut sent = false;
+        while let Some((order, id)) = self.calls.front(line) {
+            if self.calls.wide() > 0 {
+                // One that was before this call may be the first by now.
+                self.pump_wide(now, out);
+            }
+            let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
+            let Some(worker) = self.choose(now, line, order, function) else { break };
+            self.calls.pop_sent(line, worker);
+            self.send(now, id, worker, out);
+            sent = true;
+        }
+        sent
+    }
+
+    /// The same for a call that has just come. One that waits by the policy's will may not be able to any
+    /// longer, as others wait with it.
+    pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
+        let is_here = line.is_none_or(|server| self.servers[server.index()].here);
+        if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
+            self.pump(now, out);
+        } else {
+            self.pump_line(now, line, out);
+        }
+    }
+
+    /// The same for all lines.
+    pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        loop {
+            self.pump_lines(now, out);
+            if self.calls.wide() > 0 || self.collects {
+                self.pump_wide(now, out);
+            }
+            if !std::mem::take(&mut self.opened) {
+                return;
+            }
+            // Others may have been kept from places that are not collected any more.
+        }
+    }
+
+    fn pump_lines(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        self.pump_line(now, None, out);
+        while self.calls.bound() > 0 {
+            let mut sent = false;
+            for server in self.calls.waited_for() {
+                sent |= self.pump_line(now, Some(server), out);
+            }
+            if !sent {
+                return;
+            }
+            // What was sent may have kept others from executors that have more room.
+            self.pump_line(now, None, out);
+        }
+    }
+
+    /// Hands a host that has just answered its next calls, when calls wait that are bound.
+    pub(crate) fn refill_host(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        while let Some((line, call)) = self.next_for(id) {
+            let Some(function) = self.calls.get(call).map(|call| call.task.function) else {
+                return;
+            };
+            let (policy, view) = self.view(now);
+            let view = View { hosts: &[id], here: false, ..view };
+            if policy.choose(&view, function).is_none() {
+                return;
+            }
+            self.calls.pop_sent(line, id);
+            self.send(now, call, id, out);
+        }
+    }
+
+    /// The first of all calls that this executor may run, and in which line it waits.
+    pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Line, CallId)> {
+        let first = self.calls.front(None).map(|(order, call)| (order, None, call));
+        if self.calls.bound() == 0 {
+            return first.map(|(_, line, call)| (line, call));
+        }
+        let Core { calls, workers, here, .. } = self;
+        let worker = &workers[id.index()];
+        let here = if worker.is_common() { here.as_slice() } else { &[] };
+        let bound = worker.servers.iter().chain(here).copied().filter_map(|server| {
+            let (order, call) = calls.front(Some(server))?;
+            Some((order, Some(server), call))
+        });
+        let first = bound.chain(first).min_by_key(|(order, _, _)| *order);
+        first.map(|(_, line, call)| (line, call))
+    }
+
+    /// Who gets the call at the front of a line; none: it waits.
+    fn choose(
+        &mut self,
+        now: Time,
+        line: Line,
+        order: Order,
+        function: FunctionId,
+    ) -> Option<WorkerId> {
+        let bound = self.calls.bound() > 0;
+        if !bound {
+            let (policy, view) = self.view(now);
+            let chosen = policy.choose(&view, function);
+            return self.chosen(chosen);
+        }
+        let Core { policy, workers, idle, ready, hosts, pace, calls, servers, .. } = self;
+        let (open, here_lines) = (!self.collects_here, &self.here);
+        let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
+            other != line && calls.front(other).is_some_and(|(first, _)| first < order)
+        };
+        let queued_here = here_lines.iter().map(|server| calls.queued(Some(*server)));
+        let queued = calls.queued(None) + queued_here.sum::<usize>();
+        // What any executor may run and nobody has room for goes first where there comes to be room.
+        let ahead = line.is_none() || !before(calls, None);
+        let here = open
+            && line.is_none_or(|server| servers[server.index()].here)
+            && !here_lines.iter().any(|other| before(calls, Some(*other)));
+        let hosts = line.map_or(hosts.as_slice(), |server| &servers[server.index()].hosts);
+        let is_open = |host: &WorkerId| {
+            let mut lines = workers[host.index()].servers.iter();
+            !lines.any(|other| before(calls, Some(*other)))
+        };
+        let open: Vec<WorkerId> = hosts.iter().copied().filter(is_open).collect();
+        let ready = *ready;
+        let view = View { now, workers, idle, ready, hosts: &open, pace, queued, here, ahead };
+        let chosen = policy.choose(&view, function);
+        debug_assert!(chosen.is_none_or(|id| view.can_take(id, function)), "it cannot take it");
+        self.chosen(chosen)
+    }
+
+    fn chosen(&mut self, id: Option<WorkerId>) -> Option<WorkerId> {
+        self.idle.remove(id?, &mut self.workers);
+        id
+    }
+}

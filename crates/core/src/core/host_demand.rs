@@ -1,0 +1,422 @@
+//! Hosts that come and go with the work. Of a group of hosts only some are wanted always; the others are asked
+//! for while calls wait, and given back when they have had nothing to do for a while. A host whose end is known,
+//! as that of a batch job, is given no call that would not be done before it.
+//!
+//! All of that is looked at from time to time, not with each call: the path of a call knows nothing of it but
+//! whether anything is to be looked at.
+
+use std::sync::Arc;
+
+use crate::core::Core;
+use crate::elastic::{Demand, Group, Life, Span};
+use crate::ids::{CallId, GroupId, Line, Time, WorkerId};
+use crate::interface::Action;
+use crate::policy::Policy;
+use crate::resource_request::{ResourceRequest, SCAN_ALL};
+use crate::timers::Timer;
+use crate::workers::Phase;
+
+/// How often it is looked, ns.
+const LOOK: u64 = 1_000_000_000;
+/// How long a host that could not be had is not asked for again, ns, where others of its group can be.
+const REST: u64 = 30_000_000_000;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Of these hosts only the first `least` are wanted always; each of the others is given back when it has had
+    /// nothing to do for so long, ns. Before [`Core::open`].
+    pub fn make_elastic(&mut self, hosts: Vec<WorkerId>, least: usize, idle: u64) {
+        for id in hosts.iter().skip(least) {
+            if let Some(host) = &mut self.workers[id.index()].host
+                && !std::mem::replace(&mut host.stay.asleep, true)
+            {
+                self.places -= host.wanted;
+            }
+        }
+        self.elastic.used = true;
+        self.elastic.groups.push(Group { hosts, least, idle, waits_since: None });
+    }
+
+    /// When a host that is there will end.
+    pub fn host_ends(&mut self, now: Time, id: WorkerId, ends: Time) {
+        let Some(host) = &mut self.workers[id.index()].host else { return };
+        let began = host.stay.life.map_or(now, |life| life.began);
+        let life = Life { began, ends };
+        let is_new = host.stay.life.replace(life).is_none();
+        if host.serves {
+            self.learn_span(id, life.span(), is_new);
+        }
+        self.elastic.used = true;
+        self.look_soon(now);
+    }
+
+    /// The first worker of a host has answered: what is left of its life is what calls may have of it.
+    pub(crate) fn begins_to_serve(&mut self, now: Time, id: WorkerId) {
+        let stay = self.workers[id.index()].stay_mut();
+        if let Some(life) = stay.and_then(|stay| stay.life.as_mut()) {
+            life.began = now;
+            let span = life.span();
+            self.learn_span(id, span, true);
+        }
+    }
+
+    /// What a host has of time, and others of its server may have. Its own last life counts, even if it had a
+    /// longer one before: else a call that finds too little of it would have it begin anew for ever.
+    fn learn_span(&mut self, id: WorkerId, span: Span, is_new: bool) {
+        let Some(host) = &mut self.workers[id.index()].host else { return };
+        if is_new {
+            host.stay.span = None;
+        }
+        let server = Arc::clone(&host.server);
+        for index in 0..self.hosts.len() {
+            let other = self.hosts[index];
+            let Some(host) = &mut self.workers[other.index()].host else { continue };
+            if other == id || !server.is_empty() && host.server == server {
+                host.stay.span = host.stay.span.max(Some(span));
+            }
+        }
+    }
+
+    /// Whether results of calls lie on a host: told before it is looked whether it is given back.
+    pub fn host_keeps(&mut self, id: WorkerId, keeps: bool) {
+        if let Some(stay) = self.workers[id.index()].stay_mut() {
+            stay.keeps = keeps;
+        }
+    }
+
+    /// The hosts that come and go.
+    pub fn elastic_hosts(&self) -> impl Iterator<Item = WorkerId> {
+        self.elastic.groups.iter().flat_map(|group| group.hosts.iter().copied())
+    }
+
+    /// Whether a host is not wanted now.
+    #[must_use]
+    pub fn is_asleep(&self, id: WorkerId) -> bool {
+        self.workers[id.index()].is_asleep()
+    }
+
+    /// Somebody waits for so many workers, of a server if that is named: asks for hosts until there are to be so
+    /// many, as far as there can be.
+    pub fn want_workers(
+        &mut self,
+        now: Time,
+        count: usize,
+        server: Option<GroupId>,
+        out: &mut Vec<Action<T>>,
+    ) {
+        if self.elastic.groups.is_empty() {
+            return;
+        }
+        let hosts = match server {
+            None => self.hosts.clone(),
+            Some(server) => self.servers[server.index()].hosts.clone(),
+        };
+        let counts = |core: &Self, id: &WorkerId| {
+            let worker = &core.workers[id.index()];
+            let host = worker.host.as_ref().filter(|host| !host.stay.asleep && !worker.given_up);
+            host.map_or(0, |host| host.wanted)
+        };
+        let is_here = server.is_none_or(|server| self.servers[server.index()].here);
+        let here = if is_here { self.places - self.wanted_on_hosts() } else { 0 };
+        let mut there = here + hosts.iter().map(|id| counts(self, id)).sum::<usize>();
+        for id in hosts {
+            if there >= count {
+                break;
+            }
+            if self.wake(id, out) {
+                there += counts(self, &id);
+            }
+        }
+        self.look_soon(now);
+    }
+
+    /// Has it looked at what waits, soon, if there is anything that could come or go.
+    pub(crate) fn look_soon(&mut self, now: Time) {
+        if self.elastic.used && !std::mem::replace(&mut self.elastic.watched, true) {
+            self.set_timer(now, Timer::Look);
+        }
+    }
+
+    /// Looks at what waits: asks for hosts, and gives some back.
+    pub(crate) fn look(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        self.elastic.watched = false;
+        if self.closed || self.broken.is_some() {
+            return;
+        }
+        for index in 0..self.elastic.groups.len() {
+            self.fit(now, index, out);
+        }
+        self.end_old_hosts(now, out);
+        let extra = |group: &Group| {
+            group.hosts.iter().filter(|id| !self.workers[id.index()].is_asleep()).count()
+                > group.least
+        };
+        let has_life =
+            |id: &WorkerId| self.workers[id.index()].stay().is_some_and(|stay| stay.life.is_some());
+        let watched = self.calls.live() > 0
+            || self.elastic.groups.iter().any(extra)
+            || self.hosts.iter().any(has_life);
+        if watched {
+            self.elastic.watched = true;
+            self.set_timer(now + LOOK, Timer::Look);
+        }
+    }
+
+    /// Fits the hosts of a group to what waits for them.
+    fn fit(&mut self, now: Time, index: usize, out: &mut Vec<Action<T>>) {
+        let demand = self.demand(index);
+        let group = &mut self.elastic.groups[index];
+        group.waits_since = (demand.queued > 0).then(|| group.waits_since.unwrap_or(now));
+        let waited = group.waits_since.map_or(0, |since| now.since(since));
+        let (least, idle, hosts) = (group.least, group.idle, group.hosts.clone());
+        let more = Demand { waited, ..demand }.hosts();
+        let rested = |core: &Self, id: WorkerId| {
+            core.workers[id.index()].stay().is_some_and(|stay| stay.rests_until <= now)
+        };
+        let mut woken = 0;
+        for id in &hosts {
+            if woken < more && rested(self, *id) && self.wake(*id, out) {
+                woken += 1;
+            }
+        }
+        let mut awake = hosts.iter().filter(|id| !self.workers[id.index()].is_asleep()).count();
+        // The last ones first: those that are left are the same ones again and again.
+        for id in hosts.iter().rev() {
+            let unused = self.unused_for(now, *id, demand.queued > 0);
+            if awake > least && unused.is_some_and(|time| time >= idle) {
+                self.put_to_sleep(*id, out);
+                awake -= 1;
+            }
+        }
+    }
+
+    /// What waits for a group of hosts.
+    fn demand(&mut self, index: usize) -> Demand {
+        let hosts = &self.elastic.groups[index].hosts;
+        let mut servers: Vec<GroupId> = Vec::new();
+        let mut demand = Demand::default();
+        let mut each = None;
+        for id in hosts {
+            let worker = &self.workers[id.index()];
+            let Some(host) = &worker.host else { continue };
+            for server in &worker.servers {
+                if !servers.contains(server) {
+                    servers.push(*server);
+                }
+            }
+            if host.known || each.is_none() {
+                each = Some(host.wanted as u64);
+            }
+            match worker.phase {
+                _ if host.stay.asleep || worker.given_up => {}
+                Phase::Ready => {
+                    demand.ready += host.slots as u64;
+                    demand.coming += host.wanted.saturating_sub(host.slots) as u64;
+                }
+                Phase::Starting | Phase::Absent => demand.coming += host.wanted as u64,
+                Phase::Ending => {}
+            }
+        }
+        demand.each = each.unwrap_or(1);
+        let mut front = None;
+        for line in servers.into_iter().map(Some).chain([None]) {
+            demand.queued += self.calls.queued(line) as u64;
+            if self.calls.wide() > 0 {
+                demand.queued += self.wide_places(line, &self.elastic.groups[index].hosts);
+            }
+            front = self.calls.front(line).or(front);
+        }
+        let function = front.and_then(|(_, id)| self.calls.get(id)).map(|call| call.task.function);
+        demand.cost = function.and_then(|function| self.pace.known_cost(function));
+        demand
+    }
+
+    /// Places on some hosts that are alike which the wide calls of a line take that may run there.
+    fn wide_places(&self, line: Line, hosts: &[WorkerId]) -> u64 {
+        let places = |(wish, count): (&ResourceRequest, usize)| {
+            let could = |id: &&WorkerId| self.could_have(wish, Some(**id));
+            let id = hosts.iter().find(could)?;
+            let all = self.workers[id.index()].host.as_ref().map_or(1, |host| host.wanted);
+            let share = self.stock(Some(*id)).share(&wish.resources, all as u64);
+            Some(share.max(self.slots(wish.cores, *id) as u64).saturating_mul(count as u64))
+        };
+        self.calls.wishes(line).filter_map(places).fold(0, u64::saturating_add)
+    }
+
+    /// Asks for a host that is asleep. Whether it could be.
+    pub(crate) fn wake(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) -> bool {
+        let worker = &mut self.workers[id.index()];
+        let absent = worker.phase == Phase::Absent && !worker.given_up;
+        let Some(host) = worker.host.as_mut().filter(|host| host.stay.asleep && absent) else {
+            return false;
+        };
+        (host.stay.asleep, host.stay.idle_since) = (false, None);
+        self.places += host.wanted;
+        self.start(id, out);
+        true
+    }
+
+    /// How long a host has been of no use, ns; none: it is of use. `calls_wait`: which it may be there for.
+    fn unused_for(&mut self, now: Time, id: WorkerId, calls_wait: bool) -> Option<u64> {
+        let has_guests = !self.guests(id).is_empty();
+        let worker = &mut self.workers[id.index()];
+        let (sent, sent_ever) = (worker.sent.len(), worker.sent_ever);
+        let (given_up, ending) = (worker.given_up, worker.phase == Phase::Ending);
+        let host = worker.host.as_mut().filter(|host| !host.stay.asleep)?;
+        let used = sent > 0 || calls_wait || host.nearby.len() > 0 || host.stay.keeps || has_guests;
+        if used || given_up || ending {
+            host.stay.idle_since = None;
+            return None;
+        }
+        match host.stay.idle_since {
+            Some((since, then)) if then == sent_ever => Some(now.since(since)),
+            _ => {
+                host.stay.idle_since = Some((now, sent_ever));
+                Some(0)
+            }
+        }
+    }
+
+    /// A host is not wanted any longer.
+    fn put_to_sleep(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        let Some(host) = &mut worker.host else { return };
+        host.stay.asleep = true;
+        host.stay.idle_since = None;
+        host.loss = None;
+        worker.failed_starts = 0;
+        self.places -= host.wanted;
+        self.retire(id, out);
+    }
+
+    /// Has a host end that has nothing to do.
+    fn retire(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        self.lost_slots(id);
+        let worker = &mut self.workers[id.index()];
+        if matches!(worker.phase, Phase::Starting | Phase::Ready) {
+            worker.phase = Phase::Ending;
+            out.push(Action::Dismiss(id));
+        }
+    }
+
+    /// Hosts that have nothing to do and no time left for what waits make room for others.
+    fn end_old_hosts(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        for index in 0..self.hosts.len() {
+            let id = self.hosts[index];
+            let worker = &self.workers[id.index()];
+            let (Some(host), true) = (&worker.host, worker.phase == Phase::Ready) else { continue };
+            let Some(life) = host.stay.life else { continue };
+            let busy = !worker.sent.is_empty() || host.nearby.len() > 0 || host.stay.keeps;
+            // Of one that does not serve yet it is not known how much time it has for calls.
+            if busy || !host.serves || !self.guests(id).is_empty() {
+                continue;
+            }
+            let mut lines: Vec<Option<GroupId>> =
+                self.workers[id.index()].servers.iter().copied().map(Some).collect();
+            lines.push(None);
+            // Of what waits, the first is what it would be given next.
+            let next = lines.into_iter().find_map(|line| self.calls.front(line));
+            let could_run = |call: CallId| {
+                let task = self.calls.get(call).map(|call| &call.task);
+                self.may_run(id, call)
+                    && task
+                        .is_some_and(|task| self.could_have(&ResourceRequest::of(task), Some(id)))
+            };
+            let wide =
+                self.calls.first_wide(SCAN_ALL, 1).into_iter().find(|(_, call)| could_run(*call));
+            let next = next.or(wide).and_then(|(_, id)| self.calls.get(id)).map(|call| &call.task);
+            let is_done = match next.map(|task| (task.expected, task.function)) {
+                Some((Some(expected), _)) => life.has_time_for_all_of(now, expected),
+                Some((None, function)) => life.has_time_for(now, self.pace.known_cost(function)),
+                None => life.has_time_for(now, None),
+            };
+            if is_done {
+                continue;
+            }
+            let mut groups = self.elastic.groups.iter();
+            let group = groups.find(|group| group.hosts.contains(&id));
+            let is_extra = group.is_some_and(|group| {
+                let asleep = |id: &&WorkerId| self.workers[id.index()].is_asleep();
+                group.hosts.len() - group.hosts.iter().filter(asleep).count() > group.least
+            });
+            if is_extra {
+                self.put_to_sleep(id, out);
+            } else {
+                self.retire(id, out);
+            }
+        }
+    }
+
+    /// A host of a group cannot be had now, and others of it can be: it is left alone for a while.
+    pub(crate) fn rests(&mut self, now: Time, id: WorkerId) -> bool {
+        let mut groups = self.elastic.groups.iter();
+        let Some(group) = groups.find(|group| group.hosts.contains(&id)) else { return false };
+        let can_be_had = |other: &WorkerId| {
+            let worker = &self.workers[other.index()];
+            *other != id && !worker.given_up && worker.has_worked
+        };
+        let awake = |id: &&WorkerId| !self.workers[id.index()].is_asleep();
+        let extra = group.hosts.iter().filter(awake).count() > group.least;
+        if !extra || !group.hosts.iter().any(can_be_had) {
+            return false;
+        }
+        let worker = &mut self.workers[id.index()];
+        worker.failed_starts = 0;
+        let Some(host) = &mut worker.host else { return false };
+        (host.stay.asleep, host.stay.rests_until) = (true, now + REST);
+        self.places -= host.wanted;
+        true
+    }
+
+    /// Workers that hosts are to have that are wanted now.
+    fn wanted_on_hosts(&self) -> usize {
+        let hosts = self.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
+        hosts.filter(|host| !host.stay.asleep).map(|host| host.wanted).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elastic::PATIENCE;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_first_hosts_are_asked_for_at_once_and_no_more_than_calls_wait_for() {
+        let first = |queued, each| Demand { queued, each, ..Demand::default() }.hosts();
+        assert_eq!((first(0, 4), first(1, 4), first(4, 4), first(5, 4)), (0, 1, 1, 2));
+    }
+
+    #[test]
+    fn more_are_asked_for_when_calls_have_waited_and_those_on_the_way_are_too_few() {
+        let some = Demand { queued: 20, ready: 4, each: 4, ..Demand::default() };
+        assert_eq!(some.hosts(), 0, "they may be done at once");
+        let waited = Demand { waited: PATIENCE, ..some };
+        assert_eq!(waited.hosts(), 5);
+        assert_eq!(Demand { coming: 16, ..waited }.hosts(), 1);
+        assert_eq!(Demand { coming: 20, ..waited }.hosts(), 0);
+    }
+
+    #[test]
+    fn short_work_needs_no_other_host() {
+        let short = Demand { queued: 1000, waited: S, ready: 4, each: 4, ..Demand::default() };
+        assert_eq!(Demand { cost: Some(S / 1000), ..short }.hosts(), 0, "1 s of work for four");
+        assert_eq!(Demand { cost: Some(S / 100), ..short }.hosts(), 2, "10 s: for ten workers");
+        assert_eq!(Demand { cost: Some(S), ..short }.hosts(), 249);
+        assert_eq!(Demand { cost: Some(u64::MAX), ..short }.hosts(), 250);
+    }
+
+    #[test]
+    fn what_is_not_done_before_the_end_is_not_begun() {
+        let life = Life { began: Time(0), ends: Time(100 * S) };
+        let has_time = |at, cost| life.has_time_for(Time(at * S), cost);
+        assert!(has_time(50, Some(40 * S)) && !has_time(59, Some(40 * S)));
+        assert!(has_time(97, None) && !has_time(99, None) && !has_time(101, None));
+        let says = |at, expected| life.has_time_for_all_of(Time(at * S), expected);
+        assert!(says(50, 40 * S) && !says(59, 40 * S) && !says(60, 300 * S));
+        assert!(life.span().has_time_for(98 * S) && !life.span().has_time_for(99 * S));
+        assert!(!life.span().has_time_for(u64::MAX));
+        // Nobody could run it to its end, and it may be wrongly expected.
+        assert!(has_time(40, Some(300 * S)) && !has_time(60, Some(300 * S)));
+    }
+}

@@ -1,0 +1,213 @@
+//! Workers whose processes are lost or cannot be started: what becomes of their calls, and when the
+//! next process is tried.
+
+use std::sync::Arc;
+
+use crate::core::Core;
+use crate::end::{Cause, End, Loss};
+use crate::host_summary::summarise_hosts;
+use crate::ids::{Time, WorkerId};
+use crate::interface::Action;
+use crate::policy::Policy;
+use crate::timers::Timer;
+use crate::workers::{Phase, Worker, has_begun};
+
+/// Pause before a worker that failed is started again, ns: doubles with each failure, up to the
+/// longest.
+const PAUSE: u64 = 100_000_000;
+const LONGEST_PAUSE: u64 = 30_000_000_000;
+/// Hosts that fail within this time of each other are asked for again together, ns: a batch system is then
+/// asked for one job, not for one each.
+const TOGETHER: u64 = 500_000_000;
+/// Starts in a row that may fail before a worker is given up that worked once, unless the system is
+/// short of something. With the pauses between them they take 13 s.
+const LATER_STARTS: u32 = 8;
+/// The same of a host, which may be restarted or repaired meanwhile: a quarter of an hour and more.
+const LATER_STARTS_OF_HOSTS: u32 = 30;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
+    /// that is known; the others are sent elsewhere.
+    pub fn worker_lost(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        begun: Option<u32>,
+        loss: Loss,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let was = self.workers[id.index()].phase;
+        if was == Phase::Absent {
+            return;
+        }
+        self.idle.remove(id, &mut self.workers);
+        let worker = &mut self.workers[id.index()];
+        // One that was given up by its owner, or is replaced in time, ends as it is to.
+        let released = worker.reserved.as_ref().is_some_and(|reserved| reserved.released);
+        worker.losses += u64::from(was == Phase::Ready && !released && !self.closed);
+        let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
+        let common = worker.is_common();
+        let sent = worker.reset();
+        sent.iter().for_each(|sent| self.gives_back(id, sent));
+        let worker = &self.workers[id.index()];
+        let is_host = worker.host.is_some();
+        let has_served = worker.host.as_ref().is_none_or(|host| host.serves);
+        self.lost_slots(id);
+        self.blobs.forget_worker(id, out);
+        self.wanted.retain(|_, worker| *worker != id);
+        let loss = Arc::new(loss);
+        if is_host {
+            self.note_loss_of_host(id, &loss);
+            self.lose_guests(now, id, &loss, out);
+            self.lose_nearby(id, out);
+        } else if !common {
+            return self.reserved_lost(now, id, sent, &loss, out);
+        }
+        self.ready -= usize::from(common && was == Phase::Ready);
+        let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
+        // A worker that was at no call may have died of the first one that it was sent, as it took
+        // the arguments. Then so does the next worker, and this must not go on for ever.
+        let was_at_none = !sent.iter().any(|sent| began(sent.serial));
+        let suspect = sent.front().filter(|_| was_at_none).map(|sent| sent.serial);
+        for sent in sent {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+                continue;
+            }
+            let Some(call) = self.calls.get_mut(sent.call) else { continue };
+            let again = if began(sent.serial) {
+                call.losses += 1;
+                call.task.idempotent && call.losses <= self.settings.retries
+            } else {
+                call.false_starts += u32::from(suspect == Some(sent.serial));
+                call.false_starts < self.settings.max_failed_starts
+            };
+            if again {
+                self.put_back(sent.call, out);
+            } else {
+                self.end(now, sent.call, End::WorkerLost(Arc::clone(&loss)), out);
+            }
+        }
+        if self.closed {
+            return;
+        }
+        if self.workers[id.index()].is_asleep() {
+            // It was given back.
+            if let Some(host) = &mut self.workers[id.index()].host {
+                host.loss = None;
+            }
+            return self.pump(now, out);
+        }
+        if was == Phase::Starting || !has_served {
+            self.start_failed(now, id, loss, out);
+        } else {
+            self.start_again(now, id, was_of_use, out);
+        }
+        self.pump(now, out);
+    }
+
+    /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
+    /// While some of those fail as well, it is not told: there may turn out to be none.
+    #[must_use]
+    pub fn too_few(&self, wanted: usize) -> Option<Arc<Loss>> {
+        let (given_up, loss) = self.given_up.as_ref()?;
+        let fails = |worker: &Worker<T>| {
+            worker.reserved.is_none() && worker.failed_starts > 0 && !worker.given_up
+        };
+        (wanted > self.places - given_up && !self.workers.iter().any(fails))
+            .then(|| self.with_other_hosts(loss))
+    }
+
+    /// The loss of a host together with those of all others that are given up: each has a cause of its
+    /// own, which its owner has to know.
+    fn with_other_hosts(&self, loss: &Arc<Loss>) -> Arc<Loss> {
+        let all = self.hosts_given_up();
+        let others = all.iter().filter(|other| !Arc::ptr_eq(other, loss));
+        let lines = summarise_hosts(others.map(|other| (other.host.clone(), other.to_string())));
+        if lines.is_empty() {
+            return Arc::clone(loss);
+        }
+        let told = |why: &String| format!("{why}\n{}", lines.join("\n"));
+        let cause = match &loss.cause {
+            Cause::Failed(why) => Cause::Failed(told(why)),
+            Cause::Shortage(why) => Cause::Shortage(told(why)),
+            other => other.clone(),
+        };
+        Arc::new(Loss { cause, ..Loss::clone(loss) })
+    }
+
+    fn note_loss_of_host(&mut self, id: WorkerId, loss: &Arc<Loss>) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            (host.serves, host.loss) = (false, Some(Arc::clone(loss)));
+        }
+    }
+
+    pub(crate) fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        self.workers[id.index()].phase = Phase::Starting;
+        out.push(Action::Start(id));
+    }
+
+    /// Replaces a process that had answered: at once, unless one after the other is lost before it
+    /// has begun a call.
+    fn start_again(&mut self, now: Time, id: WorkerId, was_of_use: bool, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        worker.useless = if was_of_use { 0 } else { worker.useless.saturating_add(1) };
+        match worker.useless {
+            0 | 1 => self.start(id, out),
+            useless => self.set_timer(now + pause(useless - 1), Timer::Restart(id)),
+        }
+    }
+
+    fn start_failed(&mut self, now: Time, id: WorkerId, loss: Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        worker.failed_starts = worker.failed_starts.saturating_add(1);
+        let failures = worker.failed_starts;
+        let most = match loss.cause {
+            _ if !worker.has_worked => self.settings.max_failed_starts,
+            // It passes, sooner or later.
+            Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. } => u32::MAX,
+            _ if worker.host.is_some() => LATER_STARTS_OF_HOSTS,
+            _ => LATER_STARTS.max(self.settings.max_failed_starts),
+        };
+        if failures < most {
+            let at = match worker.host {
+                // To ask for a host again takes more than to fork once more.
+                Some(_) => self.with_others(now, now + (10 * pause(failures)).min(LONGEST_PAUSE)),
+                None => now + pause(failures),
+            };
+            self.set_timer(at, Timer::Restart(id));
+            return;
+        }
+        if self.rests(now, id) {
+            return;
+        }
+        let worker = &mut self.workers[id.index()];
+        worker.given_up = true;
+        let places = worker.host.as_ref().map_or(1, |host| host.wanted);
+        let given_up = places + self.given_up.as_ref().map_or(0, |(places, _)| *places);
+        self.given_up = Some((given_up, Arc::clone(&loss)));
+        self.lose_guests(now, id, &loss, out);
+        if given_up == self.places {
+            let loss = self.with_other_hosts(&loss);
+            self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
+            self.broken = Some(loss);
+        } else {
+            self.lose_servers(now, id, &loss, out);
+        }
+    }
+
+    /// When a host is asked for again: with the one before it, if that is little earlier.
+    fn with_others(&mut self, now: Time, at: Time) -> Time {
+        if self.hosts_again <= now
+            || !(self.hosts_again..=self.hosts_again + TOGETHER).contains(&at)
+        {
+            self.hosts_again = at;
+        }
+        self.hosts_again
+    }
+}
+
+/// The pause after so many failures, ns.
+fn pause(failures: u32) -> u64 {
+    (PAUSE << (failures - 1).min(16)).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,882 @@
+//! The state machine: every event, what it changes, and what has to be done about it.
+
+mod check;
+mod counting;
+mod dependent_calls;
+mod groups;
+mod host_demand;
+mod hosts;
+mod locality;
+mod losses;
+mod multicore;
+mod nested_calls;
+mod reservations;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::adaptive::Adaptive;
+use crate::blobs::Blobs;
+use crate::calls::{CallState, Calls};
+use crate::counters::{CallCounters, CountersByFunction};
+use crate::dependents::Dependents;
+use crate::elastic::Elastic;
+use crate::end::{End, Loss};
+use crate::group::HostGroup;
+use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId};
+use crate::interface::{Action, Refusal, Settings, Task, Took};
+use crate::pace::{AHEAD, Pace};
+use crate::policy::{Policy, View};
+use crate::queue::Queue;
+use crate::resource_request::{Misfit, ResourceRequest};
+use crate::resources::{Available, Resources};
+use crate::timers::{Due, Timer, Timers};
+use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
+
+/// The state of a grid, whose calls carry a `T` of the caller's. See the crate's page.
+#[derive(Debug)]
+pub struct Core<T, P = Adaptive> {
+    pub(crate) settings: Settings,
+    pub(crate) calls: Calls<T>,
+    pub(crate) dependents: Dependents,
+    /// Calls that running functions have made, and which worker waits for them.
+    pub(crate) wanted: HashMap<CallId, WorkerId>,
+    pub(crate) workers: Vec<Worker<T>>,
+    pub(crate) idle: Idle,
+    pub(crate) ready: usize,
+    /// What calls may take of this machine beside workers' places.
+    pub(crate) stock: Available,
+    /// Places are collected for calls that ask for several: those of this machine, or any.
+    pub(crate) collects_here: bool,
+    pub(crate) collects: bool,
+    /// Places that were collected are not any more, and nobody has looked who waits for them.
+    pub(crate) opened: bool,
+    /// How many functions each number has meant, from 1 on; numbers that are not there have meant one.
+    versions: Vec<u32>,
+    pub(crate) blobs: Blobs,
+    pub(crate) timers: Timers,
+    pub(crate) pace: Pace,
+    pub(crate) tallies: CountersByFunction,
+    pub(crate) policy: P,
+    /// Hosts that come and go.
+    pub(crate) elastic: Elastic,
+    /// Executors that are hosts.
+    pub(crate) hosts: Vec<WorkerId>,
+    /// When hosts that have failed are asked for again, or were.
+    pub(crate) hosts_again: Time,
+    /// What calls can be bound to, by number.
+    pub(crate) servers: Vec<HostGroup>,
+    /// Those of them that the workers of this machine belong to.
+    pub(crate) here: Vec<GroupId>,
+    /// Workers on them that have answered.
+    pub(crate) host_slots: usize,
+    pub(crate) closed: bool,
+    /// How many places work for all.
+    pub(crate) places: usize,
+    /// How many of them are given up, and how the last one failed.
+    pub(crate) given_up: Option<(usize, Arc<Loss>)>,
+    pub(crate) broken: Option<Arc<Loss>>,
+    /// How many reservations there have been.
+    pub(crate) tickets: u64,
+    /// All places that are or were reserved.
+    pub(crate) reserved_places: Vec<WorkerId>,
+    /// Those of them that hold no process.
+    pub(crate) free_places: Vec<WorkerId>,
+}
+
+/// Time that a process has to end by itself once it has served enough calls, ns.
+const RETIREMENT: u64 = 10_000_000_000;
+/// Calls that running functions make may have so many times the bytes wait that others may.
+const NESTED_BYTES: u64 = 16;
+/// How long calls wait behind one that runs much longer than was expected, ns.
+const STUCK: u64 = 4 * AHEAD;
+
+impl<T: Clone> Core<T> {
+    /// A grid whose workers have not been asked for yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let policy = Adaptive::new(settings.cores);
+        Core::with_policy(settings, policy)
+    }
+}
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// A grid that goes by another policy.
+    #[must_use]
+    pub fn with_policy(settings: Settings, policy: P) -> Self {
+        let new = |_| Worker::new(settings.calls_per_process);
+        let mut workers: Vec<_> = (0..settings.workers).map(new).collect();
+        let hosts = settings.hosts.iter();
+        workers.extend(hosts.map(|wanted| Worker::for_host(*wanted)));
+        let hosts = (settings.workers..workers.len() as u32).map(WorkerId).collect();
+        let wanted = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
+        let places = workers.iter().map(wanted).sum();
+        let mut stock = Available::default();
+        stock.offer(&settings.resources);
+        Core {
+            settings,
+            calls: Calls::new(),
+            dependents: Dependents::default(),
+            wanted: HashMap::new(),
+            workers,
+            idle: Idle::default(),
+            ready: 0,
+            stock,
+            collects_here: false,
+            collects: false,
+            opened: false,
+            versions: Vec::new(),
+            blobs: Blobs::default(),
+            timers: Timers::default(),
+            pace: Pace::default(),
+            tallies: CountersByFunction::default(),
+            policy,
+            elastic: Elastic::default(),
+            hosts,
+            servers: vec![HostGroup::here()],
+            here: vec![GroupId::HERE],
+            hosts_again: Time(0),
+            host_slots: 0,
+            closed: false,
+            places,
+            given_up: None,
+            broken: None,
+            tickets: 0,
+            reserved_places: Vec::new(),
+            free_places: Vec::new(),
+        }
+    }
+
+    /// Asks for all workers that are wanted always.
+    pub fn open(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
+        for index in 0..self.workers.len() {
+            if !self.workers[index].is_asleep() {
+                self.start(WorkerId(index as u32), out);
+            }
+        }
+    }
+
+    /// Whether a call with so many bytes may be submitted now, or its caller has to wait.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        let (waiting, waiting_bytes) = self.calls.all_waiting();
+        waiting == 0
+            || waiting < self.settings.max_queued
+                && waiting_bytes.saturating_add(bytes) <= self.settings.max_queued_bytes
+    }
+
+    /// The same of a call that a running function makes. It does not wait for room, which could be waiting for
+    /// itself, and so finds more of it.
+    #[must_use]
+    pub fn has_room_nested(&self, bytes: u64) -> bool {
+        let (waiting, waiting_bytes) = self.calls.all_waiting();
+        let Settings { max_queued, max_queued_bytes, max_nested, .. } = self.settings;
+        let most_bytes = max_queued_bytes.saturating_mul(NESTED_BYTES);
+        waiting == 0
+            || waiting < max_queued.saturating_add(max_nested)
+                && waiting_bytes.saturating_add(bytes) <= most_bytes
+    }
+
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// When the grid takes no calls or the call refers to data that is not there.
+    pub fn submit(
+        &mut self,
+        now: Time,
+        task: Task<T>,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
+        self.take(now, task, None, out)
+    }
+
+    /// Takes a call that needs the results of others, which were taken before: it waits until they have
+    /// ended, and ends with the first of them that ends without a result. Those that have ended already
+    /// are looked at when its arguments are put together.
+    ///
+    /// # Errors
+    /// As [`Core::submit`].
+    pub fn submit_after(
+        &mut self,
+        now: Time,
+        task: Task<T>,
+        after: &[CallId],
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
+        self.take(now, task, Some(after), out)
+    }
+
+    fn take(
+        &mut self,
+        now: Time,
+        mut task: Task<T>,
+        after: Option<&[CallId]>,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
+        if self.closed {
+            return Err(Refusal::Closed);
+        }
+        if let Some(loss) = &self.broken {
+            return Err(Refusal::NoWorkers(Arc::clone(loss)));
+        }
+        if let Some(blob) = task.blobs.iter().find(|blob| !self.blobs.usable(**blob)) {
+            return Err(Refusal::UnknownBlob(*blob));
+        }
+        if let Some(on) = task.on {
+            self.check_reserved(on)?;
+            task.server = None;
+            (task.cores, task.threads) = (1, 0);
+            (task.resources, task.expected) = (Resources::NONE, None);
+        }
+        let server = task.server;
+        if let Some((name, loss)) = server.and_then(|server| self.no_server(server)) {
+            return Err(Refusal::NoServer(name, loss));
+        }
+        if task.is_wide() {
+            self.check_wish(&ResourceRequest::of(&task)).map_err(Misfit::refusal)?;
+        }
+        self.blobs.add_call(&task.blobs);
+        let (deadline, on) = (task.deadline, task.on);
+        let tally = self.tallies.of(task.function);
+        tally.submitted += 1;
+        tally.argument_bytes += task.bytes;
+        let id = self.calls.insert(task);
+        if let Some(at) = deadline {
+            self.set_timer(at, Timer::Deadline(id));
+        }
+        if let Some(on) = on {
+            self.line_up(id, on.worker);
+        }
+        match (after, on) {
+            (Some(after), _) => self.block(id, after, out),
+            (None, Some(on)) => {
+                self.calls.wait_for(id, on.worker);
+                self.pump_reserved(now, on.worker, out);
+            }
+            (None, None) => {
+                self.calls.enqueue(id);
+                self.pump_new(now, server, out);
+            }
+        }
+        self.look_soon(now);
+        Ok(id)
+    }
+
+    /// The caller no longer wants the call. Returns whether it was still alive.
+    pub fn cancel(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> bool {
+        self.end_early(now, id, End::Cancelled, out)
+    }
+
+    /// A worker's process has answered.
+    pub fn worker_ready(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        if worker.phase != Phase::Starting {
+            return;
+        }
+        worker.phase = Phase::Ready;
+        worker.failed_starts = 0;
+        worker.has_worked = true;
+        if worker.is_common() {
+            self.ready += 1;
+            self.idle.push_new(id, worker);
+            self.pump(now, out);
+        } else {
+            self.pump_reserved(now, id, out);
+        }
+    }
+
+    /// A worker has answered a call, which took so long. Returns the caller's own, and whether the
+    /// call was still alive; if not, the answer is of no use.
+    ///
+    /// # Errors
+    /// When this is not the call that the worker has to answer next.
+    pub fn replied(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        took: Took,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        self.answered(now, id, call, took, true, out)
+    }
+
+    /// A worker has answered a call whose function has raised an error; otherwise as [`Core::replied`].
+    ///
+    /// # Errors
+    /// As [`Core::replied`].
+    pub fn raised(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        took: Took,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        self.answered(now, id, call, took, false, out)
+    }
+
+    fn answered(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        took: Took,
+        returned: bool,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        let Some(sent) = self.take_out(now, id, call) else {
+            return Err(UnexpectedReply { worker: id.0, call });
+        };
+        self.pace.learn(sent.function, took);
+        self.workers[id.index()].answered += 1;
+        let tally = self.tallies.of(sent.function);
+        tally.ran += took.ran;
+        if !sent.abandoned {
+            *(if returned { &mut tally.returned } else { &mut tally.raised }) += 1;
+        }
+        if !sent.abandoned
+            && let Some(ended) = self.calls.remove(call)
+        {
+            self.release_blobs(&ended.task.blobs, out);
+            self.forget_wanted(call);
+            if self.dependents.is_empty() {
+                // Nearly always.
+            } else if returned {
+                self.release_dependents(call, out);
+            } else {
+                self.fail_dependents(now, call, out);
+            }
+        }
+        self.refill(now, id, out);
+        Ok((sent.payload, !sent.abandoned))
+    }
+
+    /// Whose progress matters for what the next call of this function does, if it is not known well
+    /// enough: answers come late when a worker has much to do.
+    #[must_use]
+    pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
+        let load = self.pace.load(function);
+        let id = self.policy.watched()?;
+        let worker = &self.workers[id.index()];
+        let busy = worker.sent.len() > worker.finished;
+        (load.cost < AHEAD && busy && !worker.is_awake(load, now)).then_some(id)
+    }
+
+    /// A worker has begun so many calls (the low bits of the count), answered or not.
+    pub fn progressed(&mut self, now: Time, id: WorkerId, begun: u32) {
+        let worker = &mut self.workers[id.index()];
+        worker.reports = true;
+        worker.progressed(now, begun);
+    }
+
+    /// What could be taken back from a worker: it has begun `begun` calls (the low bits of the count),
+    /// and will pass over the others below `below`.
+    pub fn taken_back(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        begun: u32,
+        below: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        debug_assert!(worker.is_common(), "nobody else could run its calls");
+        worker.progressed(now, begun);
+        let overdue = worker.overdue.take();
+        if overdue.is_some_and(|serial| !has_begun(begun, serial + 1))
+            && worker.phase == Phase::Ready
+        {
+            // It can begin no other call any more: nothing but the one that is overdue ends with it.
+            worker.phase = Phase::Ending;
+            self.ready -= 1;
+            out.push(Action::Kill(id));
+        }
+        let mut kept = VecDeque::with_capacity(worker.sent.len());
+        let mut back = Vec::new();
+        for sent in worker.sent.drain(..) {
+            if sent.serial >= below || has_begun(begun, sent.serial) {
+                kept.push_back(sent);
+            } else {
+                back.push(sent);
+            }
+        }
+        worker.sent = kept;
+        worker.cost -= back.iter().map(|sent| sent.cost).sum::<u64>();
+        worker.held -= back.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
+        back.iter().for_each(|sent| self.gives_back(id, sent));
+        for sent in back.into_iter().rev() {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+            } else {
+                self.put_back(sent.call, out);
+            }
+        }
+        self.rest(now, id, out);
+        self.pump(now, out);
+    }
+
+    /// Some time has passed: deal with all that is due.
+    pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        while let Some(due) = self.next_due(now) {
+            self.deal_with(now, due, out);
+        }
+    }
+
+    /// Takes out what is due next, to be dealt with by [`Core::deal_with`].
+    pub fn next_due(&mut self, now: Time) -> Option<Due> {
+        self.timers.pop_due(now).map(Due)
+    }
+
+    /// Does one of the steps of [`Core::tick`]. If it is about a worker ([`Due::worker`]), how far that one
+    /// has come is to be told before ([`Core::progressed`]).
+    pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
+        match due.0 {
+            Timer::Deadline(call) => {
+                let worker = self.calls.get(call).and_then(|call| match call.state {
+                    CallState::Sent(worker) => Some(worker.0),
+                    CallState::Blocked { .. }
+                    | CallState::Queued
+                    | CallState::QueuedWide
+                    | CallState::Waiting(_) => None,
+                });
+                self.end_early(now, call, End::DeadlineExceeded(worker), out);
+            }
+            Timer::Overdue { worker, generation, serial } => {
+                self.overdue(now, worker, generation, serial, out);
+            }
+            Timer::Stuck { worker, generation, head } => {
+                self.look_after(now, worker, generation, head, out);
+            }
+            Timer::Retired { worker, generation } => {
+                if self.workers[worker.index()].generation == generation {
+                    out.push(Action::Kill(worker));
+                }
+            }
+            Timer::Restart(id) => {
+                let wanted = !self.closed && self.broken.is_none();
+                let worker = &self.workers[id.index()];
+                if wanted && worker.phase == Phase::Absent && !worker.is_asleep() {
+                    self.start(id, out);
+                }
+            }
+            Timer::Look => self.look(now, out),
+        }
+    }
+
+    /// When [`Core::tick`] has to be called next, if nothing else happens.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Data that calls may refer to from now on.
+    pub fn share(&mut self, blob: BlobId) {
+        self.blobs.table.entry(blob).or_default().dropped = false;
+    }
+
+    /// No further call will refer to this data. It goes when the last of those made has ended.
+    pub fn unshare(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
+        if let Some(state) = self.blobs.table.get_mut(&blob) {
+            state.dropped = true;
+            self.blobs.leave_if_unused(blob, out);
+        }
+    }
+
+    /// A worker has let go of data that it was told is not shared any more. `unread`: nobody has got it
+    /// from there who may still read it.
+    pub fn blob_dropped(
+        &mut self,
+        worker: WorkerId,
+        blob: BlobId,
+        unread: bool,
+        out: &mut Vec<Action<T>>,
+    ) {
+        self.blobs.let_go(worker, blob, unread, out);
+    }
+
+    /// Takes no more calls and ends all that are alive.
+    pub fn close(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        self.closed = true;
+        self.end_all(now, &End::Closed, out);
+        self.timers.clear();
+    }
+
+    /// The number is to mean another function from now on: no call of the old one is alive. Returns what has
+    /// become of those.
+    pub fn replace_function(&mut self, function: FunctionId) -> CallCounters {
+        self.pace.forget(function);
+        let index = function.0 as usize;
+        if index >= self.versions.len() {
+            self.versions.resize(index + 1, 1);
+        }
+        self.versions[index] = self.versions[index].wrapping_add(1).max(1);
+        std::mem::take(self.tallies.of(function))
+    }
+
+    /// The caller's own of a call that has not ended.
+    #[must_use]
+    pub fn payload(&self, id: CallId) -> Option<&T> {
+        self.calls.get(id).map(|call| &call.task.payload)
+    }
+
+    /// The same, if this executor has been sent the call, or a reserved worker there.
+    #[must_use]
+    pub fn payload_at(&self, id: CallId, at: WorkerId) -> Option<&T> {
+        let call = self.calls.get(id)?;
+        let CallState::Sent(worker) = call.state else { return None };
+        (worker == at || self.home(worker) == Some(at)).then_some(&call.task.payload)
+    }
+
+    /// What a call that has not ended was submitted as.
+    #[must_use]
+    pub fn task(&self, id: CallId) -> Option<&Task<T>> {
+        self.calls.get(id).map(|call| &call.task)
+    }
+
+    /// Whether a call that has not ended may be run again, and the shared data that it refers to.
+    #[must_use]
+    pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
+        let call = self.calls.get(id)?;
+        Some((call.task.idempotent, &call.task.blobs))
+    }
+
+    /// Calls that wait for a worker.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.calls.all_waiting().0
+    }
+
+    /// Calls that have not ended.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.calls.live()
+    }
+
+    /// Workers that have answered and are at hand.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.ready + self.host_slots
+    }
+
+    /// How many workers there are to be now, as far as it is known: hosts tell when they join.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// How many there are to be on hosts, at most where these come and go.
+    #[must_use]
+    pub fn places_on_hosts(&self) -> usize {
+        let wanted = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.host.as_ref().filter(|_| !worker.given_up).map_or(0, |host| host.wanted)
+        };
+        self.hosts.iter().map(wanted).sum()
+    }
+
+    /// Whether all hosts have told how many workers they are to have, or will not.
+    #[must_use]
+    pub fn knows_places(&self) -> bool {
+        let known = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.given_up
+                || worker.is_asleep()
+                || worker.host.as_ref().is_some_and(|host| host.known)
+        };
+        self.hosts.iter().all(known)
+    }
+
+    /// How the last start failed, if workers cannot be started at all.
+    #[must_use]
+    pub fn broken(&self) -> Option<&Arc<Loss>> {
+        self.broken.as_ref()
+    }
+
+    pub(crate) fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
+        let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
+        let (queued, here, ahead) = (calls.queued(None), !self.collects_here, true);
+        (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued, here, ahead })
+    }
+
+    /// Gives the worker that has just answered its next calls.
+    pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        if self.workers[id.index()].host.is_some() {
+            self.pump_nearby(now, id, out);
+            if self.calls.bound() == 0 || self.calls.wide() > 0 {
+                self.pump(now, out);
+            } else {
+                self.refill_host(now, id, out);
+            }
+            return self.even_out(out);
+        }
+        if !self.workers[id.index()].is_common() {
+            return self.pump_reserved(now, id, out);
+        }
+        if self.calls.wide() > 0 || self.idle.held > self.idle.len() {
+            // It may have to keep its place free.
+            self.rest(now, id, out);
+            self.pump(now, out);
+            return self.even_out(out);
+        }
+        let mut left = false;
+        while let Some((line, call)) = self.next_for(id) {
+            let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
+            let worker = &self.workers[id.index()];
+            let free = worker.phase == Phase::Ready && worker.sent.is_empty() && !worker.is_spent();
+            if !free && !worker.has_room(self.pace.cost(function), now) {
+                break;
+            }
+            let (policy, view) = self.view(now);
+            left = !policy.goes_on(&view, id, function);
+            if left {
+                break;
+            }
+            self.calls.pop_sent(line, id);
+            self.send(now, call, id, out);
+        }
+        self.rest(now, id, out);
+        if self.idle.len() > 0 || left {
+            // Calls that have waited for this one need not be light any more.
+            self.pump(now, out);
+            self.even_out(out);
+        }
+    }
+
+    /// A worker that has nothing to do is at hand, or is replaced if it has served enough calls.
+    fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        if !worker.sent.is_empty() || worker.phase != Phase::Ready {
+            return;
+        }
+        if !worker.is_spent() {
+            return self.idle.push(id, worker);
+        }
+        worker.phase = Phase::Ending;
+        self.ready -= 1;
+        let timer = Timer::Retired { worker: id, generation: worker.generation };
+        self.set_timer(now + RETIREMENT, timer);
+        out.push(Action::Dismiss(id));
+    }
+
+    /// Sends a call that has been taken from its queue.
+    pub(crate) fn send(&mut self, now: Time, id: CallId, to: WorkerId, out: &mut Vec<Action<T>>) {
+        let Some(call) = self.calls.get(id) else { return };
+        let function = call.task.function;
+        let cost = self.pace.cost(function);
+        let slots = if call.task.cores > 1 { self.slots(call.task.cores, to) } else { 1 };
+        let resources = call.task.resources.clone();
+        let worker = &mut self.workers[to.index()];
+        if worker.sent.is_empty() {
+            worker.head_since = now;
+        }
+        let payload = call.task.payload.clone();
+        let serial = worker.sent_ever;
+        worker.sent_ever += 1;
+        worker.sent.push_back(Sent {
+            call: id,
+            serial,
+            payload: payload.clone(),
+            abandoned: false,
+            retracting: false,
+            function,
+            cost,
+            server: call.task.server,
+            slots: slots as u32,
+            resources: resources.clone(),
+        });
+        worker.cost += cost;
+        let common = worker.is_common();
+        if slots > 1 {
+            worker.held += slots - 1;
+            self.idle.held += if common { slots - 1 } else { 0 };
+        }
+        if !resources.is_empty() {
+            worker.host.as_mut().map_or(&mut self.stock, |host| &mut host.stock).take(&resources);
+        }
+        let behind = worker.head().filter(|head| *head != serial && worker.is_here());
+        let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
+        let generation = worker.generation;
+        let version = self.versions.get(function.0 as usize).copied().unwrap_or(1);
+        if worker.teach(function, version) {
+            out.push(Action::Teach { worker: to, function });
+        }
+        for blob in &call.task.blobs {
+            if let Some(state) = self.blobs.table.get_mut(blob)
+                && state.holders.insert(to)
+            {
+                out.push(Action::Share { worker: to, blob: *blob });
+            }
+        }
+        if call.task.cores > 1 || call.task.threads > 0 {
+            let threads = call.task.threads.max(call.task.cores);
+            out.push(Action::Widen { worker: to, call: id, slots: slots as u32, threads });
+        }
+        let batch = self.pace.batched(function);
+        out.push(Action::Send { worker: to, call: id, function, batch, payload });
+        if self.dependents.has(id) && !self.hosts.is_empty() {
+            self.keep_result(id, out);
+        }
+        if let Some(head) = watch {
+            self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
+        }
+        if common {
+            self.policy.sent(to);
+        }
+    }
+
+    /// Ends a call before its function has answered.
+    pub(crate) fn end_early(
+        &mut self,
+        now: Time,
+        id: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
+        let holds_up = self.may_hold_up_others(id);
+        let Some(call) = self.calls.get(id) else { return false };
+        if let CallState::Sent(to) = call.state {
+            let worker = &mut self.workers[to.index()];
+            let found = worker.sent.iter_mut().find(|sent| sent.call == id);
+            if let Some(sent) = found {
+                sent.abandoned = true;
+                let serial = sent.serial;
+                let generation = worker.generation;
+                let here = worker.is_here();
+                out.push(Action::Cancel { worker: to, call: id });
+                if here {
+                    // An agent sees to that itself.
+                    let timer = Timer::Overdue { worker: to, generation, serial };
+                    self.set_timer(now + self.settings.grace, timer);
+                }
+            }
+        }
+        self.end(now, id, end, out);
+        if holds_up {
+            self.pump(now, out);
+        }
+        true
+    }
+
+    /// The grace of an abandoned call is over: end the worker if it is at that call.
+    fn overdue(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        serial: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation || worker.phase != Phase::Ready {
+            return;
+        }
+        let Some(head) = worker.head() else { return };
+        if head == serial && worker.is_common() && worker.reports {
+            worker.overdue = Some(serial);
+            out.push(Action::TakeBack { worker: id, head: None, below: worker.sent_ever });
+        } else if head == serial {
+            worker.phase = Phase::Ending;
+            self.ready -= usize::from(worker.is_common());
+            out.push(Action::Kill(id));
+            // What has waited for it to go on waits for nobody now.
+            self.pump(now, out);
+        } else if head < serial {
+            let timer = Timer::Overdue { worker: id, generation, serial };
+            self.set_timer(now + self.settings.grace, timer);
+        }
+    }
+
+    /// Calls have waited behind another for a while: if that one still runs, others may be free.
+    fn look_after(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        head: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation {
+            return;
+        }
+        worker.watched = false;
+        let (Some(now_at), true) = (worker.head(), worker.sent.len() > 1) else { return };
+        if now_at == head && worker.phase == Phase::Ready {
+            if worker.finished > 0 {
+                out.push(Action::Collect(id));
+            }
+            if worker.is_common() && worker.sent.len() > worker.finished + 1 {
+                let below = worker.sent_ever;
+                out.push(Action::TakeBack { worker: id, head: Some(head), below });
+            }
+        }
+        worker.watched = true;
+        self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
+    }
+
+    pub(crate) fn end(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) {
+        if self.end_alone(now, id, end, out) && !self.dependents.is_empty() {
+            self.fail_dependents(now, id, out);
+        }
+    }
+
+    /// Ends a call, and not yet those that wait for it. Whether it was alive.
+    pub(crate) fn end_alone(
+        &mut self,
+        now: Time,
+        id: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
+        let Some(call) = self.calls.remove(id) else { return false };
+        self.tallies.of(call.task.function).ended_by(&end);
+        self.forget_wanted(id);
+        out.push(Action::End { call: id, payload: call.task.payload, end });
+        self.release_blobs(&call.task.blobs, out);
+        if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.on) {
+            // Those behind it have waited for it.
+            self.pump_reserved(now, on.worker, out);
+        }
+        true
+    }
+
+    pub(crate) fn end_all(&mut self, now: Time, end: &End, out: &mut Vec<Action<T>>) {
+        for worker in &mut self.workers {
+            worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
+        }
+        self.stop_collecting();
+        // Those that wait for others end for the same reason as these.
+        self.dependents.clear();
+        let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());
+        reserved.for_each(|reserved| reserved.queue.clear());
+        let hosts = self.workers.iter_mut().filter_map(|worker| worker.host.as_mut());
+        hosts.for_each(|host| host.nearby = Queue::default());
+        let live: Vec<CallId> = self.calls.iter().map(|(id, _)| id).collect();
+        for id in live {
+            self.end(now, id, end.clone(), out);
+        }
+    }
+
+    pub(crate) fn release_blobs(&mut self, blobs: &[BlobId], out: &mut Vec<Action<T>>) {
+        for blob in blobs {
+            if let Some(state) = self.blobs.table.get_mut(blob) {
+                state.calls -= 1;
+                self.blobs.leave_if_unused(*blob, out);
+            }
+        }
+    }
+
+    pub(crate) fn set_timer(&mut self, at: Time, timer: Timer) {
+        let Core { timers, calls, workers, .. } = self;
+        timers.set(at, timer, |timer| match timer {
+            Timer::Deadline(call) => calls.get(*call).is_some(),
+            Timer::Overdue { worker, generation, .. }
+            | Timer::Stuck { worker, generation, .. }
+            | Timer::Retired { worker, generation } => {
+                workers[worker.index()].generation == *generation
+            }
+            Timer::Restart(_) | Timer::Look => true,
+        });
+    }
+}

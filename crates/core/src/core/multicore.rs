@@ -1,0 +1,372 @@
+//! Wide calls: each asks for more of one host than the place of a worker. Those that ask for several cores take the
+//! places of several workers there: one of these runs it, and the others keep their places free until it has ended.
+//! Those that ask for resources take so much of what their host has. And those that are expected to take long run
+//! only where they are done before the host ends.
+//!
+//! Wide calls wait beside their line, so that they hold up nobody who can be served elsewhere. When all that
+//! were there before it have been sent, a wide call has its turn: if no host has as much free at that moment, it
+//! waits for the one that lacks least. As long as a resource is lacking there, what it asks for is *claimed*: other
+//! calls that ask for it come after, and those that need none of it go on. When only places are lacking, they are
+//! *collected*: the host is sent nothing else until there are enough. So a stream of small calls does not keep a
+//! wide one waiting, and each host collects for one call at a time.
+//!
+//! A running function may wait for a call that some other worker has to run. As long as one does, nothing is
+//! collected: that call may need the very place that would be kept from it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::calls::CallState;
+use crate::core::Core;
+use crate::elastic::Span;
+use crate::end::{self, TooWide, Unfit};
+use crate::group::HostGroup;
+use crate::ids::{CallId, FunctionId, GroupId, Line, Time, WorkerId};
+use crate::interface::Action;
+use crate::policy::Policy;
+use crate::queue::Order;
+use crate::resource_request::{Misfit, ResourceRequest, SCAN, SCAN_ALL};
+use crate::resources::{Available, Claims, Resources};
+use crate::workers::{Phase, Sent};
+
+/// The workers of this machine, or those of a host.
+type Site = Option<WorkerId>;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Each worker of a host has so many processors.
+    pub fn host_has_cores(&mut self, id: WorkerId, cores: u32) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            host.cores = cores;
+        }
+    }
+
+    /// This host, which is of the server of this name, has so much for calls that ask for it.
+    pub fn host_offers(&mut self, id: WorkerId, server: &str, resources: &Resources) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            host.server = server.into();
+            host.stock.offer(resources);
+        }
+    }
+
+    /// Workers' places that a call of so many cores takes on an executor.
+    pub(crate) fn slots(&self, cores: u32, at: WorkerId) -> usize {
+        cores.div_ceil(self.cores_of(Some(at))).max(1) as usize
+    }
+
+    fn cores_of(&self, site: Site) -> u32 {
+        let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
+        host.map_or(1, |host| host.cores.max(1))
+    }
+
+    /// Workers of this machine that have nothing to do and may be sent calls.
+    pub(crate) fn free_here(&self) -> usize {
+        if self.collects_here { 0 } else { self.idle.free() }
+    }
+
+    /// Takes out a call that a worker has answered or given back, if it is one that it may.
+    pub(crate) fn take_out(&mut self, now: Time, id: WorkerId, call: CallId) -> Option<Sent<T>> {
+        let sent = self.workers[id.index()].answered(now, call)?;
+        self.gives_back(id, &sent);
+        Some(sent)
+    }
+
+    /// A call has left its worker: what it has taken beside that one's place is free.
+    pub(crate) fn gives_back(&mut self, id: WorkerId, sent: &Sent<T>) {
+        let worker = &mut self.workers[id.index()];
+        if sent.slots > 1 && worker.is_common() {
+            self.idle.held -= sent.slots as usize - 1;
+        }
+        if !sent.resources.is_empty() {
+            let stock = worker.host.as_mut().map_or(&mut self.stock, |host| &mut host.stock);
+            stock.give_back(&sent.resources);
+        }
+    }
+
+    pub(crate) fn stock(&self, site: Site) -> &Available {
+        let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
+        host.map_or(&self.stock, |host| &host.stock)
+    }
+
+    /// Whether what a site is known to have is all that there will be.
+    fn has_told(&self, site: Site) -> bool {
+        let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
+        host.is_none_or(|host| host.known)
+    }
+
+    /// Whether a call would find all that it asks for on a site where nothing else runs, but places.
+    pub(crate) fn could_have(&self, wish: &ResourceRequest, site: Site) -> bool {
+        let stays = || {
+            let life = self.life_of(site).zip(wish.expected);
+            life.is_none_or(|(life, expected)| life.has_time_for(expected))
+        };
+        self.stock(site).could_give(&wish.resources, self.has_told(site)) && stays()
+    }
+
+    /// The last that was known of how long a host is there.
+    fn life_of(&self, site: Site) -> Option<Span> {
+        site.and_then(|id| self.workers[id.index()].host.as_ref())?.stay.span
+    }
+
+    /// Where calls of a line may run.
+    fn sites(&self, line: Line) -> Vec<Site> {
+        let others = self.hosts.len() + self.reserved_places.len();
+        let here = || (self.workers.len() > others).then_some(None);
+        match line {
+            None => here().into_iter().chain(self.hosts.iter().copied().map(Some)).collect(),
+            Some(server) => {
+                let HostGroup { here, hosts, .. } = &self.servers[server.index()];
+                let hosts = hosts.iter().copied().map(Some);
+                here.then_some(None).into_iter().chain(hosts).collect()
+            }
+        }
+    }
+
+    /// Workers that have answered, and those of them that have no call and keep no place free.
+    fn present(&self, site: Site) -> (usize, usize) {
+        match site {
+            None => (self.ready, self.idle.free()),
+            Some(id) => {
+                let worker = &self.workers[id.index()];
+                let slots = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready);
+                (slots.map_or(0, |host| host.slots), worker.vacant_slots())
+            }
+        }
+    }
+
+    /// Workers that there can be; none: it is not known yet.
+    fn possible(&self, site: Site) -> Option<usize> {
+        match site {
+            None => {
+                let common = self.workers.iter().filter(|worker| worker.is_common());
+                Some(common.filter(|worker| !worker.given_up).count())
+            }
+            Some(id) => {
+                let worker = &self.workers[id.index()];
+                let host = worker.host.as_ref()?;
+                match (worker.given_up, host.known) {
+                    (true, _) => Some(0),
+                    (false, true) => Some(host.wanted),
+                    (false, false) => None,
+                }
+            }
+        }
+    }
+
+    /// Processors that the workers have which there can be; none: it is not known yet.
+    fn possible_cores(&self, site: Site) -> Option<u32> {
+        let workers = u32::try_from(self.possible(site)?).unwrap_or(u32::MAX);
+        Some(workers.saturating_mul(self.cores_of(site)))
+    }
+
+    /// Whether a call may find what it asks for some time.
+    pub(crate) fn check_wish(&self, wish: &ResourceRequest) -> Result<(), Misfit> {
+        let sites = self.sites(wish.line);
+        let is_wide_enough =
+            |site: &Site| self.possible_cores(*site).is_none_or(|most| wish.cores <= most);
+        if !sites.iter().any(is_wide_enough) {
+            let most = sites.iter().filter_map(|site| self.possible_cores(*site)).max();
+            let server = wish.line.map(|server| self.name_of(server));
+            let (cores, most) = (wish.cores, most.unwrap_or(0));
+            return Err(Misfit::TooWide(TooWide { cores, most, server }));
+        }
+        if sites.iter().any(|site| is_wide_enough(site) && self.could_have(wish, *site)) {
+            return Ok(());
+        }
+        let mut there: Vec<end::Site> = Vec::new();
+        for site in sites {
+            let told = self.told_of(site);
+            if self.possible(site) != Some(0) && !there.contains(&told) {
+                there.push(told);
+            }
+        }
+        let ResourceRequest { cores, resources, expected, .. } = wish.clone();
+        Err(Misfit::Unfit(Unfit { cores, resources, expected, there }))
+    }
+
+    /// What errors tell of a site.
+    fn told_of(&self, site: Site) -> end::Site {
+        let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
+        let here = || self.name_of(GroupId::HERE);
+        end::Site {
+            server: host.map_or_else(here, |host| Arc::clone(&host.server)),
+            cores: self.possible_cores(site),
+            resources: self.stock(site).all(),
+            life: self.life_of(site).map(Span::whole),
+        }
+    }
+
+    /// Sends wide calls that have their turn, and has places be collected for those that find too few.
+    pub(crate) fn pump_wide(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        let collected = self.collecting();
+        self.stop_collecting();
+        let (open_here, open) = loop {
+            let (sent, open_here, open) = self.send_first_wide(now, out);
+            if !sent {
+                // What is open to others, is known when no more can be sent.
+                break (open_here, open);
+            }
+        };
+        self.collects_here = !open_here;
+        self.collects = !open_here || open.len() < self.hosts.len();
+        for index in 0..self.hosts.len() {
+            let id = self.hosts[index];
+            if let Some(host) = &mut self.workers[id.index()].host {
+                host.collects = !open.contains(&id);
+            }
+        }
+        let still = self.collecting();
+        for site in collected.into_iter().filter(|site| !still.contains(site)) {
+            self.opened = true;
+            if let Some(host) = site {
+                self.pump_nearby(now, host, out);
+            }
+        }
+    }
+
+    /// Sends those of the first wide calls that find what they ask for. Whether there was one; whether the other
+    /// places of this machine are for anybody, and those of which hosts.
+    fn send_first_wide(
+        &mut self,
+        now: Time,
+        out: &mut Vec<Action<T>>,
+    ) -> (bool, bool, Vec<WorkerId>) {
+        let (mut open_here, mut open) = (true, self.hosts.clone());
+        let mut sent = false;
+        let mut claims: HashMap<Site, Claims> = HashMap::new();
+        let unclaimed = Claims::default();
+        let has_workers_here = self.sites(None).contains(&None);
+        for (order, id) in self.calls.first_wide(SCAN_ALL, SCAN) {
+            if open.is_empty() && !(open_here && has_workers_here) {
+                // All places are for those before it.
+                break;
+            }
+            let Some(task) = self.task(id) else { continue };
+            let (function, wish) = (task.function, ResourceRequest::of(task));
+            // What lacks there of resources, and of places.
+            let mut best: Option<((u64, usize), Site)> = None;
+            let mut is_there = false;
+            for site in self.sites(wish.line) {
+                let wanted = wish.cores.div_ceil(self.cores_of(site)) as usize;
+                let (present, vacant) = self.present(site);
+                if present < wanted || !self.could_have(&wish, site) {
+                    continue;
+                }
+                is_there = true;
+                let is_open = site.map_or(open_here, |host| open.contains(&host));
+                let claimed = claims.get(&site).unwrap_or(&unclaimed);
+                let missing = self.stock(site).lacks(&wish.resources, claimed);
+                let lacking = (missing, wanted.saturating_sub(vacant));
+                let is_best = best.is_none_or(|(least, _)| lacking < least);
+                let stays = self.stays_for(now, site, function, wish.expected);
+                if is_open && is_best && stays && self.has_turn(order, site) {
+                    best = Some((lacking, site));
+                }
+            }
+            match best {
+                Some(((0, 0), site)) => {
+                    self.send_wide(now, id, site, out);
+                    sent = true;
+                }
+                Some(((missing, _), site)) if self.wanted.is_empty() => {
+                    claims.entry(site).or_default().add(&wish.resources);
+                    match site {
+                        _ if missing > 0 => {}
+                        None => open_here = false,
+                        Some(host) => open.retain(|other| *other != host),
+                    }
+                }
+                None if !is_there => {
+                    if let Err(why) = self.check_wish(&wish) {
+                        self.end(now, id, why.end(), out);
+                    }
+                }
+                Some(_) | None => {}
+            }
+        }
+        (sent, open_here, open)
+    }
+
+    /// Where places are collected.
+    fn collecting(&self) -> Vec<Site> {
+        if !self.collects {
+            return Vec::new();
+        }
+        let collects = |id: &&WorkerId| {
+            self.workers[id.index()].host.as_ref().is_some_and(|host| host.collects)
+        };
+        let hosts = self.hosts.iter().filter(collects).copied().map(Some);
+        self.collects_here.then_some(None).into_iter().chain(hosts).collect()
+    }
+
+    pub(crate) fn stop_collecting(&mut self) {
+        (self.collects, self.collects_here) = (false, false);
+        for index in 0..self.hosts.len() {
+            let id = self.hosts[index];
+            if let Some(host) = &mut self.workers[id.index()].host {
+                host.collects = false;
+            }
+        }
+    }
+
+    /// Whether a call would be done before the host ends, if that end is known.
+    fn stays_for(
+        &self,
+        now: Time,
+        site: Site,
+        function: FunctionId,
+        expected: Option<u64>,
+    ) -> bool {
+        let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
+        let Some(life) = host.and_then(|host| host.stay.life) else { return true };
+        match expected {
+            Some(expected) => life.has_time_for_all_of(now, expected),
+            None => life.has_time_for(now, self.pace.known_cost(function)),
+        }
+    }
+
+    /// Whether all that a call asks for is free somewhere, also if some calls before it get so much and so many
+    /// places there, and no call is to go there before that has to.
+    pub(crate) fn has_vacant_site(
+        &self,
+        wish: &ResourceRequest,
+        before: &Claims,
+        places: usize,
+    ) -> bool {
+        self.sites(wish.line).into_iter().any(|site| {
+            let nearby = site.and_then(|id| self.workers[id.index()].host.as_ref());
+            let vacant = self.present(site).1.saturating_sub(places);
+            nearby.is_none_or(|host| host.nearby.len() == 0 && host.stay.life.is_none())
+                && vacant >= wish.cores.div_ceil(self.cores_of(site)) as usize
+                && self.stock(site).lacks(&wish.resources, before) == 0
+        })
+    }
+
+    fn send_wide(&mut self, now: Time, id: CallId, site: Site, out: &mut Vec<Action<T>>) {
+        let Some(worker) = site.or_else(|| self.idle.last()) else { return };
+        self.idle.remove(worker, &mut self.workers);
+        self.calls.sent_wide(id, worker);
+        self.send(now, id, worker, out);
+    }
+
+    /// Whether no call waits that was there before, and that may run there.
+    fn has_turn(&mut self, order: Order, site: Site) -> bool {
+        let mut waits = |line: Line| self.calls.front(line).is_some_and(|(other, _)| other < order);
+        if waits(None) {
+            return false;
+        }
+        let Some(id) = site else { return !self.here.iter().any(|line| waits(Some(*line))) };
+        let servers = &self.workers[id.index()].servers;
+        if servers.iter().any(|server| waits(Some(*server))) {
+            return false;
+        }
+        let Core { calls, workers, .. } = self;
+        let Some(host) = &mut workers[id.index()].host else { return false };
+        while let Some((other, call)) = host.nearby.front_in_order() {
+            if calls.get(call).is_some_and(|call| call.state == CallState::Waiting(id)) {
+                return other > order;
+            }
+            host.nearby.pop_front();
+        }
+        true
+    }
+}

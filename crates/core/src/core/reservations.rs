@@ -1,0 +1,190 @@
+//! Reserved workers: each works for one owner alone, such as a remote object, until it is given up.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::calls::CallState;
+use crate::core::Core;
+use crate::end::{End, Loss};
+use crate::ids::{CallId, GroupId, Time, WorkerId};
+use crate::interface::{Action, Refusal, Reservation, Standing};
+use crate::policy::Policy;
+use crate::workers::{Phase, Reserved, Sent, Worker};
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Asks for so many more workers that work for all.
+    pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
+        self.places += count as usize;
+        for server in &self.here {
+            self.servers[server.index()].lost = None;
+        }
+        for _ in 0..count {
+            let id = WorkerId(self.workers.len() as u32);
+            self.workers.push(Worker::new(self.settings.calls_per_process));
+            self.start(id, out);
+        }
+    }
+
+    /// Asks for so many workers that work for one owner each, on a server if that is named.
+    pub fn reserve(
+        &mut self,
+        count: u32,
+        server: Option<GroupId>,
+        out: &mut Vec<Action<T>>,
+    ) -> Vec<Reservation> {
+        (0..count).map(|_| self.reserve_one(server, out)).collect()
+    }
+
+    fn reserve_one(&mut self, server: Option<GroupId>, out: &mut Vec<Action<T>>) -> Reservation {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let worker = self.free_places.pop().unwrap_or_else(|| {
+            // It keeps a state, and so its process.
+            self.workers.push(Worker::new(u64::MAX));
+            let id = WorkerId((self.workers.len() - 1) as u32);
+            self.reserved_places.push(id);
+            id
+        });
+        let home = self.next_home(server);
+        let lost = server.and_then(|server| self.no_server(server)).map(|(_, loss)| loss);
+        let is_lost = lost.is_some();
+        let place = &mut self.workers[worker.index()];
+        place.home = home;
+        place.reserved = Some(Reserved { ticket, queue: VecDeque::new(), released: false, lost });
+        if is_lost {
+            return Reservation { worker, ticket };
+        }
+        if let Some(home) = home {
+            self.wake(home, out);
+        }
+        if self.home_is_ready(worker) {
+            self.start(worker, out);
+        } else {
+            // Its host says when it is there.
+            self.workers[worker.index()].phase = Phase::Starting;
+        }
+        Reservation { worker, ticket }
+    }
+
+    /// How a reserved worker is getting on.
+    #[must_use]
+    pub fn standing(&self, of: Reservation) -> Standing {
+        let worker = &self.workers[of.worker.index()];
+        match &worker.reserved {
+            Some(reserved) if reserved.ticket == of.ticket && !reserved.released => {
+                match &reserved.lost {
+                    Some(loss) => Standing::Lost(Arc::clone(loss)),
+                    None if worker.phase == Phase::Starting => Standing::Starting,
+                    None => Standing::Ready,
+                }
+            }
+            _ => Standing::Released,
+        }
+    }
+
+    /// The owner gives a reserved worker up. Its calls that are alive are cancelled.
+    pub fn release(&mut self, now: Time, of: Reservation, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[of.worker.index()];
+        let Some(reserved) = &mut worker.reserved else { return };
+        if reserved.ticket != of.ticket || reserved.released {
+            return;
+        }
+        reserved.released = true;
+        let waiting = std::mem::take(&mut reserved.queue);
+        let lost = reserved.lost.is_some();
+        let sent: Vec<CallId> = worker.sent.iter().map(|sent| sent.call).collect();
+        if lost {
+            self.vacate(of.worker);
+            return;
+        }
+        for call in waiting.into_iter().chain(sent) {
+            self.end_early(now, call, End::Cancelled, out);
+        }
+        out.push(Action::Dismiss(of.worker));
+    }
+
+    /// Checks that a call may be submitted to this worker.
+    pub(crate) fn check_reserved(&self, of: Reservation) -> Result<(), Refusal> {
+        match self.standing(of) {
+            Standing::Starting | Standing::Ready => Ok(()),
+            Standing::Lost(loss) => Err(Refusal::ReservedLost(loss)),
+            Standing::Released => Err(Refusal::Released),
+        }
+    }
+
+    /// Gives a call its place in the queue of a reserved worker.
+    pub(crate) fn line_up(&mut self, id: CallId, to: WorkerId) {
+        let live = self.calls.all_waiting().0;
+        if let Some(reserved) = &mut self.workers[to.index()].reserved {
+            reserved.queue.push_back(id);
+            // Ids of calls that ended must not pile up behind one that takes long.
+            if reserved.queue.len() > 2 * live + 1024 {
+                reserved.queue.retain(|id| self.calls.get(*id).is_some());
+            }
+        }
+    }
+
+    /// Sends a reserved worker its next calls, as far as it has room.
+    pub(crate) fn pump_reserved(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        loop {
+            let worker = &mut self.workers[id.index()];
+            let Some(reserved) = &mut worker.reserved else { return };
+            let Some(call) = reserved.queue.front().copied() else { return };
+            let Some(known) = self.calls.get(call) else {
+                reserved.queue.pop_front();
+                continue;
+            };
+            if matches!(known.state, CallState::Blocked { .. }) {
+                // Those behind it are to see what it does.
+                return;
+            }
+            let function = known.task.function;
+            let free = worker.phase == Phase::Ready && worker.sent.is_empty();
+            if !free && !worker.has_room(self.pace.cost(function), now) {
+                return;
+            }
+            if !self.home_is_ready(id) {
+                // Its host has just gone, and it is the next to be lost.
+                return;
+            }
+            if let Some(reserved) = &mut self.workers[id.index()].reserved {
+                reserved.queue.pop_front();
+            }
+            if self.calls.sent_from_own_queue(call, id) {
+                self.send(now, call, id, out);
+            }
+        }
+    }
+
+    /// The process of a reserved worker is gone, and with it all that it knew.
+    pub(crate) fn reserved_lost(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        sent: VecDeque<Sent<T>>,
+        loss: &Arc<Loss>,
+        out: &mut Vec<Action<T>>,
+    ) {
+        for sent in sent {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+            } else {
+                self.end(now, sent.call, End::WorkerLost(Arc::clone(loss)), out);
+            }
+        }
+        let Some(reserved) = &mut self.workers[id.index()].reserved else { return };
+        reserved.lost = Some(Arc::clone(loss));
+        let released = reserved.released;
+        for call in std::mem::take(&mut reserved.queue) {
+            self.end(now, call, End::WorkerLost(Arc::clone(loss)), out);
+        }
+        if released {
+            self.vacate(id);
+        }
+    }
+
+    /// The place may be reserved again.
+    fn vacate(&mut self, id: WorkerId) {
+        self.free_places.push(id);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a call asks for beyond the place of one worker.
+
+use crate::end::{End, TooWide, Unfit};
+use crate::ids::Line;
+use crate::interface::{Refusal, Task};
+use crate::resources::Resources;
+
+/// What a wide call asks for, and where it may run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ResourceRequest {
+    pub(crate) cores: u32,
+    pub(crate) resources: Resources,
+    pub(crate) expected: Option<u64>,
+    pub(crate) line: Line,
+}
+
+impl ResourceRequest {
+    pub(crate) fn of<T>(task: &Task<T>) -> ResourceRequest {
+        let (resources, line) = (task.resources.clone(), task.server);
+        ResourceRequest { cores: task.cores, resources, expected: task.expected, line }
+    }
+}
+
+/// Why a call can never find a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Misfit {
+    TooWide(TooWide),
+    Unfit(Unfit),
+}
+
+impl Misfit {
+    pub(crate) fn refusal(self) -> Refusal {
+        match self {
+            Misfit::TooWide(why) => Refusal::TooWide(why),
+            Misfit::Unfit(why) => Refusal::Unfit(why),
+        }
+    }
+
+    pub(crate) fn end(self) -> End {
+        match self {
+            Misfit::TooWide(why) => End::TooWide(why),
+            Misfit::Unfit(why) => End::Unfit(why),
+        }
+    }
+}
+
+/// Wide calls that are looked at: those that come first in their line of such as ask for the same, and all together.
+/// More behind them cannot go either, or nearly always so.
+pub(crate) const SCAN: usize = 16;
+
+pub(crate) const SCAN_ALL: usize = 256;

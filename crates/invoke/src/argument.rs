@@ -1,0 +1,113 @@
+//! What a caller gives for each parameter.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gridrpc_typed::Scalar;
+use gridrpc_wire::DType;
+use thiserror::Error;
+
+/// An array in the caller's memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Its first element.
+    pub start: *mut u8,
+    /// Its length, bytes, if that is known; in C it is not.
+    pub len: Option<usize>,
+    /// Its dimensions, if they are known, in the order in which the interface lists them.
+    pub shape: Option<Vec<u64>>,
+}
+
+/// An array among the shared data of a grid.
+#[derive(Clone, Debug)]
+pub struct SharedPart {
+    /// The number of the shared data.
+    pub blob: u64,
+    /// Which part of it holds the elements.
+    pub part: u32,
+    /// Its length, bytes.
+    pub len: usize,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its dimensions, in the order in which the interface lists them.
+    pub shape: Vec<u64>,
+}
+
+/// What the caller gives for one parameter.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// Nothing: a work array, a size that follows from arrays, a result to be made.
+    Absent,
+    /// A number.
+    Scalar(Scalar),
+    /// An array of numbers.
+    Array(Memory),
+    /// An array of numbers that is shared data.
+    Shared(SharedPart),
+    /// Strings, or names of files; one, or as many as the array has.
+    Texts(Vec<Option<Vec<u8>>>),
+    /// A callback.
+    Callback,
+}
+
+/// An argument that does not fit its parameter.
+#[derive(Debug, Error)]
+pub struct ArgumentError {
+    /// The function.
+    pub function: String,
+    /// The parameter; empty if it is about all of them.
+    pub parameter: String,
+    /// What is wrong, and what to do.
+    pub problem: String,
+}
+
+/// Why a call cannot be put together.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// An argument does not fit its parameter.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// The system refuses memory for an argument, or the file that it names.
+    #[error("{}", sentence(.function, .parameter, .path.as_deref(), .error))]
+    System {
+        /// The function.
+        function: String,
+        /// The parameter; empty if it is about all of them.
+        parameter: String,
+        /// The file, if it is about one.
+        path: Option<PathBuf>,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+fn sentence(function: &str, parameter: &str, path: Option<&Path>, error: &io::Error) -> String {
+    let argument = match parameter {
+        "" => "its arguments".to_owned(),
+        name => format!("argument `{name}`"),
+    };
+    match path {
+        Some(path) => {
+            format!(
+                "{function}: {argument} names `{}`, which cannot be read: {error}",
+                path.display()
+            )
+        }
+        None => {
+            let limit = gridrpc_sys::limit_of(error);
+            format!("{function}: no memory to send {argument}: {error}{limit}")
+        }
+    }
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ArgumentError { function, parameter, problem } = self;
+        if parameter.is_empty() {
+            write!(f, "{function}: {problem}")
+        } else {
+            write!(f, "{function}: argument `{parameter}` {problem}")
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Many items in one call: for each parameter one column with the values of all items.
+
+use gridrpc_client::{Grid, Request};
+use gridrpc_idl::{Function, Kind, Mode, Type, Values};
+use gridrpc_typed::{Scalar, Sizes, add_text, dtype, integer_fits};
+use gridrpc_wire::{Array, Chunk, DType, Order, Value};
+
+use crate::argument::{Given, PrepareError};
+use crate::chunk_results::ChunkLanding;
+use crate::prepared::{CallOptions, request};
+use crate::sizes::{bytes, derived, element, fits};
+use crate::target::Target;
+
+/// Arguments and results of an item in a chunk, at most, bytes: larger ones travel better alone.
+const MOST_OF_AN_ITEM: usize = 32 << 10;
+
+/// What one parameter has of all items that go into a call.
+#[derive(Debug)]
+enum Arguments {
+    /// Nothing: a work array, or a result.
+    Nothing,
+    /// A number of each item, or the elements of each item's array.
+    Numbers(DType, Vec<u8>),
+    /// Strings.
+    Texts(Vec<u8>),
+}
+
+impl Arguments {
+    fn len(&self) -> usize {
+        match self {
+            Arguments::Nothing => 0,
+            Arguments::Numbers(_, bytes) | Arguments::Texts(bytes) => bytes.len(),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Arguments::Nothing => {}
+            Arguments::Numbers(_, bytes) | Arguments::Texts(bytes) => bytes.truncate(len),
+        }
+    }
+}
+
+/// Puts a call with many items together.
+#[derive(Debug)]
+pub struct ChunkBuilder<'t> {
+    target: &'t Target,
+    sizes: Sizes<'t>,
+    arguments: Vec<Arguments>,
+    /// What the columns were before the item that is being added.
+    before: Vec<usize>,
+    landing: ChunkLanding,
+    items: u32,
+    /// Bytes of all arguments, and of results as far as they are known.
+    bytes: usize,
+}
+
+/// Whether the function's items may go together: it runs in one process, there is nothing that the client has to do for a
+/// call while it runs, and no file.
+fn goes_in_chunks(function: &Function) -> bool {
+    !function.is_parallel()
+        && function.parameters.iter().all(|parameter| match &parameter.kind {
+            Kind::Scalar(of) | Kind::Array { element: of, .. } => *of != Type::Filename,
+            Kind::Callback(_) => false,
+        })
+}
+
+impl<'t> ChunkBuilder<'t> {
+    /// For calls of a function; `None` for one whose items cannot go together: it has callbacks or
+    /// files, or runs on several processes.
+    #[must_use]
+    pub fn new(target: &'t Target) -> Option<ChunkBuilder<'t>> {
+        let function = target.interface();
+        if !goes_in_chunks(function) {
+            return None;
+        }
+        let arguments = function.parameters.iter().map(|parameter| {
+            let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
+            match &parameter.kind {
+                Kind::Scalar(of) | Kind::Array { element: of, .. } if comes => match dtype(*of) {
+                    Some(dtype) => Arguments::Numbers(dtype, Vec::new()),
+                    None => Arguments::Texts(Vec::new()),
+                },
+                _ => Arguments::Nothing,
+            }
+        });
+        Some(ChunkBuilder {
+            target,
+            sizes: Sizes::new(function),
+            arguments: arguments.collect(),
+            before: vec![0; function.parameters.len()],
+            landing: ChunkLanding::new(&target.name, function),
+            items: 0,
+            bytes: 0,
+        })
+    }
+
+    /// How many items it has.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.items as usize
+    }
+
+    /// Adds an item, if all together have at most `budget` bytes then. Returns whether it goes with
+    /// the others: not if it is large, refers to shared data, does not fit the interface, or only a
+    /// part of an array of its travels. What is wrong, a call of its own tells.
+    ///
+    /// # Safety
+    /// Arrays without a known length must be as long as the interface says. Those that are changed
+    /// must stay where they are until the landing is used or dropped.
+    pub unsafe fn add(&mut self, given: &[Given], budget: usize) -> bool {
+        if given.len() != self.arguments.len() || self.items == u32::MAX {
+            return false;
+        }
+        for (before, column) in self.before.iter_mut().zip(&self.arguments) {
+            *before = column.len();
+        }
+        let added = self.add_all(given).filter(|own| {
+            *own <= MOST_OF_AN_ITEM && (self.items == 0 || self.bytes + own <= budget)
+        });
+        match added {
+            Some(own) => {
+                self.items += 1;
+                self.landing.items += 1;
+                self.bytes += own;
+            }
+            None => {
+                for (column, before) in self.arguments.iter_mut().zip(&self.before) {
+                    column.truncate(*before);
+                }
+                self.landing.keep(self.items as usize);
+                self.sizes.forget();
+            }
+        }
+        added.is_some()
+    }
+
+    /// Adds the item to all columns. Returns how many bytes it has with its results.
+    fn add_all(&mut self, given: &[Given]) -> Option<usize> {
+        let function = self.target.interface();
+        let values = Item { function, given };
+        let (shapes, new) = self.sizes.of(&values).ok()?;
+        let mut len = 0;
+        for (index, parameter) in function.parameters.iter().enumerate() {
+            let column = &mut self.arguments[index];
+            let of = match &parameter.kind {
+                Kind::Scalar(of) | Kind::Array { element: of, .. } => *of,
+                Kind::Callback(_) => return None,
+            };
+            let shaped = shapes.get(index).and_then(Option::as_ref);
+            let had = column.len();
+            match (column, shaped) {
+                (Arguments::Nothing, _) => {}
+                (Arguments::Numbers(dtype, column), None) => {
+                    let number = number(of, &given[index], || values.scalar(index))?;
+                    column.extend_from_slice(&number.to_bytes(of)[..dtype.size()]);
+                }
+                (Arguments::Numbers(_, column), Some((dimensions, shape))) => {
+                    let Given::Array(memory) = &given[index] else { return None };
+                    let Kind::Array { dimensions: declared, element } = &parameter.kind else {
+                        return None;
+                    };
+                    if !shape.is_whole() || shape.bytes() > MOST_OF_AN_ITEM {
+                        return None;
+                    }
+                    fits(memory, shape, dimensions, declared, *element).ok()?;
+                    column.extend_from_slice(bytes(memory, shape).ok()?);
+                    if parameter.mode == Mode::InOut {
+                        self.landing.changes(index, memory.start, shape.bytes());
+                        len += shape.bytes();
+                    }
+                }
+                (Arguments::Texts(column), _) => {
+                    let Given::Texts(texts) = &given[index] else { return None };
+                    let count = shaped.map_or(1, |(_, shape)| shape.count());
+                    if texts.len() != count {
+                        return None;
+                    }
+                    texts.iter().for_each(|text| add_text(text.as_deref(), column));
+                }
+            }
+            len += self.arguments[index].len() - had;
+            if parameter.mode == Mode::Out || parameter.mode == Mode::InOut && of == Type::String {
+                if !matches!(given[index], Given::Absent) && parameter.mode == Mode::Out {
+                    return None;
+                }
+                len += self.landing.makes(index, shaped, new)?;
+            }
+            if parameter.mode == Mode::Work {
+                len += shaped.map_or(0, |(_, shape)| shape.bytes());
+            }
+            if len > MOST_OF_AN_ITEM {
+                return None;
+            }
+        }
+        Some(len)
+    }
+
+    /// The request. No item is begun later than `limit` ns after the first, unless it is 0.
+    ///
+    /// # Errors
+    /// When the system refuses memory.
+    pub fn finish(
+        self,
+        grid: &Grid,
+        limit: u64,
+        options: CallOptions,
+    ) -> Result<(Request, ChunkLanding), PrepareError> {
+        let ChunkBuilder { target, arguments, landing, items, .. } = self;
+        let fortran = target.interface().fortran();
+        let mut payload = grid.payload();
+        let no_memory = |error| PrepareError::System {
+            function: target.name.to_string(),
+            parameter: String::new(),
+            path: None,
+            error,
+        };
+        let mut values = Vec::with_capacity(arguments.len());
+        let mut section = 1;
+        for column in arguments {
+            let bytes = match column {
+                Arguments::Nothing => {
+                    values.push(Value::None);
+                    continue;
+                }
+                Arguments::Numbers(dtype, bytes) => {
+                    let shape = vec![(bytes.len() / dtype.size()) as u64];
+                    values.push(Value::Array(Array { dtype, fortran, shape, section }));
+                    bytes
+                }
+                Arguments::Texts(bytes) => {
+                    values.push(Value::Bytes(section));
+                    bytes
+                }
+            };
+            payload.add_owned(bytes).map_err(no_memory)?;
+            section += 1;
+        }
+        let mut bytes = Vec::with_capacity(64);
+        Chunk { items, limit }
+            .encode(&values, Order::NATIVE, &mut bytes)
+            .map_err(|error| no_memory(std::io::Error::other(error)))?;
+        payload.add_first(&bytes).map_err(no_memory)?;
+        Ok((request(target, payload.finish(), options), landing))
+    }
+}
+
+/// The values of one item.
+struct Item<'a> {
+    function: &'a Function,
+    given: &'a [Given],
+}
+
+impl Values for Item<'_> {
+    fn scalar(&self, parameter: usize) -> Option<i64> {
+        match self.given.get(parameter)? {
+            Given::Scalar(Scalar::Int(value)) => Some(*value),
+            Given::Absent => derived(self.function, self.given, parameter),
+            _ => None,
+        }
+    }
+
+    fn element(&self, parameter: usize, index: u64) -> Option<i64> {
+        element(self.function, self.given, parameter, index)
+    }
+}
+
+/// The number of a scalar parameter as its type wants it; `absent` gives one that was left out.
+fn number(of: Type, given: &Given, absent: impl FnOnce() -> Option<i64>) -> Option<Scalar> {
+    let scalar = match given {
+        Given::Scalar(scalar) => *scalar,
+        Given::Absent => Scalar::Int(absent()?),
+        _ => return None,
+    };
+    let complex = matches!(of, Type::SComplex | Type::DComplex);
+    let real = matches!(of, Type::Float | Type::Double);
+    match scalar {
+        Scalar::Int(value) if complex => Some(Scalar::Complex(value as f64, 0.0)),
+        Scalar::Float(value) if complex => Some(Scalar::Complex(value, 0.0)),
+        Scalar::Complex(..) if complex => Some(scalar),
+        Scalar::Int(value) if real => Some(Scalar::Float(value as f64)),
+        Scalar::Float(_) if real => Some(scalar),
+        Scalar::Int(value) if integer_fits(value, of) => Some(scalar),
+        _ => None,
+    }
+}

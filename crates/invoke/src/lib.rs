@@ -1,0 +1,23 @@
+//! Calls of module functions from the caller's own memory, and results back into it.
+
+mod argument;
+mod callback;
+mod chunk;
+mod chunk_results;
+mod preload;
+mod prepare;
+mod prepared;
+mod results;
+mod sections;
+mod sizes;
+mod target;
+
+pub use argument::{ArgumentError, Given, Memory, PrepareError, SharedPart};
+pub use callback::{CallbackFrame, CallbackValue};
+pub use chunk::ChunkBuilder;
+pub use chunk_results::{ChunkLanding, LandedChunk, LandedColumn, Run};
+pub use preload::preload;
+pub use prepare::prepare;
+pub use prepared::{CallOptions, Lending, Prepared};
+pub use results::{LandError, Landed, Landing, MadeArray};
+pub use target::{ModuleSearch, SearchError, Target};

@@ -1,0 +1,317 @@
+//! From what the caller gives to a request: sizes computed and checked, each section put where it
+//! travels best. Nothing is sent before all arguments are found to fit.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gridrpc_client::Grid;
+use gridrpc_core::BlobId;
+use gridrpc_idl::{Function, Kind, Mode, Type, Values as _, extents};
+use gridrpc_link::buffers::Sink;
+use gridrpc_link::payload::PayloadBuilder;
+use gridrpc_typed::{NamedFile, Scalar, Scalars, Shape, dtype, encode_files, encode_texts};
+use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
+
+use crate::argument::{ArgumentError, Given, PrepareError};
+use crate::prepared::{Lending, Prepared};
+use crate::results::{Landing, Plan};
+use crate::sizes::{Known, fits, known_scalars};
+use crate::target::Target;
+
+/// Checks the arguments of a call and puts its payload together. `ranks`: on which the function runs, if it runs on
+/// several.
+///
+/// # Errors
+/// When an argument does not fit its parameter, a file that it names cannot be read, or the system
+/// refuses memory.
+///
+/// # Safety
+/// Arrays without a known length must be as long as the interface says. All must stay where they are
+/// until the landing is used or dropped (results), and until then unchanged if they are lent.
+pub unsafe fn prepare(
+    grid: &Grid,
+    target: &Target,
+    given: &[Given],
+    lending: Lending,
+    ranks: Option<&Ranks>,
+) -> Result<Prepared, PrepareError> {
+    let function = target.interface();
+    let problem = |parameter: &str, problem: String| ArgumentError {
+        function: target.name.to_string(),
+        parameter: parameter.to_owned(),
+        problem,
+    };
+    if given.len() != function.parameters.len() {
+        let (wanted, got) = (function.parameters.len(), given.len());
+        return Err(problem("", format!("it has {wanted} parameters, but {got} are given")).into());
+    }
+    let scalars = known_scalars(function, given)
+        .map_err(|(parameter, why)| problem(&function.parameters[parameter].name, why))?;
+    let mut preparation = Preparation {
+        function,
+        given,
+        lending,
+        scalars,
+        payload: grid.payload(),
+        blobs: Vec::new(),
+        landing: Landing::new(&target.name),
+        sinks: Vec::new(),
+        sections: 1,
+        results: 1,
+    };
+    let mut values = Vec::with_capacity(given.len());
+    for (index, parameter) in function.parameters.iter().enumerate() {
+        let value = preparation.add(index).map_err(|why| match why {
+            Problem::Misfit(why) => PrepareError::Argument(problem(&parameter.name, why)),
+            Problem::System { path, error } => PrepareError::System {
+                function: target.name.to_string(),
+                parameter: parameter.name.clone(),
+                path,
+                error,
+            },
+        })?;
+        values.push(value);
+    }
+    let Preparation { mut payload, blobs, landing, sinks, scalars, .. } = preparation;
+    let width = ranks.map_or(1, |ranks| ranks.ranks);
+    if values.is_empty() && ranks.is_none() {
+        return Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width });
+    }
+    let mut bytes = Vec::new();
+    ranks
+        .map_or(Ok(()), |ranks| ranks.encode(Order::NATIVE, &mut bytes))
+        .and_then(|()| encode_values(&values, Order::NATIVE, &mut bytes))
+        .map_err(|error| problem("", error.to_string()))?;
+    payload.add_first(&bytes).map_err(|error| PrepareError::System {
+        function: target.name.to_string(),
+        parameter: String::new(),
+        path: None,
+        error,
+    })?;
+    Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width })
+}
+
+/// A call whose arguments are being put together.
+pub(super) struct Preparation<'a> {
+    pub(super) function: &'a Function,
+    pub(super) given: &'a [Given],
+    pub(super) lending: Lending,
+    pub(super) scalars: Scalars,
+    pub(super) payload: PayloadBuilder<'a>,
+    pub(super) blobs: Vec<BlobId>,
+    pub(super) landing: Landing,
+    pub(super) sinks: Vec<(u16, Arc<Sink>)>,
+    /// The number of the next section of the call, and of its result.
+    pub(super) sections: u16,
+    pub(super) results: u16,
+}
+
+impl Preparation<'_> {
+    /// Adds one argument. The error completes a sentence that starts with the argument.
+    fn add(&mut self, index: usize) -> Result<Value, Problem> {
+        let parameter = &self.function.parameters[index];
+        let given = &self.given[index];
+        match (&parameter.kind, given) {
+            (Kind::Callback(_), Given::Callback) => Ok(Value::None),
+            (Kind::Callback(_), _) => Err("has to be a function to call back".into()),
+            (Kind::Scalar(of @ (Type::String | Type::Filename)), given) => {
+                self.add_texts(index, *of, 1, given)
+            }
+            (Kind::Scalar(of), given) => self.add_scalar(*of, index, given),
+            (Kind::Array { element, dimensions }, given) => {
+                let known =
+                    Known { function: self.function, given: self.given, scalars: &self.scalars };
+                let extents = extents(self.function, index, &known)
+                    .map_err(|error| format!("cannot be sent: {error}"))?;
+                let sizes: Vec<u64> = extents.iter().map(|extent| extent.size).collect();
+                if matches!(element, Type::String | Type::Filename) {
+                    let count = sizes.iter().product::<u64>() as usize;
+                    return self.add_texts(index, *element, count, given);
+                }
+                let Some(dtype) = dtype(*element) else { return Err("cannot be sent".into()) };
+                let shape =
+                    Shape::new(extents, self.function.fortran(), element.size().unwrap_or(1));
+                if let Given::Array(memory) = given {
+                    fits(memory, &shape, &sizes, dimensions, *element)?;
+                }
+                match (parameter.mode, given) {
+                    (Mode::Work, _) => Ok(Value::None),
+                    (Mode::In, Given::Array(memory)) => {
+                        self.add_in(memory, &shape)?;
+                        Ok(self.array(dtype, &shape))
+                    }
+                    (Mode::In, Given::Shared(shared)) => {
+                        self.add_part(shared, &shape, &sizes, dtype)?;
+                        Ok(self.array(dtype, &shape))
+                    }
+                    (Mode::InOut, Given::Array(memory)) => {
+                        let to = self.add_in_out(memory, &shape)?;
+                        self.plan(
+                            index,
+                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                        );
+                        Ok(self.array(dtype, &shape))
+                    }
+                    (Mode::Out, Given::Array(_) | Given::Absent) => {
+                        let (to, room) = self.add_out(given, &shape);
+                        self.plan(
+                            index,
+                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                        );
+                        Ok(if room { self.array(dtype, &shape) } else { Value::None })
+                    }
+                    (_, Given::Absent) => Err("is missing".into()),
+                    (_, Given::Shared(_)) => Err("is shared data, which cannot be changed".into()),
+                    _ => Err("has to be an array".into()),
+                }
+            }
+        }
+    }
+
+    /// The value for the array whose section has just been added.
+    fn array(&mut self, dtype: DType, shape: &Shape) -> Value {
+        let section = self.sections;
+        self.sections += 1;
+        let fortran = self.function.fortran();
+        Value::Array(Array { dtype, fortran, shape: vec![shape.selected() as u64], section })
+    }
+
+    /// Remembers what to do with a result; every OUT and INOUT parameter has one section.
+    fn plan(&mut self, index: usize, plan: Plan) {
+        let name = self.function.parameters[index].name.clone();
+        self.landing.plans.push((index, name, plan));
+        self.results += 1;
+    }
+
+    fn add_scalar(&mut self, of: Type, index: usize, given: &Given) -> Result<Value, Problem> {
+        let scalar = match given {
+            Given::Scalar(scalar) => *scalar,
+            Given::Absent => match self.scalars.scalar(index) {
+                Some(size) => Scalar::Int(size),
+                None if of.is_integer() => {
+                    return Err(
+                        "is missing, and is not a dimension of an array that is given".into()
+                    );
+                }
+                None => return Err("is missing".into()),
+            },
+            _ => return Err("has to be a number".into()),
+        };
+        match (scalar, of) {
+            (Scalar::Complex(..), Type::SComplex | Type::DComplex)
+            | (_, Type::SComplex | Type::DComplex) => {
+                let complex = match scalar {
+                    Scalar::Int(value) => Scalar::Complex(value as f64, 0.0),
+                    Scalar::Float(value) => Scalar::Complex(value, 0.0),
+                    complex @ Scalar::Complex(..) => complex,
+                };
+                let Some(dtype) = dtype(of) else { return Err("cannot be sent".into()) };
+                self.payload.add(&complex.to_bytes(of)[..dtype.size()])?;
+                let section = self.sections;
+                self.sections += 1;
+                Ok(Value::Array(Array { dtype, fortran: false, shape: Vec::new(), section }))
+            }
+            (Scalar::Complex(..), _) => {
+                Err(format!("is complex, but has to be {}", of.idl_name()).into())
+            }
+            (Scalar::Int(value), Type::Float | Type::Double) => Ok(Value::Float(value as f64)),
+            (Scalar::Int(value), _) => Ok(Value::Int(value)),
+            (Scalar::Float(value), Type::Float | Type::Double) => Ok(Value::Float(value)),
+            (Scalar::Float(value), _) => {
+                Err(format!("is {value}, but has to be an integer ({})", of.idl_name()).into())
+            }
+        }
+    }
+
+    /// Strings, or files: of those that go in, the content is read here.
+    fn add_texts(
+        &mut self,
+        index: usize,
+        of: Type,
+        count: usize,
+        given: &Given,
+    ) -> Result<Value, Problem> {
+        let parameter = &self.function.parameters[index];
+        let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
+        let goes = matches!(parameter.mode, Mode::Out | Mode::InOut);
+        let texts: &[Option<Vec<u8>>] = match given {
+            Given::Texts(texts) => texts,
+            _ if !comes && (of == Type::String || !goes) => &[],
+            Given::Absent => return Err("is missing".into()),
+            _ if of == Type::Filename => return Err("has to name a file".into()),
+            _ => return Err("has to be a string".into()),
+        };
+        let is_listed = comes || goes && of == Type::Filename;
+        if is_listed && texts.len() != count {
+            return Err(format!("has {} strings, but needs {count}", texts.len()).into());
+        }
+        if goes && of == Type::String {
+            self.plan(index, Plan::Texts(count));
+        } else if goes {
+            let paths = texts.iter().map(|text| path(text.as_deref())).collect();
+            self.plan(index, Plan::Files(paths));
+        }
+        let is_named = |text: &Option<Vec<u8>>| text.as_ref().is_some_and(|text| !text.is_empty());
+        if !comes && (of == Type::String || texts.iter().all(is_named)) {
+            return Ok(Value::None);
+        }
+        let bytes = if of == Type::Filename {
+            let read = |name: &Option<Vec<u8>>| read(name.as_deref(), comes);
+            let files: Result<Vec<_>, Problem> = texts.iter().map(read).collect();
+            encode_files(&files?)
+        } else {
+            encode_texts(texts)
+        };
+        self.payload.add(&bytes)?;
+        let section = self.sections;
+        self.sections += 1;
+        Ok(Value::Bytes(section))
+    }
+}
+
+/// Why one argument cannot be sent.
+pub(super) enum Problem {
+    /// It does not fit its parameter: the rest of a sentence that starts with the argument.
+    Misfit(String),
+    /// The system refuses memory, or a file that it names.
+    System { path: Option<PathBuf>, error: io::Error },
+}
+
+impl From<String> for Problem {
+    fn from(misfit: String) -> Problem {
+        Problem::Misfit(misfit)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(misfit: &str) -> Problem {
+        Problem::Misfit(misfit.to_owned())
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        Problem::System { path: None, error }
+    }
+}
+
+/// The file that a name names: NULL and an empty name name none.
+fn path(name: Option<&[u8]>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    name.filter(|name| !name.is_empty()).map(|name| std::ffi::OsStr::from_bytes(name).into())
+}
+
+/// The file that a name names, with its contents if they go to the function.
+fn read(name: Option<&[u8]>, comes: bool) -> Result<NamedFile, Problem> {
+    let Some(path) = path(name) else {
+        return Ok(if name.is_some() { NamedFile::Empty } else { NamedFile::Null });
+    };
+    if !comes {
+        return Ok(NamedFile::Content(Vec::new()));
+    }
+    match std::fs::read(&path) {
+        Ok(content) => Ok(NamedFile::Content(content)),
+        Err(error) => Err(Problem::System { path: Some(path), error }),
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the arrays of a call travel from, and where its results are to come: the caller's own memory, memory
+//! that is shared, or the frame.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use gridrpc_core::BlobId;
+use gridrpc_link::buffers::{Sink, Source};
+use gridrpc_shm::arrays;
+use gridrpc_shm::segment::Lent;
+use gridrpc_typed::{Shape, gather};
+use gridrpc_wire::DType;
+
+use crate::argument::{Given, Memory, SharedPart};
+use crate::prepare::{Preparation, Problem};
+use crate::prepared::Lending;
+use crate::results::{Destination, Room};
+use crate::sizes::bytes;
+
+impl Preparation<'_> {
+    fn is_large(&self, shape: &Shape) -> bool {
+        shape.is_whole() && !self.payload.is_small(shape.bytes())
+    }
+
+    pub(super) fn add_in(&mut self, memory: &Memory, shape: &Shape) -> Result<(), Problem> {
+        let bytes = bytes(memory, shape)?;
+        if self.is_large(shape) {
+            if self.payload.has_shared_memory() {
+                if let Some((lent, offset)) = arrays::find(memory.start, bytes.len()) {
+                    self.payload.add_shared(lent, offset, bytes.len() as u64, 0);
+                    return Ok(());
+                }
+            } else if let Some(source) = self.lend(memory, shape) {
+                self.payload.add_source(source);
+                return Ok(());
+            }
+        }
+        if shape.is_whole() {
+            return Ok(self.payload.add(bytes)?);
+        }
+        let len = shape.selected_bytes();
+        Ok(self.payload.add_with(len, |packed| gather(shape, bytes, packed))?)
+    }
+
+    /// Shared data, which the workers have by then.
+    pub(super) fn add_part(
+        &mut self,
+        shared: &SharedPart,
+        shape: &Shape,
+        sizes: &[u64],
+        dtype: DType,
+    ) -> Result<(), Problem> {
+        let SharedPart { blob, part, len, .. } = *shared;
+        if !shape.is_whole() {
+            return Err("is shared data, of which no part can travel alone".into());
+        }
+        // Characters go by either type of one byte.
+        let is_it = shared.dtype == dtype || shared.dtype.size() == 1 && dtype.size() == 1;
+        if !is_it || len != shape.bytes() || sizes.len() > 1 && shared.shape != sizes {
+            let (given, wanted) = (shared.dtype.name(), dtype.name());
+            let has = &shared.shape;
+            return Err(format!(
+                "is shared data of shape {has:?} and type {given}, but has to have {sizes:?} of {wanted}"
+            )
+            .into());
+        }
+        self.payload.add_blob(blob, part, len as u64);
+        if !self.blobs.contains(&BlobId(blob)) {
+            self.blobs.push(BlobId(blob));
+        }
+        Ok(())
+    }
+
+    /// The caller's memory, to be sent from where it lies.
+    fn lend(&mut self, memory: &Memory, shape: &Shape) -> Option<Arc<Source>> {
+        let start = NonNull::new(memory.start).filter(|_| self.lending == Lending::UntilLanded)?;
+        // SAFETY: the caller of `prepare` has promised to leave it alone until the landing, which
+        // detaches it, is used or dropped.
+        let source = Arc::new(unsafe { Source::lent(start, shape.bytes()) });
+        self.landing.sources.push(Arc::clone(&source));
+        Some(source)
+    }
+
+    pub(super) fn add_in_out(
+        &mut self,
+        memory: &Memory,
+        shape: &Shape,
+    ) -> Result<Destination, Problem> {
+        let to = Destination::Caller(memory.start);
+        // A call that may run twice must find its arguments as they were.
+        if !self.is_large(shape) || self.function.idempotent {
+            self.add_in(memory, shape)?;
+            return Ok(to);
+        }
+        let len = shape.bytes() as u64;
+        if !self.payload.has_shared_memory() {
+            self.add_in(memory, shape)?;
+            self.sink(memory, shape);
+            return Ok(to);
+        }
+        if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+            self.room(&lent, offset, len, 0);
+            return Ok(Destination::InPlace);
+        }
+        let Some(lent) = self.payload.take_shared(len)? else {
+            self.add_in(memory, shape)?;
+            return Ok(to);
+        };
+        lent.write(bytes(memory, shape)?)?;
+        self.room(&Arc::new(lent), 0, len, len);
+        Ok(to)
+    }
+
+    /// Where a result goes; and whether the call has a section for it, as the caller has it in shared
+    /// memory. Else the worker leaves it in memory of its own, which is warm from its results before.
+    pub(super) fn add_out(&mut self, given: &Given, shape: &Shape) -> (Destination, bool) {
+        let Given::Array(memory) = given else { return (Destination::Made, false) };
+        if self.is_large(shape) {
+            if !self.payload.has_shared_memory() {
+                if !self.function.idempotent {
+                    self.sink(memory, shape);
+                }
+            } else if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+                self.room(&lent, offset, shape.bytes() as u64, 0);
+                return (Destination::InPlace, true);
+            }
+        }
+        (Destination::Caller(memory.start), false)
+    }
+
+    /// A section that the worker writes a result to.
+    fn room(&mut self, lent: &Arc<Lent>, offset: u64, len: u64, moved: u64) {
+        self.payload.add_shared(Arc::clone(lent), offset, len, moved);
+        let room = Room { section: self.sections, lent: Arc::clone(lent), offset };
+        self.landing.rooms.push(room);
+    }
+
+    /// Has the next result received where the caller has it.
+    fn sink(&mut self, memory: &Memory, shape: &Shape) {
+        if let Some(start) = NonNull::new(memory.start)
+            && self.lending == Lending::UntilLanded
+        {
+            // SAFETY: as in `lend`; the landing closes it.
+            let sink = Arc::new(unsafe { Sink::new(start, shape.bytes()) });
+            self.landing.sinks.push(Arc::clone(&sink));
+            self.sinks.push((self.results, sink));
+        }
+    }
+}

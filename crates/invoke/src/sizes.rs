@@ -1,0 +1,131 @@
+//! The sizes of a call's arrays: what they are computed from, and whether what the caller gives has them.
+
+use gridrpc_idl::{Dimension, Expr, Function, Kind, Type, Values};
+use gridrpc_typed::{Scalar, Scalars, Shape, integer_fits};
+
+use crate::argument::{Given, Memory};
+
+/// The integers that sizes are computed from; those left out follow from the arrays' shapes.
+pub(super) fn known_scalars(
+    function: &Function,
+    all: &[Given],
+) -> Result<Scalars, (usize, String)> {
+    let mut scalars = Scalars::new(function);
+    for (index, (parameter, given)) in function.parameters.iter().zip(all).enumerate() {
+        let Kind::Scalar(of) = parameter.kind else { continue };
+        let value = match given {
+            Given::Scalar(value) => *value,
+            Given::Absent if of.is_integer() => match derived(function, all, index) {
+                Some(size) => Scalar::Int(size),
+                None => continue,
+            },
+            _ => continue,
+        };
+        if let Scalar::Int(int) = value
+            && of.is_integer()
+            && !integer_fits(int, of)
+        {
+            return Err((index, format!("is {int}, which does not fit in {}", of.idl_name())));
+        }
+        scalars.set(index, value);
+    }
+    Ok(scalars)
+}
+
+/// The length of a dimension that is declared to be just this scalar.
+pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Option<i64> {
+    function.parameters.iter().zip(given).find_map(|(parameter, given)| {
+        let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
+        let shape = match given {
+            Given::Array(memory) => memory.shape.as_ref()?,
+            Given::Shared(shared) => &shared.shape,
+            _ => return None,
+        };
+        let is_it = |dimension: &Dimension| {
+            matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
+        };
+        let shape = Some(shape).filter(|shape| shape.len() == dimensions.len())?;
+        let at = dimensions.iter().position(is_it)?;
+        i64::try_from(shape[at]).ok()
+    })
+}
+
+/// What sizes are computed from: scalars, and elements of the caller's arrays.
+pub(super) struct Known<'a> {
+    pub(super) function: &'a Function,
+    pub(super) given: &'a [Given],
+    pub(super) scalars: &'a Scalars,
+}
+
+impl Values for Known<'_> {
+    fn scalar(&self, parameter: usize) -> Option<i64> {
+        self.scalars.scalar(parameter)
+    }
+
+    fn element(&self, parameter: usize, index: u64) -> Option<i64> {
+        element(self.function, self.given, parameter, index)
+    }
+}
+
+/// An element of an array of the caller's, as far as sizes are computed from it.
+pub(super) fn element(
+    function: &Function,
+    given: &[Given],
+    parameter: usize,
+    index: u64,
+) -> Option<i64> {
+    let Kind::Array { element, .. } = function.parameters.get(parameter)?.kind else {
+        return None;
+    };
+    let Given::Array(memory) = given.get(parameter)? else { return None };
+    let size = element.size().filter(|_| element.is_integer())?;
+    let at = usize::try_from(index).ok()?.checked_mul(size)?;
+    if memory.start.is_null() || memory.len.is_some_and(|len| len < at + size) {
+        return None;
+    }
+    // SAFETY: within the array, or in C as far as the interface says that there is one.
+    let bytes = unsafe { std::slice::from_raw_parts(memory.start.add(at), size) };
+    match Scalar::from_bytes(element, bytes) {
+        Some(Scalar::Int(value)) => Some(value),
+        _ => None,
+    }
+}
+
+/// The whole array in the caller's memory.
+pub(super) fn bytes<'m>(memory: &'m Memory, shape: &Shape) -> Result<&'m [u8], String> {
+    if shape.bytes() == 0 {
+        return Ok(&[]);
+    }
+    if memory.start.is_null() {
+        return Err("is a null pointer".into());
+    }
+    // SAFETY: the caller of `prepare` has promised an array of the size that the interface says;
+    // where the length is known, `fits` has checked it.
+    Ok(unsafe { std::slice::from_raw_parts(memory.start, shape.bytes()) })
+}
+
+/// Whether an array has the shape, or at least the length, that its parameter wants.
+pub(super) fn fits(
+    memory: &Memory,
+    shape: &Shape,
+    sizes: &[u64],
+    dimensions: &[Dimension],
+    element: Type,
+) -> Result<(), String> {
+    if memory.start.is_null() && shape.bytes() > 0 {
+        return Err("is a null pointer".into());
+    }
+    if let Some(given) = &memory.shape
+        && dimensions.len() > 1
+        && given != sizes
+    {
+        return Err(format!("has shape {given:?}, but has to have {sizes:?}"));
+    }
+    if let Some(len) = memory.len
+        && len != shape.bytes()
+    {
+        let size = element.size().unwrap_or(1);
+        return Err(format!("has {} elements, but has to have {}", len / size, shape.count()));
+    }
+    Ok(())
+}

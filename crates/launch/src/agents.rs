@@ -1,0 +1,207 @@
+//! The agents of a launcher that starts each by a process of its own.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::{ChildStdin, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_sys::lock;
+
+use super::child::{Child, Pipes};
+use super::permits::Permits;
+use crate::launcher::{Event, Report, Start};
+
+/// How long processes may take to end that have been killed.
+const DYING: Duration = Duration::from_secs(1);
+/// What the thread of an agent needs; a client may have thousands.
+const STACK: usize = 256 << 10;
+
+/// An agent that is there, or on its way.
+#[derive(Debug)]
+pub(super) struct Agent {
+    number: u32,
+    report: Report,
+    stopped: AtomicBool,
+    process: Mutex<Option<Arc<Child>>>,
+    /// The way to an agent that ends when its standard input does.
+    input: Mutex<Option<ChildStdin>>,
+    /// Whether its end has been told: its number may be another agent's from then on.
+    over: Mutex<bool>,
+}
+
+/// Why an agent has no process.
+#[derive(Debug)]
+pub(super) enum NotSpawned {
+    /// It was stopped before.
+    Stopped,
+    /// The system refused.
+    Refused(io::Error),
+}
+
+impl Agent {
+    /// Tells what has become of it.
+    pub(super) fn tell(&self, event: Event) {
+        let over = lock(&self.over);
+        if !*over {
+            self.report.tell(self.number, event);
+        }
+    }
+
+    /// Whether it is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Starts its process, which ends if the agent is stopped.
+    pub(super) fn spawn(&self, command: &mut Command) -> Result<(Arc<Child>, Pipes), NotSpawned> {
+        let mut process = lock(&self.process);
+        if self.is_stopped() {
+            return Err(NotSpawned::Stopped);
+        }
+        let (child, pipes) = Child::spawn(command).map_err(NotSpawned::Refused)?;
+        *process = Some(Arc::clone(&child));
+        Ok((child, pipes))
+    }
+
+    /// Keeps its standard input open, until it is stopped: its end is what it is stopped by.
+    pub(super) fn keep(&self, stdin: ChildStdin) {
+        let mut input = lock(&self.input);
+        if !self.is_stopped() {
+            *input = Some(stdin);
+        }
+    }
+
+    /// Has it end; what there is of its process.
+    fn stop(&self) -> Option<Stopping> {
+        let process = lock(&self.process);
+        self.stopped.store(true, Ordering::Release);
+        let told = lock(&self.input).take().is_some();
+        process.clone().map(|child| Stopping { child, told })
+    }
+}
+
+/// The process of an agent that is to end.
+#[derive(Debug)]
+struct Stopping {
+    child: Arc<Child>,
+    /// Whether the agent knows by the end of its standard input: then it has some time before its
+    /// process is asked.
+    told: bool,
+}
+
+/// All agents of a launcher.
+#[derive(Debug)]
+pub(super) struct Agents {
+    report: Report,
+    table: Mutex<Table>,
+    fewer: Condvar,
+    /// Of those that are being started.
+    pub(super) permits: Permits,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    agents: HashMap<u32, Arc<Agent>>,
+    /// Threads that have not yet told how their agents ended.
+    threads: usize,
+}
+
+impl Agents {
+    /// `at_once`: how many permits there are.
+    pub(super) fn new(report: Report, at_once: usize) -> Arc<Agents> {
+        let (table, fewer) = (Mutex::default(), Condvar::new());
+        Arc::new(Agents { report, table, fewer, permits: Permits::new(at_once) })
+    }
+
+    /// Has a thread start an agent and stay with it. `run` returns with its end.
+    pub(super) fn run(
+        self: &Arc<Agents>,
+        start: Start,
+        run: impl FnOnce(&Arc<Agent>, Start) -> Event + Send + 'static,
+    ) {
+        let number = start.agent;
+        let agent = Arc::new(Agent {
+            number,
+            report: self.report.clone(),
+            stopped: AtomicBool::new(false),
+            process: Mutex::new(None),
+            input: Mutex::new(None),
+            over: Mutex::new(false),
+        });
+        {
+            let mut table = lock(&self.table);
+            table.agents.insert(number, Arc::clone(&agent));
+            table.threads += 1;
+        }
+        let (agents, its) = (Arc::clone(self), Arc::clone(&agent));
+        let thread = std::thread::Builder::new().name("gridrpc-agent".into()).stack_size(STACK);
+        let started = thread.spawn(move || {
+            let end = run(&its, start);
+            agents.end(&its, end);
+        });
+        if let Err(error) = started {
+            self.end(&agent, Event::Failed(format!("no thread could be started for it: {error}")));
+        }
+    }
+
+    /// Tells the end of an agent, and forgets it.
+    fn end(&self, agent: &Agent, event: Event) {
+        // First: once its end is told, its number may be asked for again.
+        lock(&self.table).agents.remove(&agent.number);
+        {
+            let mut over = lock(&agent.over);
+            *over = true;
+            agent.report.tell(agent.number, event);
+        }
+        lock(&self.table).threads -= 1;
+        self.fewer.notify_all();
+    }
+
+    /// Has an agent end, at the latest when `patience` is over.
+    pub(super) fn stop(&self, number: u32, patience: Duration) {
+        let agent = lock(&self.table).agents.get(&number).cloned();
+        let stopping = agent.and_then(|agent| agent.stop());
+        self.permits.wake();
+        if let Some(Stopping { child, told }) = stopping {
+            let first = if told { leave(patience) } else { Duration::ZERO };
+            child.end_soon(first, patience);
+        }
+    }
+
+    /// Has all end, at the latest when `patience` is over.
+    pub(super) fn close(&self, patience: Duration) {
+        let begin = Instant::now();
+        let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
+        let all: Vec<Stopping> = agents.iter().filter_map(|agent| agent.stop()).collect();
+        self.permits.wake();
+        all.iter().filter(|stopping| !stopping.told).for_each(|stopping| stopping.child.ask());
+        if all.iter().any(|stopping| stopping.told)
+            && !self.are_gone_before(begin + leave(patience))
+        {
+            all.iter().for_each(|stopping| stopping.child.ask());
+        }
+        if !self.are_gone_before(begin + patience) {
+            all.iter().for_each(|stopping| stopping.child.kill());
+            self.are_gone_before(Instant::now() + DYING);
+        }
+    }
+
+    fn are_gone_before(&self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let some = |table: &mut Table| table.threads > 0;
+        let waited = self.fewer.wait_timeout_while(lock(&self.table), left, some);
+        waited.unwrap_or_else(PoisonError::into_inner).0.threads == 0
+    }
+}
+
+/// How long an agent has that has been told otherwise, before its process is asked to end.
+fn leave(patience: Duration) -> Duration {
+    patience * 2 / 3
+}
+
+/// What is told of an agent that was stopped before there was a process for it.
+pub(super) fn never_started() -> Event {
+    Event::Ended("it was stopped before it had started".to_owned())
+}

@@ -1,0 +1,553 @@
+//! The desk: one thread that submits, asks how jobs stand, and cancels.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gridrpc_sys::lock;
+
+use super::commands::{Commands, Trouble, Turn};
+use super::folder::{self, Folder, Placing};
+use super::system::System;
+use super::task::{Gone, Seen, Stand, Task, Wanted};
+use super::watcher::Watcher;
+use crate::agents::never_started;
+use crate::launcher::{COPIES, Event, QUEUED, Report, SUBMITTED, Start, UNANSWERED};
+
+/// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
+/// question for all jobs, of which the batch system has many to answer.
+const SOON: Duration = Duration::from_millis(100);
+const WAITING: Duration = Duration::from_secs(5);
+/// As long a pause when all agents' jobs run.
+const RUNNING: Duration = Duration::from_secs(30);
+/// How often the end of a job is looked for that is known to come.
+const ENDING: Duration = Duration::from_millis(100);
+/// How long a job that was requeued waits for an agent that takes its place.
+const ADOPTION: Duration = Duration::from_secs(60);
+/// How much sooner a job's time may be over than it is known here, which sees it begin some time later.
+const UNSURE: Duration = WAITING;
+/// How often in a row the end of an agent that is gone is looked for.
+const LOOKS: u32 = 20;
+
+/// What the desk is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    Start(Vec<Start>),
+    Stop(u32),
+    /// An agent is gone: its end is looked for.
+    Look(u32),
+    Close,
+}
+
+/// An agent whose end has not been told.
+#[derive(Debug)]
+struct Member {
+    /// The host, as the configuration calls it.
+    host: String,
+    job: String,
+    /// Its own in its request, from 0.
+    number: usize,
+    /// Which of its job's tasks it is, if that has some.
+    task: Option<usize>,
+    folder: PathBuf,
+    /// What was told last.
+    state: String,
+    runs: bool,
+    /// Where it runs, if that is known.
+    node: String,
+    /// Which run of its job it is, if that is known.
+    run: String,
+    /// It is to end.
+    stopped: bool,
+    /// How often its end is still looked for.
+    looks: u32,
+    /// When it will be ended, as was told.
+    ends: Option<Instant>,
+}
+
+impl Member {
+    /// Whether it had no time left, as far as that is known.
+    fn is_over(&self) -> bool {
+        self.ends.is_some_and(|ends| ends <= Instant::now() + UNSURE)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Desk<S> {
+    system: S,
+    placing: Placing,
+    patience: Duration,
+    report: Report,
+    commands: Arc<Commands>,
+    known: Arc<Mutex<HashSet<u32>>>,
+    members: HashMap<u32, Member>,
+    /// Places in jobs that were requeued, whose agents are gone, and until when another may take them.
+    requeued: Vec<(Instant, Member)>,
+    folder: Option<Folder>,
+    watcher: Option<Watcher>,
+    pause: Duration,
+    /// Whether there may be jobs that nobody has named: the system was asked for them, and did not answer.
+    has_unknown_jobs: bool,
+}
+
+impl<S: System> Desk<S> {
+    pub(super) fn new(
+        system: S,
+        placing: Placing,
+        patience: Duration,
+        report: Report,
+        commands: &Arc<Commands>,
+        known: &Arc<Mutex<HashSet<u32>>>,
+    ) -> Desk<S> {
+        let (commands, known) = (Arc::clone(commands), Arc::clone(known));
+        let (members, requeued) = (HashMap::new(), Vec::new());
+        let (folder, watcher, pause, has_unknown_jobs) = (None, None, SOON, false);
+        Desk {
+            system,
+            placing,
+            patience,
+            report,
+            commands,
+            known,
+            members,
+            requeued,
+            folder,
+            watcher,
+            pause,
+            has_unknown_jobs,
+        }
+    }
+
+    /// Takes orders until it is to close.
+    pub(super) fn serve(mut self, orders: &Receiver<Order>) {
+        let mut due = Instant::now();
+        loop {
+            let first = if self.members.is_empty() && self.requeued.is_empty() {
+                orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                orders.recv_timeout(due.saturating_duration_since(Instant::now()))
+            };
+            let mut open = !matches!(first, Err(RecvTimeoutError::Disconnected));
+            // Those that come together are one request to the batch system.
+            let all: Vec<Order> = first.into_iter().chain(orders.try_iter()).collect();
+            let mut stopped = Vec::new();
+            for order in all {
+                match order {
+                    Order::Start(starts) => {
+                        self.submit(starts);
+                        (self.pause, due) = (SOON, Instant::now() + SOON);
+                    }
+                    Order::Stop(agent) => stopped.push(agent),
+                    Order::Look(agent) => {
+                        if let Some(member) = self.members.get_mut(&agent) {
+                            member.looks = LOOKS;
+                        }
+                        due = Instant::now();
+                    }
+                    Order::Close => open = false,
+                }
+            }
+            if !open {
+                return self.close();
+            }
+            if !stopped.is_empty() {
+                self.stop(&stopped);
+            }
+            if due <= Instant::now() {
+                self.look();
+                due = Instant::now() + self.next();
+            }
+        }
+    }
+
+    /// When to ask again.
+    fn next(&mut self) -> Duration {
+        if self.members.values().any(|member| member.looks > 0) {
+            return ENDING;
+        }
+        let longest = match self.members.values().all(|member| member.runs) {
+            true => RUNNING,
+            false => WAITING,
+        };
+        self.pause = (self.pause * 3 / 2).min(longest);
+        self.pause
+    }
+
+    fn submit(&mut self, starts: Vec<Start>) {
+        let starts = self.adopt(starts);
+        if starts.is_empty() {
+            return;
+        }
+        match self.try_to_submit(&starts) {
+            Ok((job, folder)) => {
+                let has_tasks = starts.len() > 1 && self.system.has_tasks();
+                for (index, start) in starts.into_iter().enumerate() {
+                    let member = Member {
+                        host: start.host,
+                        job: job.clone(),
+                        number: index,
+                        task: has_tasks.then_some(index),
+                        folder: folder.clone(),
+                        state: String::new(),
+                        runs: false,
+                        node: String::new(),
+                        run: String::new(),
+                        stopped: false,
+                        looks: 0,
+                        ends: None,
+                    };
+                    self.members.insert(start.agent, member);
+                    self.tell_state(start.agent, format!("{QUEUED} as job {job}"));
+                }
+            }
+            Err(why) => {
+                for start in starts {
+                    self.end(start.agent, Event::Failed(why.clone()));
+                }
+            }
+        }
+    }
+
+    /// The job, and the folder of its tickets.
+    fn try_to_submit(&mut self, starts: &[Start]) -> Result<(String, PathBuf), String> {
+        let (agents, report) = (starts.iter().map(|start| start.agent), self.report.clone());
+        let agents: Vec<u32> = agents.collect();
+        let tell = |state: &str| {
+            for agent in &agents {
+                report.tell(*agent, Event::State(state.to_owned()));
+            }
+        };
+        let program = self.placing.program(|| tell(COPIES))?;
+        let all = match &mut self.folder {
+            Some(all) => all,
+            none => none.insert(self.placing.open()?),
+        };
+        let watcher = match &mut self.watcher {
+            Some(watcher) => Some(watcher),
+            none => {
+                let start =
+                    Watcher::start(self.system.cancelling(), self.system.job_name(), all.path());
+                let start = start.map_err(|error| {
+                    format!("the process that ends the jobs could not be started: {error}")
+                })?;
+                Some(none.insert(start))
+            }
+        };
+        let numbered = starts.iter().enumerate();
+        let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
+        let folder = folder::text(&put)?;
+        let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
+        tell(SUBMITTED);
+        let hear = || tell(&self.commands.submitting());
+        let submit = |turn: &Turn<'_>| self.system.submit(turn, &wanted);
+        let job = self.commands.in_turn(&hear, submit).map_err(|error| {
+            let _ = std::fs::remove_dir_all(&put);
+            self.has_unknown_jobs |= matches!(error, Trouble::Silent(_));
+            error.to_string()
+        })?;
+        if let Some(watcher) = watcher {
+            watcher.knows(&job);
+        }
+        Ok((job, put))
+    }
+
+    /// Asks how all jobs stand, and tells what has changed.
+    fn look(&mut self) {
+        self.cancel_unwanted();
+        let mut jobs: Vec<&str> = self.members.values().map(|member| &*member.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        if jobs.is_empty() {
+            return;
+        }
+        let look = |jobs: &[&str]| self.system.look(&self.commands, jobs);
+        let seen = match self.system.asker() {
+            Some(asker) => asker.ask(&jobs, || self.commands.have_ended(), look),
+            None => look(&jobs),
+        };
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(trouble) => {
+                let agents: Vec<u32> = self.members.keys().copied().collect();
+                for agent in agents {
+                    self.tell_state(agent, format!("{UNANSWERED}: {trouble}"));
+                    self.count_down(agent);
+                }
+                return;
+            }
+        };
+        let stands: HashMap<(&str, Option<usize>), &Seen> =
+            seen.iter().map(|one| ((&*one.task.job, one.task.number), one)).collect();
+        let mut told = Vec::new();
+        for (agent, member) in &self.members {
+            let of = |number| stands.get(&(&*member.job, number)).copied();
+            let seen = of(Some(member.number)).or_else(|| of(None));
+            told.push((*agent, seen.map(|seen| (seen.stand.clone(), seen.left, &*seen.run))));
+        }
+        for (agent, seen) in told {
+            if let Some((Stand::Runs(_), left, run)) = &seen {
+                if self.is_another_run(agent, run) {
+                    self.was_taken(agent);
+                    continue;
+                }
+                self.tell_end(agent, *left);
+            }
+            self.take(agent, seen.map(|(stand, ..)| stand));
+        }
+        // Those that could not be cancelled when they were to be.
+        let stopped = self.members.iter().filter(|(_, member)| member.stopped);
+        let stopped: Vec<u32> = stopped.map(|(agent, _)| *agent).collect();
+        if !stopped.is_empty() {
+            self.stop(&stopped);
+        }
+    }
+
+    fn take(&mut self, agent: u32, stand: Option<Stand>) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        let job = &member.job;
+        let status = || folder::status(&member.folder, member.number);
+        // An agent that has ended may be known to the script of its job before it is to the system.
+        let stand = stand.filter(|stand| {
+            !matches!(stand, Stand::Runs(_)) || member.looks == 0 || status().is_none()
+        });
+        let stand = stand.unwrap_or_else(|| {
+            let task = Task { job: job.clone(), number: member.task };
+            let is_over = member.is_over();
+            let gone = Gone { task: &task, node: &member.node, status: status(), is_over };
+            self.system.gone(&self.commands, &gone)
+        });
+        match stand {
+            Stand::Queued(_) if (member.runs || member.looks > 0) && !member.stopped => {
+                self.was_taken(agent);
+            }
+            Stand::Queued(why) => {
+                let state = match &*why {
+                    "" => format!("{QUEUED} as job {job}"),
+                    why => format!("{QUEUED} as job {job} ({why})"),
+                };
+                self.tell_state(agent, state);
+            }
+            Stand::Runs(node) => {
+                member.runs = true;
+                member.node.clone_from(&node);
+                let state = match &*node {
+                    "" => format!("is starting (job {job})"),
+                    node => format!("is starting on {node} (job {job})"),
+                };
+                self.tell_state(agent, state);
+                self.count_down(agent);
+            }
+            Stand::Ended(how) => {
+                let said = folder::said(&member.folder, member.number);
+                if !said.is_empty() && !member.stopped {
+                    self.report.tell(agent, Event::Said(said));
+                }
+                self.end(agent, Event::Ended(how));
+            }
+            Stand::Refused(why) if member.stopped => self.end(agent, Event::Ended(why)),
+            Stand::Refused(why) => self.end(agent, Event::Failed(why)),
+        }
+    }
+
+    /// Tells when an agent that runs will be ended.
+    fn tell_end(&mut self, agent: u32, left: Option<Duration>) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        // It has begun a moment ago at most, if that is not known better.
+        let new = self.system.wall_time().filter(|_| member.ends.is_none());
+        let Some(left) = left.or(new) else { return };
+        let ends = Instant::now() + left;
+        let known = member.ends.is_some_and(|known| {
+            known.max(ends).duration_since(known.min(ends)) < Duration::from_secs(2)
+        });
+        if !known {
+            member.ends = Some(ends);
+            self.report.tell(agent, Event::EndsIn(left));
+        }
+    }
+
+    /// Whether the job of an agent that is gone runs again already: a job that was requeued may wait for no longer
+    /// than a moment. `run`: which run of it that is.
+    fn is_another_run(&mut self, agent: u32, run: &str) -> bool {
+        let Some(member) = self.members.get_mut(&agent) else { return false };
+        let is_gone = member.looks > 0 && !member.stopped;
+        let is_another = is_gone && !member.run.is_empty() && member.run != run;
+        run.clone_into(&mut member.run);
+        is_another
+    }
+
+    /// The system has taken an agent's job from its node. If it will run it again, another agent may take its
+    /// place there, with a ticket of its own. The old one was taken once and is of no use any longer.
+    fn was_taken(&mut self, agent: u32) {
+        if !self.system.requeues() {
+            let Some(member) = self.members.get(&agent) else { return };
+            let (job, number) = (member.job.clone(), member.task);
+            // One that is removed since its time is over may be seen to leave its node first.
+            let how = match member.is_over() {
+                true => format!("its job {job} has reached its wall time: see `wall_time`"),
+                false => format!("its job {job} had to leave its node"),
+            };
+            // What cannot be cancelled finds no ticket, and ends.
+            let _ = self.system.cancel(&self.commands, &[Task { job, number }]);
+            return self.end(agent, Event::Ended(how));
+        }
+        let Some(mut member) = self.members.remove(&agent) else { return };
+        let how = format!("its job {} {}", member.job, self.system.requeued());
+        member.runs = false;
+        (member.looks, member.ends) = (0, None);
+        member.state.clear();
+        self.requeued.push((Instant::now() + ADOPTION, member));
+        lock(&self.known).remove(&agent);
+        self.report.tell(agent, Event::Ended(how));
+    }
+
+    /// Has agents take the places of those whose jobs were requeued. Returns those that need new jobs.
+    fn adopt(&mut self, starts: Vec<Start>) -> Vec<Start> {
+        let mut rest = Vec::new();
+        for start in starts {
+            let place = self.requeued.iter().position(|(_, member)| member.host == start.host);
+            let Some(place) = place else {
+                rest.push(start);
+                continue;
+            };
+            let (_, member) = self.requeued.remove(place);
+            match folder::renew(&member.folder, member.number, &start.ticket) {
+                Ok(()) => {
+                    let state = format!("{QUEUED} as job {} (it was requeued)", member.job);
+                    self.members.insert(start.agent, member);
+                    self.tell_state(start.agent, state);
+                }
+                Err(_) => {
+                    // Its job finds no ticket, and is cancelled with the others that nobody wants.
+                    self.requeued.push((Instant::now(), member));
+                    rest.push(start);
+                }
+            }
+        }
+        rest
+    }
+
+    /// Cancels what was requeued and nobody has asked for again.
+    fn cancel_unwanted(&mut self) {
+        let now = Instant::now();
+        let (mut unwanted, has_tasks) = (Vec::<Task>::new(), self.system.has_tasks());
+        for (_, member) in self.requeued.iter().filter(|(until, _)| *until <= now) {
+            let same = |other: &Member| other.job == member.job;
+            let others = self.members.values().any(same)
+                || self.requeued.iter().any(|(until, other)| *until > now && same(other));
+            let job = member.job.clone();
+            match others {
+                // A job without tasks is the others' as well: its agent ends as it has no ticket.
+                true if !has_tasks => {}
+                true => unwanted.push(Task { job, number: member.task }),
+                false if unwanted.iter().any(|task| task.job == job) => {}
+                false => unwanted.push(Task { job, number: None }),
+            }
+        }
+        if unwanted.is_empty() || self.system.cancel(&self.commands, &unwanted).is_ok() {
+            self.requeued.retain(|(until, _)| *until > now);
+        }
+    }
+
+    fn count_down(&mut self, agent: u32) {
+        if let Some(member) = self.members.get_mut(&agent) {
+            member.looks = member.looks.saturating_sub(1);
+        }
+    }
+
+    fn tell_state(&mut self, agent: u32, state: String) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        if member.state != state && !member.stopped {
+            member.state.clone_from(&state);
+            self.report.tell(agent, Event::State(state));
+        }
+    }
+
+    /// Tells the end of an agent.
+    fn end(&mut self, agent: u32, event: Event) {
+        if let Some(member) = self.members.remove(&agent)
+            && !self.members.values().any(|other| other.folder == member.folder)
+            && !self.requeued.iter().any(|(_, other)| other.folder == member.folder)
+        {
+            // Tickets are of no use any longer.
+            let _ = std::fs::remove_dir_all(&member.folder);
+        }
+        // First: once its end is told, its number may be asked for again.
+        lock(&self.known).remove(&agent);
+        self.report.tell(agent, event);
+    }
+
+    /// Ends agents: their tasks, or their jobs if nobody else is in them.
+    fn stop(&mut self, agents: &[u32]) {
+        let mut tasks: Vec<Task> = Vec::new();
+        for agent in agents {
+            let Some(member) = self.members.get_mut(agent) else { continue };
+            member.stopped = true;
+            let (job, number) = (member.job.clone(), member.number);
+            let all = self.members.values().all(|other| other.job != job || other.stopped);
+            if all {
+                tasks.retain(|task| task.job != job);
+                tasks.push(Task { job, number: None });
+            } else if self.system.has_tasks() {
+                tasks.push(Task { job, number: Some(number) });
+            } else {
+                // It goes with its job. Its ticket is taken by nobody, so that it ends when it starts.
+                self.end(*agent, never_started());
+            }
+        }
+        // Those that are not cancelled now are so at the end.
+        let cancelled = tasks.is_empty() || self.system.cancel(&self.commands, &tasks).is_ok();
+        for agent in agents {
+            if let Some(member) = self.members.get(agent) {
+                let how = match (member.runs, cancelled) {
+                    (false, true) => never_started(),
+                    (true, true) => Event::Ended(format!("its job {} was ended", member.job)),
+                    (_, false) => continue,
+                };
+                self.end(*agent, how);
+            }
+        }
+    }
+
+    /// Ends all. Agents that run have been told to end, and have some time for that.
+    fn close(mut self) {
+        let until = Instant::now() + self.patience;
+        let now = Instant::now();
+        self.requeued.iter_mut().for_each(|(until, _)| *until = now);
+        // What runs is not to be cancelled because nobody has asked yet.
+        self.look();
+        let queued = self.members.iter().filter(|(_, member)| !member.runs);
+        let queued: Vec<u32> = queued.map(|(agent, _)| *agent).collect();
+        if !queued.is_empty() {
+            // One that has begun meanwhile is cancelled as well.
+            self.stop(&queued);
+        }
+        let mut pause = SOON / 4;
+        while !self.members.is_empty() && Instant::now() + pause < until - self.patience / 3 {
+            std::thread::sleep(pause);
+            self.look();
+            pause = (pause * 2).min(SOON * 4);
+        }
+        let rest: Vec<u32> = self.members.keys().copied().collect();
+        if !rest.is_empty() {
+            self.stop(&rest);
+        }
+        self.cancel_unwanted();
+        let all_ended = self.members.is_empty() && self.requeued.is_empty();
+        let agents: Vec<u32> = self.members.keys().copied().collect();
+        for agent in agents {
+            self.end(agent, Event::Ended("its job could not be ended".to_owned()));
+        }
+        if !all_ended || self.has_unknown_jobs {
+            // The watcher does what could not be done here. It knows jobs by what they are called, too.
+            return;
+        }
+        if let Some(watcher) = self.watcher.take() {
+            watcher.done();
+        }
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Agents that a batch system starts: what is alike for all of them. A system is told in [`System`] how it
+//! is asked; this asks, waits, tells what it hears, and sees that nothing stays behind.
+
+mod commands;
+mod error_hints;
+mod folder;
+mod job_tracker;
+mod script;
+mod status_query;
+mod system;
+mod task;
+mod watcher;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gridrpc_config::Server;
+use gridrpc_sys::lock;
+
+use crate::launcher::{Event, Launcher, Report, Start};
+use job_tracker::{Desk, Order};
+
+pub(crate) use commands::{Commands, Trouble, Turn};
+pub(crate) use error_hints::{Words, each_line_has, ended_with};
+pub(crate) use folder::{Folder, Placing, text};
+pub(crate) use script::{Parts, check_skip, filled, is_left_out, patience, quoted, shell};
+pub(crate) use status_query::Asker;
+pub(crate) use system::System;
+pub(crate) use task::{Gone, Seen, Stand, Task, Wanted};
+pub(crate) use watcher::Watcher;
+
+/// How long the desk has to say that all is done, after what it ran has been ended.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// What all jobs of a server are called. It is another name each time: without that the watcher could only
+/// end jobs that it has been told of.
+pub(super) fn job_name(server: &Server) -> String {
+    let random = gridrpc_sys::random::<4>().unwrap_or_default();
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let server_name: String = server.name.chars().map(plain).take(40).collect();
+    format!("gridrpc-{server_name}-{random}")
+}
+
+/// The job script of a server for people to look at, as it would be submitted for all of its agents.
+pub(super) fn printed(
+    server: &Server,
+    own_program: &Path,
+    script: impl FnOnce(&Wanted<'_>) -> Result<String, String>,
+) -> Result<String, String> {
+    let placing = Placing::new(server, own_program);
+    let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
+    let program = match &server.program {
+        Some(program) => program.clone(),
+        None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
+    };
+    let script =
+        script(&Wanted { agents: server.hosts.len(), program: &program, folder: &folder })?;
+    let Some(least) = server.min_hosts else { return Ok(script) };
+    let most = server.hosts.len();
+    let note = format!(
+        "# At first {least} of the {most} nodes are asked for, and others while calls wait for them: this is the \
+         request for all\n"
+    );
+    // The shell is named in the first line.
+    let begin = script.find('\n').filter(|_| script.starts_with("#!")).map_or(0, |end| end + 1);
+    Ok(format!("{}{note}{}", &script[..begin], &script[begin..]))
+}
+
+/// How many processors an agent asks for; none: those that the site gives, or all of its node.
+pub(super) fn processors_of_agent(batch: &gridrpc_config::Batch, workers: u32) -> Option<u64> {
+    let cores = u64::from(batch.cores.max(1));
+    match workers {
+        0 if batch.exclusive || batch.cores == 0 => None,
+        workers => Some(u64::from(workers.max(1)) * cores),
+    }
+}
+
+/// Starts agents by a batch system.
+#[derive(Debug)]
+pub(super) struct Batch {
+    report: Report,
+    patience: Duration,
+    orders: Sender<Order>,
+    commands: Arc<Commands>,
+    /// Agents whose end will be told.
+    known: Arc<Mutex<HashSet<u32>>>,
+    /// Hears when the desk has closed.
+    closed: Receiver<()>,
+}
+
+impl Batch {
+    /// `patience`: how long all may take to end.
+    pub(super) fn new(
+        system: impl System,
+        placing: Placing,
+        patience: Duration,
+        report: Report,
+    ) -> Batch {
+        let ((orders, received), (done, closed)) = (mpsc::channel(), mpsc::channel());
+        let (commands, known) = (Arc::<Commands>::default(), Arc::default());
+        let desk = Desk::new(system, placing, patience, report.clone(), &commands, &known);
+        // Without a thread nobody takes orders, which is told of each agent.
+        let _ = std::thread::Builder::new().name("gridrpc-batch".into()).spawn(move || {
+            desk.serve(&received);
+            drop(done);
+        });
+        Batch { report, patience, orders, commands, known, closed }
+    }
+}
+
+impl Launcher for Batch {
+    fn start(&mut self, starts: Vec<Start>) {
+        lock(&self.known).extend(starts.iter().map(|start| start.agent));
+        // The desk may be busy with what was asked for before.
+        for start in &starts {
+            self.report.tell(start.agent, Event::State(self.commands.submitting()));
+        }
+        if let Err(SendError(Order::Start(starts))) = self.orders.send(Order::Start(starts)) {
+            for start in starts {
+                lock(&self.known).remove(&start.agent);
+                let why = "no thread could be started for the batch system".to_owned();
+                self.report.tell(start.agent, Event::Failed(why));
+            }
+        }
+    }
+
+    fn stop(&mut self, agent: u32) {
+        let _ = self.orders.send(Order::Stop(agent));
+    }
+
+    fn lost(&mut self, agent: u32) -> bool {
+        lock(&self.known).contains(&agent) && self.orders.send(Order::Look(agent)).is_ok()
+    }
+
+    fn close(&mut self) {
+        let _ = self.orders.send(Order::Close);
+        // A channel that ends is what is waited for.
+        if self.closed.recv_timeout(self.patience + LEAVING) == Err(RecvTimeoutError::Timeout) {
+            // What does not answer is ended; the watcher goes on with what is left to do.
+            self.commands.end();
+            let _ = self.closed.recv_timeout(LEAVING);
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

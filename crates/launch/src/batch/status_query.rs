@@ -1,0 +1,205 @@
+//! One question for the jobs of many servers: each server has a desk, and all of them would ask a batch system at
+//! the same times.
+
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_sys::lock;
+
+use super::commands::Trouble;
+use super::task::Seen;
+
+/// How long no question is put after the one before.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often those that wait for an answer look whether they still want it.
+const GLANCE: Duration = Duration::from_millis(100);
+/// What others are told when the one that asked for all is closed.
+const AGAIN: &str = "the question was broken off, and will be put again";
+
+type Answer = Result<Vec<Seen>, Trouble>;
+
+/// Puts questions of several threads together. One is under way at a time, and what is asked meanwhile is part of
+/// the next.
+#[derive(Debug, Default)]
+pub(crate) struct Asker {
+    questions: Mutex<Questions>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Questions {
+    /// Whose they are: another process was forked from it, and nobody there answers them.
+    process: u32,
+    is_asking: bool,
+    /// When the last one was answered.
+    last: Option<Instant>,
+    next: Question,
+}
+
+/// One that has not been put.
+#[derive(Debug, Default)]
+struct Question {
+    jobs: Vec<String>,
+    answer: Arc<OnceLock<Answer>>,
+}
+
+impl Asker {
+    /// How these jobs stand, by `look`, which one of the threads that ask together calls for all. One that
+    /// `is_over` neither waits for others nor asks for them.
+    pub(super) fn ask(
+        &self,
+        jobs: &[&str],
+        is_over: impl Fn() -> bool,
+        look: impl Fn(&[&str]) -> Answer,
+    ) -> Answer {
+        let mut questions = lock(&self.questions);
+        let process = std::process::id();
+        if questions.process != process {
+            *questions = Questions { process, ..Questions::default() };
+        }
+        questions.next.jobs.extend(jobs.iter().map(|job| (*job).to_owned()));
+        let answer = Arc::clone(&questions.next.answer);
+        let seen = loop {
+            if let Some(seen) = answer.get() {
+                break seen.as_ref();
+            }
+            if is_over() {
+                return Err(Trouble::Silent("this grid is being closed".to_owned()));
+            }
+            if questions.is_asking {
+                let waited = self.changed.wait_timeout(questions, GLANCE);
+                questions = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            questions.is_asking = true;
+            let pause = questions.last.map(|last| PAUSE.saturating_sub(last.elapsed()));
+            drop(questions);
+            // Others join meanwhile.
+            std::thread::sleep(pause.unwrap_or_default());
+            // What has not been answered and is not being asked is what is asked next.
+            let question = std::mem::take(&mut lock(&self.questions).next);
+            let jobs: Vec<&str> = question.jobs.iter().map(String::as_str).collect();
+            let told = look(&jobs);
+            // What was cut off by the end of this one's grid is no answer for the others.
+            let told = if is_over() { Err(Trouble::Silent(AGAIN.to_owned())) } else { told };
+            let _ = question.answer.set(told);
+            questions = lock(&self.questions);
+            (questions.is_asking, questions.last) = (false, Some(Instant::now()));
+            self.changed.notify_all();
+        };
+        drop(questions);
+        let is_own = |seen: &&Seen| jobs.contains(&&*seen.task.job);
+        seen.map(|seen| seen.iter().filter(is_own).cloned().collect()).map_err(Clone::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use super::super::task::{Stand, Task};
+    use super::*;
+
+    fn seen(job: &str) -> Seen {
+        let task = Task { job: job.to_owned(), number: None };
+        Seen { task, stand: Stand::Runs(String::new()), left: None, run: String::new() }
+    }
+
+    fn waits_for(asker: &Asker, jobs: usize) {
+        while lock(&asker.questions).next.jobs.len() < jobs {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_is_asked_meanwhile_is_one_question() {
+        let asker = Asker::default();
+        let (entered, has_entered) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let asked = Mutex::new(Vec::new());
+        let (asker, asked) = (&asker, &asked);
+        let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || {
+                asker.ask(
+                    &["first"],
+                    || false,
+                    |jobs| {
+                        let _ = entered.send(());
+                        let _ = goes_on.recv();
+                        Ok(jobs.iter().map(|job| seen(job)).collect())
+                    },
+                )
+            });
+            has_entered.recv().unwrap();
+            let others: Vec<_> = names
+                .iter()
+                .map(|name| {
+                    scope.spawn(move || {
+                        asker.ask(
+                            &[name],
+                            || false,
+                            |jobs| {
+                                lock(asked).push(jobs.len());
+                                Ok(jobs.iter().map(|job| seen(job)).collect())
+                            },
+                        )
+                    })
+                })
+                .collect();
+            waits_for(asker, names.len());
+            go_on.send(()).unwrap();
+            let told = |answer: Answer| {
+                let seen = answer.unwrap().into_iter();
+                seen.map(|seen| seen.task.job).collect::<Vec<_>>()
+            };
+            assert_eq!(told(first.join().unwrap()), ["first"]);
+            for (name, other) in names.iter().zip(others) {
+                assert_eq!(told(other.join().unwrap()), std::slice::from_ref(name));
+            }
+            assert_eq!(*lock(asked), [names.len()]);
+        });
+    }
+
+    #[test]
+    fn trouble_is_told_and_the_next_question_is_another() {
+        let asker = Asker::default();
+        let trouble = Trouble::Silent("no answer".to_owned());
+        assert_eq!(asker.ask(&["a"], || false, |_| Err(trouble.clone())).unwrap_err(), trouble);
+        let answer =
+            asker.ask(&["a", "b"], || false, |jobs| Ok(vec![seen(jobs[1]), seen("other")]));
+        let jobs: Vec<String> = answer.unwrap().into_iter().map(|seen| seen.task.job).collect();
+        assert_eq!(jobs, ["b"]);
+    }
+
+    #[test]
+    fn who_closes_waits_for_nobody_and_what_it_broke_off_is_no_answer() {
+        let asker = Asker::default();
+        let (entered, has_entered) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let is_over = AtomicBool::new(false);
+        let (asker, is_over) = (&asker, &is_over);
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(move || {
+                asker.ask(
+                    &["first"],
+                    || is_over.load(Ordering::Acquire),
+                    |jobs| {
+                        let _ = entered.send(());
+                        let _ = goes_on.recv();
+                        Ok(jobs.iter().map(|job| seen(job)).collect())
+                    },
+                )
+            });
+            has_entered.recv().unwrap();
+            let follower = asker.ask(&["second"], || true, |_| panic!("it does not ask"));
+            assert!(matches!(follower, Err(Trouble::Silent(_))), "it does not wait");
+            is_over.store(true, Ordering::Release);
+            go_on.send(()).unwrap();
+            assert_eq!(leader.join().unwrap().unwrap_err(), Trouble::Silent(AGAIN.to_owned()));
+        });
+        let answer = asker.ask(&["third"], || false, |jobs| Ok(vec![seen(jobs[jobs.len() - 1])]));
+        assert_eq!(answer.unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Why Grid Engine has not taken a request, or could not start a job, and what to do about it.
+
+use crate::batch::{Trouble, Words, each_line_has};
+
+/// What `qsub` writes, in small letters, and what to do. The first that fits holds.
+const REMEDIES: [(&[&str], &str); 12] = [
+    (
+        &["no space left"],
+        "the disk on which its master keeps jobs is full: the site's administrators have to make room",
+    ),
+    (
+        &["unknown queue"],
+        "see by `qconf -sql` what queues there are, and name one by `queue`, or none",
+    ),
+    (
+        &["parallel environment"],
+        "see by `qconf -spl` what there is, and name it by `parallel_environment`",
+    ),
+    (&["project"], "see by `qconf -sprjl` what projects there are, and name one by `project`"),
+    (
+        &["unknown resource", "unknown attribute"],
+        "see by `qconf -sc` what resources hosts have, and name them by `constraint`; where there is no \
+         `exclusive` or `mem_free`, leave out `exclusive` or `memory`",
+    ),
+    (
+        &["no suitable queues"],
+        "no host and no queue gives that: ask for fewer `workers` or `cores`, less `memory` or `wall_time`, \
+         or another `queue` or `parallel_environment`; `qsub -w v` of what `gridrpc script` prints says \
+         which; skip = [\"-w\"] has it wait nevertheless",
+    ),
+    (
+        &["tasks"],
+        "the site does not take arrays as large as that: ask for fewer `nodes`, or write request = \"job\"",
+    ),
+    (
+        &["jobs are allowed", "allowed per user", "allowed per cluster"],
+        "the limit on jobs is reached: wait until some have ended, or write request = \"job\"",
+    ),
+    (&["no submit host"], "start this program on a host that `qconf -ss` shows"),
+    (
+        &["unknown option", "invalid option"],
+        "see `options` in grid.toml: this Grid Engine has no such option",
+    ),
+    (
+        &["wrong value", "not a", "must be in range", "parsing"],
+        "see `options`, `constraint` and `memory` in grid.toml",
+    ),
+    (&["denied", "not allowed", "access"], "ask the site's administrators what this user may have"),
+];
+
+const WORDS: Words = Words {
+    system: "Grid Engine",
+    silent: &["unable to send message to qmaster", "unable to contact qmaster", "commlib error"],
+    silence: "see by `qconf -sh` whether its master answers, and that SGE_ROOT and SGE_CELL are set",
+    remedies: &REMEDIES,
+    told,
+};
+
+/// What is told of a request that was not taken.
+pub(super) fn refusal(trouble: Trouble) -> Trouble {
+    WORDS.explain(trouble)
+}
+
+/// Whether these words of `qdel` say that all has ended already.
+pub(super) fn is_unknown(words: &str) -> bool {
+    let parts = ["does not exist", "has registered", "has deleted", "is already in deletion"];
+    each_line_has(words, &parts)
+}
+
+/// What is told of a job that Grid Engine could not start. `why`: in its own words.
+pub(super) fn not_started(job: &str, why: &str) -> String {
+    let why = if why.is_empty() { "it does not say why" } else { why };
+    let is_of_files =
+        ["can't open", "can't chdir", "can't stat"].iter().any(|part| why.contains(part));
+    let remedy = match is_of_files {
+        true => {
+            "the folder that `staging` names, and the one that this program runs in, have to be some that \
+             the nodes share"
+        }
+        false => "`gridrpc script` shows what it was given",
+    };
+    format!("Grid Engine could not start its job {job}: {why}; {remedy}")
+}
+
+/// The words of `qsub` on one line, without its name.
+fn told(words: &str) -> String {
+    let lines = words.lines().map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("Unable to run job: ").unwrap_or(line);
+        let line = line.strip_prefix("qsub: ").unwrap_or(line);
+        line.strip_prefix("error: ").unwrap_or(line).trim_end_matches('.')
+    });
+    let lines: Vec<&str> = lines.filter(|line| !matches!(*line, "" | "Exiting")).collect();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(words: &str) -> String {
+        refusal(Trouble::Refused(words.to_owned())).to_string()
+    }
+
+    #[test]
+    fn what_qsub_says_becomes_advice() {
+        let text = refused(
+            "Unable to run job: Job was rejected because job requests unknown queue \"nope\".\nExiting.",
+        );
+        assert!(text.contains("refused the job: Job was rejected because"), "{text}");
+        assert!(text.contains("unknown queue \"nope\"; see by `qconf -sql`"), "{text}");
+        let text = refused("Unable to run job: error: no suitable queues.\nExiting.");
+        assert!(text.contains("refused the job: no suitable queues; no host"), "{text}");
+        let full = "Unable to run job: job 3 was rejected because it can't be written: No space left on device.";
+        assert!(refused(full).contains("No space left on device; the disk on which"));
+        assert!(refused("Something new").contains("Something new; `gridrpc script`"));
+    }
+
+    #[test]
+    fn a_master_that_is_down_is_not_a_refusal() {
+        let words = "error: commlib error: got select error (Connection refused)\n\
+                     Unable to run job: unable to send message to qmaster using port 6444 on host \"a\"";
+        let trouble = refusal(Trouble::Refused(words.to_owned()));
+        assert!(matches!(trouble, Trouble::Silent(_)));
+        assert!(trouble.to_string().contains("`qconf -sh`"), "{trouble}");
+    }
+
+    #[test]
+    fn what_has_ended_needs_no_end() {
+        assert!(is_unknown("denied: job \"7\" does not exist\n"));
+        assert!(!is_unknown("denied: job \"7\" does not exist\ndenied: \"ann\" must be manager"));
+    }
+
+    #[test]
+    fn jobs_that_could_not_start_are_told_with_a_remedy() {
+        let text = not_started("7.2", "can't open output file \"/a\"");
+        assert!(text.contains("job 7.2: can't open output file") && text.contains("`staging`"));
+        assert!(not_started("7", "").contains("does not say why"));
+    }
+}

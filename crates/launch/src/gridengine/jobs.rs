@@ -1,0 +1,195 @@
+//! Agents that Grid Engine starts: by `qsub` in jobs of their own, or in the job that this is part of.
+
+use std::collections::HashMap;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use gridrpc_config::{RequestForm, Server};
+
+use super::error_hints::{self, is_unknown, refusal};
+use super::state_names::{self, State, name, rows};
+use super::state_reasons::{errors, reasons};
+use crate::batch::{
+    Asker, Commands, Gone, Seen, Stand, System, Task, Trouble, Turn, Wanted, ended_with, job_name,
+};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+
+/// What Grid Engine tells a job in its environment, which is not for jobs that are submitted in it.
+const OF_A_JOB: [&str; 14] = [
+    "ARC",
+    "ENVIRONMENT",
+    "JOB_ID",
+    "JOB_NAME",
+    "JOB_SCRIPT",
+    "NHOSTS",
+    "NQUEUES",
+    "NSLOTS",
+    "PE",
+    "PE_HOSTFILE",
+    "QUEUE",
+    "REQNAME",
+    "REQUEST",
+    "RESTARTED",
+];
+/// The same, by the beginning of their names.
+const OF_A_TASK: [&str; 4] = ["SGE_TASK_", "SGE_O_", "SGE_STD", "SGE_JOB_"];
+
+/// Grid Engine, as the jobs of one server need it.
+#[derive(Debug)]
+pub(super) struct GridEngine {
+    pub batch: gridrpc_config::Batch,
+    /// Workers of each agent; 0: as many as it has slots for.
+    pub workers: u32,
+    pub name: String,
+}
+
+impl GridEngine {
+    pub(super) fn new(server: &Server, batch: &gridrpc_config::Batch) -> GridEngine {
+        GridEngine { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    }
+
+    /// What is said of jobs: why they wait, and what was wrong with their tasks.
+    fn told(commands: &Commands, jobs: &[&str]) -> String {
+        if jobs.is_empty() {
+            return String::new();
+        }
+        let mut qstat = command("qstat");
+        qstat.args(["-j", &jobs.join(",")]);
+        // Without an answer their states alone have to do.
+        commands.run(&mut qstat, "").unwrap_or_default()
+    }
+}
+
+/// One of Grid Engine's commands, as it would be outside of any job.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    for (variable, _) in std::env::vars_os() {
+        let text = variable.to_string_lossy();
+        let is_of_a_task = OF_A_TASK.iter().any(|begin| text.starts_with(begin));
+        if is_of_a_task || OF_A_JOB.contains(&&*text) {
+            command.env_remove(&variable);
+        }
+    }
+    // What it says is read here.
+    command.env("LC_ALL", "C");
+    command
+}
+
+impl System for GridEngine {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+        let script = self.script(wanted).map_err(Trouble::Refused)?;
+        let said = turn.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
+        // Of an array, its tasks stand behind a dot.
+        let job = said.lines().last().and_then(|line| line.trim().split('.').next());
+        match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(job) => Ok(job.to_owned()),
+            None => Err(Trouble::Refused(format!("qsub names no job: {said}"))),
+        }
+    }
+
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+        let mut qstat = command("qstat");
+        // Each task of an array is to have a row, and hosts their whole names.
+        qstat.args(["-g", "d", "-xml"]);
+        let said = match commands.run(&mut qstat, "") {
+            Ok(said) => said,
+            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
+            Err(trouble) => return Err(trouble),
+        };
+        let rows: Vec<_> = rows(&said).filter(|row| jobs.contains(&row.job)).collect();
+        let waits =
+            |row: &&state_names::Row<'_>| matches!(row.state(), State::Queued | State::Failed);
+        let mut asked: Vec<&str> = rows.iter().filter(waits).map(|row| row.job).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let told = GridEngine::told(commands, &asked);
+        let (reasons, errors): (HashMap<_, _>, _) = (reasons(&told), errors(&told));
+        let mut failed = Vec::new();
+        let seen = rows.iter().map(|row| {
+            let task = row.task();
+            let stand = match row.state() {
+                State::Runs(node) => Stand::Runs(node),
+                State::Held => Stand::Queued("it is held: `qrls` lets it go".to_owned()),
+                State::Queued => Stand::Queued(reasons.get(row.job).cloned().unwrap_or_default()),
+                State::Failed => {
+                    failed.push(task.clone());
+                    let number = task.number.map_or(1, |number| number + 1);
+                    let why = errors.get(&(row.job, number)).map_or("", |why| why);
+                    Stand::Refused(error_hints::not_started(&name(&task), why))
+                }
+            };
+            Seen { task, stand, left: None, run: row.begun.to_owned() }
+        });
+        let seen = seen.collect();
+        if !failed.is_empty() {
+            // Else they would stay in the queue until somebody sees to them.
+            let _ = self.cancel(commands, &failed);
+        }
+        Ok(seen)
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
+    }
+
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+        let mut qdel = command("qdel");
+        qdel.args(tasks.iter().map(name));
+        match commands.run(&mut qdel, "") {
+            // They have ended already.
+            Err(Trouble::Refused(words)) if is_unknown(&words) => Ok(()),
+            ran => ran.map(|_| ()).map_err(refusal),
+        }
+    }
+
+    fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
+        let Gone { task, node, status, is_over } = *gone;
+        let (job, name) = (&task.job, name(task));
+        let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
+        let number = task.number.map(|number| format!(" -t {}", number + 1)).unwrap_or_default();
+        let how = match status {
+            Some(status) => ended_with(status),
+            None if node.is_empty() => {
+                format!(
+                    "is not in the queue any longer: ended by `qdel`, or by a limit as soon as it had \
+                     begun; `qacct -j {job}{number}` tells whether it has run"
+                )
+            }
+            None if is_over => "has reached its wall time: see `wall_time`".to_owned(),
+            None => {
+                format!(
+                    "was ended by Grid Engine: by `qdel`, or since it had reached its wall time or \
+                     another limit; `qacct -j {job}{number}` tells which"
+                )
+            }
+        };
+        Stand::Ended(format!("its job {name}{on} {how}"))
+    }
+
+    fn wall_time(&self) -> Option<Duration> {
+        self.batch.wall_time
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, to make room or by `qmod -rj`"
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.batch.request != RequestForm::Job
+    }
+
+    fn job_name(&self) -> &str {
+        &self.name
+    }
+
+    fn cancelling(&self) -> &'static str {
+        // That there is no such job is as good.
+        "said=$(qdel $jobs \"$name\" 2>&1) && return 0\n\
+         case $said in\n    \
+         *'unable to '*|*commlib*|*'not found'*|*SGE_ROOT*) return 1 ;;\n\
+         esac"
+    }
+}

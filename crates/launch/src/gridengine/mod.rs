@@ -1,0 +1,52 @@
+//! Agents that Grid Engine starts: by `qsub` in jobs of their own, or in the job that this is part of.
+
+mod error_hints;
+mod jobs;
+mod script;
+mod state_names;
+mod state_reasons;
+mod step;
+
+use std::path::Path;
+
+use gridrpc_config::Server;
+
+use crate::batch::{Batch, Placing, printed};
+use crate::launcher::{Launcher, Report};
+use jobs::GridEngine;
+
+/// The launcher of a server.
+pub(super) fn open(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+    report: Report,
+) -> Box<dyn Launcher> {
+    let placing = Placing::new(server, own_program);
+    if batch.is_step() {
+        return Box::new(step::Step::new(server, placing, report));
+    }
+    Box::new(Batch::new(GridEngine::new(server, batch), placing, server.stop_timeout, report))
+}
+
+/// The job script of a server, as it would be submitted for all of its agents.
+///
+/// # Errors
+/// When the user's own script cannot be used, or there is no folder for the program.
+pub(super) fn script(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+) -> Result<String, String> {
+    let name = format!("gridrpc-{}", server.name);
+    let system = GridEngine { name, ..GridEngine::new(server, batch) };
+    if batch.is_step() {
+        return Ok("# Nothing is submitted: agents start in the job that the program is part of, on other hosts \
+                   by `qrsh -inherit`\n"
+            .to_owned());
+    }
+    printed(server, own_program, |wanted| system.script(wanted))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! Agents that HTCondor starts: one cluster of jobs, submitted by `condor_submit`.
+
+mod error_hints;
+mod state_names;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use gridrpc_config::Server;
+
+use super::batch::{
+    Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
+    check_skip, filled, is_left_out, job_name, patience, printed, processors_of_agent,
+};
+use crate::launcher::{Launcher, Report};
+use error_hints::{is_unknown, refusal};
+use state_names::{History, Row, State, name, rows};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+
+/// The attributes of a job that are asked for.
+const COLUMNS: [&str; 7] = [
+    "ClusterId",
+    "ProcId",
+    "JobStatus",
+    "RemoteHost",
+    "NumJobStarts",
+    "LastRejMatchReason",
+    "HoldReason",
+];
+/// Those of one that has ended.
+const ENDS: [&str; 6] =
+    ["ProcId", "JobStatus", "ExitCode", "ExitSignal", "LastRemoteHost", "RemoveReason"];
+
+/// HTCondor, as the jobs of one server need it.
+#[derive(Debug)]
+struct HtCondor {
+    batch: gridrpc_config::Batch,
+    /// Workers of each agent; 0: as many as its job has processors for.
+    workers: u32,
+    name: String,
+}
+
+/// The settings that may be made for a job, which `skip` leaves out.
+const OPTIONS: [&str; 11] = [
+    "universe",
+    "batch_name",
+    "should_transfer_files",
+    "transfer_executable",
+    "getenv",
+    "notification",
+    "request_cpus",
+    "request_memory",
+    "requirements",
+    "accounting_group",
+    "periodic_remove",
+];
+
+/// The launcher of a server.
+pub(super) fn open(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+    report: Report,
+) -> Box<dyn Launcher> {
+    let placing = Placing::new(server, own_program);
+    Box::new(Batch::new(HtCondor::new(server, batch), placing, server.stop_timeout, report))
+}
+
+/// The submit description of a server, as it would be submitted for all of its agents.
+///
+/// # Errors
+/// When the user's own cannot be used, or there is no folder for the program.
+pub(super) fn script(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+) -> Result<String, String> {
+    let name = format!("gridrpc-{}", server.name);
+    let system = HtCondor { name, ..HtCondor::new(server, batch) };
+    printed(server, own_program, |wanted| system.script(wanted))
+}
+
+impl HtCondor {
+    fn new(server: &Server, batch: &gridrpc_config::Batch) -> HtCondor {
+        HtCondor { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    }
+
+    /// Lines that say what jobs are to have.
+    fn options(&self) -> Vec<String> {
+        let batch = &self.batch;
+        let cores = processors_of_agent(batch, self.workers).unwrap_or(1);
+        let mut options = vec![
+            "universe = vanilla".to_owned(),
+            format!("batch_name = {}", self.name),
+            // The folder is one that the machines share.
+            "should_transfer_files = NO".to_owned(),
+            "transfer_executable = False".to_owned(),
+            "getenv = True".to_owned(),
+            "notification = Never".to_owned(),
+            format!("request_cpus = {cores}"),
+        ];
+        let mut say = |name: &str, value: Option<String>| {
+            options.extend(value.map(|value| format!("{name} = {value}")));
+        };
+        say("request_memory", batch.memory.clone());
+        say("requirements", batch.constraint.clone());
+        say("accounting_group", batch.account.clone());
+        let mut over = Vec::new();
+        if !batch.requeue {
+            // A ticket is taken once: one that has run does not run again, but another one in its place.
+            over.push("(JobStatus == 1 && NumJobStarts > 0)".to_owned());
+        }
+        if let Some(time) = batch.wall_time {
+            let seconds = time.as_secs();
+            over.push(format!("(JobStatus == 2 && time() - JobCurrentStartDate > {seconds})"));
+        }
+        say("periodic_remove", (!over.is_empty()).then(|| over.join(" || ")));
+        options.retain(|option| !is_left_out(&batch.skip, option));
+        // Last: of several of a kind, that is the one that counts.
+        options.extend(batch.options.iter().cloned());
+        options
+    }
+
+    fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        check_skip(&self.batch.skip, &OPTIONS)?;
+        let Wanted { agents, program, folder } = *wanted;
+        let cores = processors_of_agent(&self.batch, self.workers).unwrap_or(1);
+        let patience = patience(self.batch.requeue);
+        let arguments = format!(
+            "agent --ticket {}{patience} --processors {cores}",
+            argument(&format!("{folder}/$(Process)"))
+        );
+        let agent = format!(
+            "executable = {program}\n\
+             arguments = \"{arguments}\"\n\
+             output = {folder}/$(Process).out\n\
+             error = {folder}/$(Process).out\n\
+             queue {agents}"
+        );
+        let parts = Parts { head: "", options: self.options(), options_lead: false, agent };
+        filled(self.batch.template.as_deref(), &parts)
+    }
+
+    /// How a job has ended.
+    fn history(&self, commands: &Commands, task: &Task) -> Option<History> {
+        let mut history = command("condor_history");
+        history.arg(name(task)).args(["-limit", "1", "-autoformat:t"]).args(ENDS);
+        state_names::history(&commands.run(&mut history, "").ok()?)
+    }
+}
+
+/// A word among arguments, in the quotes of a submit description.
+fn argument(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''").replace('"', "\"\""))
+}
+
+/// One of HTCondor's commands.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    // What it says is read here.
+    command.env("LC_ALL", "C");
+    command
+}
+
+impl System for HtCondor {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+        let script = self.script(wanted).map_err(Trouble::Refused)?;
+        let said = turn.run(command("condor_submit").args(["-terse", "-"]), &script);
+        let said = said.map_err(refusal)?;
+        // The first and the last job of the cluster: `12.0 - 12.3`.
+        let job = said.lines().last().and_then(|line| line.trim().split('.').next());
+        match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(job) => Ok(job.to_owned()),
+            None => Err(Trouble::Refused(format!("condor_submit names no job: {said}"))),
+        }
+    }
+
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+        let mut condor_q = command("condor_q");
+        condor_q.args(jobs).arg("-autoformat:t").args(COLUMNS);
+        let said = match commands.run(&mut condor_q, "") {
+            Ok(said) => said,
+            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
+            Err(trouble) => return Err(trouble),
+        };
+        let rows: Vec<_> = rows(&said).collect();
+        // Of jobs that are alike, one has the reason.
+        let reasons: HashMap<&str, String> = rows.iter().filter_map(Row::reason).collect();
+        let mut held = Vec::new();
+        let seen = rows.iter().filter_map(|row| {
+            let task = row.task();
+            let stand = match row.state() {
+                State::Queued => {
+                    Stand::Queued(reasons.get(row.cluster).cloned().unwrap_or_default())
+                }
+                State::Runs(machine) => Stand::Runs(machine),
+                State::Held(why) => {
+                    held.push(task.clone());
+                    Stand::Refused(error_hints::held(&name(&task), &why))
+                }
+                // It is asked how.
+                State::Ended => return None,
+            };
+            Some(Seen { task, stand, left: None, run: row.starts.to_owned() })
+        });
+        let seen = seen.collect();
+        if !held.is_empty() {
+            // Else they would stay in the queue until somebody sees to them.
+            let _ = self.cancel(commands, &held);
+        }
+        Ok(seen)
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
+    }
+
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+        let mut condor_rm = command("condor_rm");
+        condor_rm.args(tasks.iter().map(name));
+        match commands.run(&mut condor_rm, "") {
+            // They have ended already.
+            Err(Trouble::Refused(words)) if is_unknown(&words) => Ok(()),
+            ran => ran.map(|_| ()).map_err(refusal),
+        }
+    }
+
+    fn gone(&self, commands: &Commands, gone: &Gone<'_>) -> Stand {
+        // A single job of a cluster is number 0.
+        let number = Some(gone.task.number.unwrap_or(0));
+        let task = Task { number, ..gone.task.clone() };
+        let name = name(&task);
+        match self.history(commands, &task) {
+            Some(history) => history.stand(&name, gone.is_over),
+            None => {
+                let on = match gone.node {
+                    "" => String::new(),
+                    node => format!(" on {node}"),
+                };
+                Stand::Ended(format!(
+                    "its job {name}{on} is not in the queue any longer; `condor_history {name}` tells how it \
+                     has ended"
+                ))
+            }
+        }
+    }
+
+    fn wall_time(&self) -> Option<Duration> {
+        self.batch.wall_time
+    }
+
+    fn requeues(&self) -> bool {
+        self.batch.requeue
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, as it had to leave its machine or by `condor_vacate_job`"
+    }
+
+    fn has_tasks(&self) -> bool {
+        true
+    }
+
+    fn job_name(&self) -> &str {
+        &self.name
+    }
+
+    fn cancelling(&self) -> &'static str {
+        // That there is no such job is as good.
+        "said=$(condor_rm -constraint \"JobBatchName == \\\"$name\\\"\" 2>&1) && return 0\n\
+         case $said in\n    \
+         *onnect*|*locate*|*address*|*SECMAN*|*'not found'*) return 1 ;;\n\
+         esac"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Jobs of Slurm, each with one agent or more.
+
+use std::process::Command;
+use std::sync::LazyLock;
+
+use gridrpc_config::{RequestForm, Server};
+
+use super::error_hints::refusal;
+use super::state_names::{self, Row, ended, rows};
+use crate::batch::{
+    Asker, Commands, Parts, Seen, Stand, System, Task, Trouble, Turn, Wanted, check_skip, filled,
+    is_left_out, job_name, patience, processors_of_agent, quoted,
+};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+
+/// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
+const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
+
+/// The options that may be set for a job, which `skip` leaves out.
+pub(super) const OPTIONS: [&str; 15] = [
+    "--job-name",
+    "--array",
+    "--nodes",
+    "--no-kill",
+    "--output",
+    "--ntasks-per-node",
+    "--cpus-per-task",
+    "--requeue",
+    "--no-requeue",
+    "--partition",
+    "--account",
+    "--mem",
+    "--constraint",
+    "--time",
+    "--exclusive",
+];
+
+/// Slurm, as the jobs of one server need it.
+#[derive(Debug)]
+pub(super) struct Slurm {
+    pub batch: gridrpc_config::Batch,
+    /// Workers of each agent; 0: as many as its node has processors for.
+    pub(super) workers: u32,
+    pub(super) name: String,
+}
+
+impl Slurm {
+    pub(super) fn new(server: &Server, batch: &gridrpc_config::Batch) -> Slurm {
+        Slurm { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    }
+
+    /// The options of a job, without their mark.
+    pub(super) fn options(&self, agents: usize, folder: &str) -> Vec<String> {
+        let batch = &self.batch;
+        let array = self.is_array(agents);
+        let mut options = vec![format!("--job-name={}", self.name)];
+        let mut set = |option: String| options.push(option);
+        // `%` stands for something in names of files.
+        let output = folder.replace('%', "%%");
+        match (array, agents) {
+            (true, _) => {
+                set(format!("--array=0-{}", agents - 1));
+                set("--nodes=1".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/%a.out"))));
+            }
+            (false, 1) => {
+                set("--nodes=1".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/0.out"))));
+            }
+            (false, _) => {
+                set(format!("--nodes={agents}"));
+                // A node that fails takes only its own agent with it.
+                set("--no-kill".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/job.out"))));
+            }
+        }
+        set("--ntasks-per-node=1".to_owned());
+        if let Some(cores) = processors_of_agent(batch, self.workers) {
+            set(format!("--cpus-per-task={cores}"));
+        }
+        // Without being asked, a new job takes the place of one that is lost.
+        set(if batch.requeue { "--requeue" } else { "--no-requeue" }.to_owned());
+        options.extend(self.limits().iter().map(|(name, value)| match &**value {
+            "" => format!("--{name}"),
+            value => format!("--{name}={}", quoted(value)),
+        }));
+        options.retain(|option| !is_left_out(&batch.skip, option));
+        // Last: of several of a kind, that is the one that counts.
+        options.extend(batch.options.iter().cloned());
+        options
+    }
+
+    /// The options of a command that waits for nodes of its own.
+    pub fn direct_options(&self) -> Vec<String> {
+        let limits = self.limits();
+        let limits = limits.iter().map(|(name, value)| match &**value {
+            "" => format!("--{name}"),
+            value => format!("--{name}={value}"),
+        });
+        let mut options: Vec<String> =
+            [format!("--job-name={}", self.name)].into_iter().chain(limits).collect();
+        options.retain(|option| !is_left_out(&self.batch.skip, option));
+        let own = self.batch.options.iter();
+        // A script's line is divided into words by Slurm.
+        options.extend(own.flat_map(|own| shlex::split(own).unwrap_or_else(|| vec![own.clone()])));
+        options
+    }
+
+    /// What a job is to have and may do: names of options, and values that are not empty if there are any.
+    pub(super) fn limits(&self) -> Vec<(&'static str, String)> {
+        let batch = &self.batch;
+        let mut limits = Vec::new();
+        let mut say = |name, value: &Option<String>| {
+            limits.extend(value.iter().map(|value| (name, value.clone())));
+        };
+        say("partition", &batch.queue);
+        say("account", &batch.account);
+        say("mem", &batch.memory);
+        say("constraint", &batch.constraint);
+        say("time", &batch.wall_time.map(|time| state_names::time(time.as_secs())));
+        say("exclusive", &batch.exclusive.then(String::new));
+        limits
+    }
+
+    fn is_array(&self, agents: usize) -> bool {
+        agents > 1 && self.batch.request != RequestForm::Job
+    }
+
+    pub(super) fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        let Wanted { agents, program, folder } = *wanted;
+        check_skip(&self.batch.skip, &OPTIONS)?;
+        let options = self.options(agents, folder);
+        let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
+        let (program, tickets) = (quoted(program), quoted(folder));
+        let patience = patience(self.batch.requeue);
+        let begin =
+            |program: &str, tickets: &str, name: &str| start(program, tickets, name, patience);
+        let agent = match (self.is_array(agents), agents) {
+            (true, _) => begin(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
+            (false, 1) => begin(&program, &tickets, "0"),
+            (false, _) => {
+                let start = begin("\"$0\"", "\"$1\"", "$SLURM_PROCID");
+                let cores = processors_of_agent(&self.batch, self.workers);
+                let cores =
+                    cores.map(|cores| format!(" --cpus-per-task={cores}")).unwrap_or_default();
+                format!(
+                    "srun --nodes={agents} --ntasks={agents} --ntasks-per-node=1{cores} \\\n    \
+                     --no-kill --kill-on-bad-exit=0 --wait=0 --output={} \\\n    \
+                     sh -c {} {program} {tickets}",
+                    quoted(&format!("{}/%t.out", folder.replace('%', "%%"))),
+                    quoted(&start),
+                )
+            }
+        };
+        filled(
+            self.batch.template.as_deref(),
+            &Parts { head: "#!/bin/sh\n", options, options_lead: true, agent },
+        )
+    }
+}
+
+/// Becomes the agent with this ticket.
+pub(super) fn start(program: &str, tickets: &str, name: &str, patience: &str) -> String {
+    format!(
+        "exec {program} agent --ticket {tickets}/\"{name}\"{patience} \\\n    \
+         --processors \"$SLURM_CPUS_ON_NODE\""
+    )
+}
+
+/// One of Slurm's commands. What a job says to its steps is not for jobs that are submitted in it.
+pub(super) fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    for (variable, _) in std::env::vars_os() {
+        let text = variable.to_string_lossy();
+        let is_the_sites = matches!(&*text, "SLURM_CONF" | "SLURM_JWT" | "SLURM_CLUSTERS");
+        if text.starts_with("SLURM_") && !is_the_sites {
+            command.env_remove(&variable);
+        }
+    }
+    // What it says is read here.
+    command.env("LC_ALL", "C");
+    command
+}
+
+impl System for Slurm {
+    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+        let script = self.script(wanted).map_err(Trouble::Refused)?;
+        let said = turn.run(command("sbatch").arg("--parsable"), &script);
+        let said = said.map_err(refusal)?;
+        // Behind a semicolon stands the cluster.
+        let job = said.lines().last().and_then(|line| line.split(';').next());
+        let job = job.map(str::trim).filter(|job| job.bytes().all(|byte| byte.is_ascii_digit()));
+        match job.filter(|job| !job.is_empty()) {
+            Some(job) => Ok(job.to_owned()),
+            None => Err(Trouble::Refused(format!("sbatch names no job: {said}"))),
+        }
+    }
+
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+        let mut squeue = command("squeue");
+        squeue.args(["--noheader", "--array", "--states=all", "--format", COLUMNS]);
+        squeue.arg(format!("--jobs={}", jobs.join(",")));
+        let said = match commands.run(&mut squeue, "") {
+            Ok(said) => said,
+            // It knows none of them.
+            Err(Trouble::Refused(words)) if words.contains("Invalid job id") => String::new(),
+            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
+            Err(trouble) => return Err(trouble),
+        };
+        let seen = rows(&said).map(|row| {
+            let stand = match row.stand() {
+                Some(stand) => stand,
+                None => self.end_of(commands, &row),
+            };
+            Seen { task: row.task(), stand, left: row.left(), run: String::new() }
+        });
+        Ok(seen.collect())
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
+    }
+
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+        let mut scancel = command("scancel");
+        scancel.arg("--quiet");
+        scancel.args(tasks.iter().map(state_names::name));
+        commands.run(&mut scancel, "").map(|_| ())
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, to make room or by `scontrol requeue`"
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.batch.request != RequestForm::Job
+    }
+
+    fn job_name(&self) -> &str {
+        &self.name
+    }
+
+    fn cancelling(&self) -> &'static str {
+        "scancel --quiet --user=\"$(id -un)\" --name=\"$name\" &&\n    \
+         { [ -z \"$jobs\" ] || scancel --quiet $jobs; }"
+    }
+}
+
+impl Slurm {
+    /// How a job has ended.
+    fn end_of(&self, commands: &Commands, row: &Row<'_>) -> Stand {
+        let mut scontrol = command("scontrol");
+        scontrol.args(["--oneliner", "show", "job"]).arg(state_names::name(&row.task()));
+        // Without an answer the state alone has to do.
+        let told = commands.run(&mut scontrol, "").unwrap_or_default();
+        ended(row, &told)
+    }
+}

@@ -1,0 +1,57 @@
+//! Agents that Slurm starts: by `sbatch` in jobs of their own, or by `srun` in the job that this is part of.
+
+mod error_hints;
+mod jobs;
+mod state_names;
+mod state_reasons;
+mod step;
+
+use std::path::Path;
+
+use gridrpc_config::{RequestForm, Server};
+
+use crate::batch::{Batch, Placing, check_skip, printed};
+use crate::launcher::{Launcher, Report};
+use jobs::{OPTIONS, Slurm};
+
+/// The launcher of a server.
+pub(super) fn open(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+    report: Report,
+) -> Box<dyn Launcher> {
+    let placing = Placing::new(server, own_program);
+    let slurm = Slurm::new(server, batch);
+    if batch.is_step() || batch.request == RequestForm::Direct {
+        return Box::new(step::Step::new(server, slurm, placing, report));
+    }
+    Box::new(Batch::new(slurm, placing, server.stop_timeout, report))
+}
+
+/// The job script of a server, as it would be submitted for all of its agents.
+///
+/// # Errors
+/// When the user's own script cannot be used, or there is no folder for the program.
+pub(super) fn script(
+    server: &Server,
+    batch: &gridrpc_config::Batch,
+    own_program: &Path,
+) -> Result<String, String> {
+    check_skip(&batch.skip, &OPTIONS)?;
+    let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
+    printed(server, own_program, |wanted| match () {
+        () if batch.is_step() => Ok(format!(
+            "# Nothing is submitted: this starts agents in the job that the program is part of\n{}\n",
+            step::line(server, &slurm, wanted)
+        )),
+        () if batch.request == RequestForm::Direct => Ok(format!(
+            "# No script is submitted: this waits for nodes of its own, and ends with the program\n{}\n",
+            step::line(server, &slurm, wanted)
+        )),
+        () => slurm.script(wanted),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,456 @@
+//! Agents that `srun` starts, one for all that are asked for together: in the job that this process is part
+//! of, or in a job that this `srun` waits for itself and that ends with it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_config::{BatchSystem, RequestForm, Server};
+use gridrpc_sys::lock;
+use gridrpc_sys::process::end_with_parent;
+
+use super::error_hints::{is_refusal, refusal};
+use super::jobs::{Slurm, command, start};
+use super::state_names::{allocating, exited, labelled};
+use crate::batch::{
+    Commands, Folder, Placing, Stand, System as _, Trouble, Wanted, Watcher, check_skip,
+    processors_of_agent, quoted, text,
+};
+use crate::child::{Child, how};
+use crate::launcher::{COPIES, Event, Launcher, QUEUED, Report, SUBMITTED, Start};
+use crate::lines::{self, Lines};
+
+/// How many of the last lines of `srun` are kept for messages.
+const KEPT: usize = 5;
+/// How long processes may take to end that have been killed.
+const DYING: Duration = Duration::from_secs(1);
+/// How soon it is asked why a job waits, and again after pauses that grow up to the longest.
+const SOON: Duration = Duration::from_millis(100);
+const LATE: Duration = Duration::from_secs(5);
+
+/// Starts agents as steps of a job.
+#[derive(Debug)]
+pub(super) struct Step {
+    shared: Arc<Shared>,
+    /// Of this job, in Slurm's order.
+    nodes: Vec<String>,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct Shared {
+    report: Report,
+    placing: Placing,
+    slurm: Slurm,
+    /// Whether it waits for nodes of its own.
+    direct: bool,
+    /// What stands before the command that a task runs.
+    options: Vec<String>,
+    /// Asks after jobs.
+    commands: Commands,
+    table: Mutex<Table>,
+    fewer: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Agents whose end has not been told, with their runs.
+    agents: HashMap<u32, u32>,
+    /// Runs whose process is there.
+    runs: HashMap<u32, Arc<Child>>,
+    /// Runs whose thread has not ended.
+    threads: usize,
+    /// Runs that wait for nodes.
+    waiting: HashSet<u32>,
+    count: u32,
+    closed: bool,
+    folder: Option<Folder>,
+    watcher: Option<Watcher>,
+}
+
+/// What a run of `srun` has written.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Its last lines.
+    last: VecDeque<String>,
+    /// Whether Slurm has taken its request.
+    is_taken: bool,
+}
+
+impl Step {
+    pub(super) fn new(server: &Server, slurm: Slurm, placing: Placing, report: Report) -> Step {
+        let direct = slurm.batch.request == RequestForm::Direct;
+        let options = options(server, &slurm);
+        let nodes = if direct {
+            server.hosts.iter().map(|host| host.name.clone()).collect()
+        } else {
+            BatchSystem::Slurm.allocation().into_iter().map(|node| node.name).collect()
+        };
+        let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
+        let shared = Shared { report, placing, slurm, direct, options, commands, table, fewer };
+        Step { shared: Arc::new(shared), nodes, patience: server.stop_timeout }
+    }
+
+    /// Where a host is in this job.
+    fn place(&self, host: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node == host)
+    }
+}
+
+/// What stands before the command that a task runs, but for how many tasks there are.
+fn options(server: &Server, slurm: &Slurm) -> Vec<String> {
+    let mut options: Vec<String> = [
+        "--ntasks-per-node=1",
+        "--label",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--input=none",
+    ]
+    .map(str::to_owned)
+    .into();
+    if let Some(cores) = processors_of_agent(&slurm.batch, server.workers) {
+        options.push(format!("--cpus-per-task={cores}"));
+    }
+    if slurm.batch.request == RequestForm::Direct {
+        options.extend(slurm.direct_options());
+    } else {
+        // The client may be a step itself, whose processors it has not all to itself.
+        options.push("--overlap".to_owned());
+    }
+    options
+}
+
+/// The options for so many agents, each on a node of its own.
+fn counts(agents: usize) -> [String; 2] {
+    [format!("--nodes={agents}"), format!("--ntasks={agents}")]
+}
+
+/// What a task gives to a shell.
+fn started(program: &str, folder: &str) -> String {
+    start(&quoted(program), &quoted(folder), "$SLURM_PROCID", "")
+}
+
+/// The command for all agents of a server, as a line of a shell.
+pub(super) fn line(server: &Server, slurm: &Slurm, wanted: &Wanted<'_>) -> String {
+    let words = counts(wanted.agents).into_iter().chain(options(server, slurm));
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
+    let start = quoted(&started(wanted.program, wanted.folder));
+    format!("srun {} \\\n    sh -c {start}", words.join(" "))
+}
+
+impl Launcher for Step {
+    fn start(&mut self, starts: Vec<Start>) {
+        let (mut here, elsewhere): (Vec<Start>, Vec<Start>) =
+            starts.into_iter().partition(|start| self.place(&start.host).is_some());
+        for start in elsewhere {
+            let why = match self.nodes.len() {
+                0 => {
+                    "this program is not part of a Slurm job, in which it could start steps: write \
+                      another `request`"
+                        .to_owned()
+                }
+                count => format!(
+                    "the job that this program is part of has {count} nodes and no more: ask for fewer \
+                     `nodes`"
+                ),
+            };
+            self.shared.report.tell(start.agent, Event::Failed(why));
+        }
+        if here.is_empty() {
+            return;
+        }
+        // Tasks are numbered as the nodes are.
+        here.sort_by_key(|start| self.place(&start.host));
+        let run = {
+            let mut table = lock(&self.shared.table);
+            table.count += 1;
+            table.threads += 1;
+            let run = table.count;
+            table.agents.extend(here.iter().map(|start| (start.agent, run)));
+            run
+        };
+        let shared = Arc::clone(&self.shared);
+        let agents: Vec<u32> = here.iter().map(|start| start.agent).collect();
+        let thread = std::thread::Builder::new().name("gridrpc-step".into());
+        let started = thread.spawn(move || {
+            let agents = here.iter().map(|start| start.agent).collect();
+            let end = shared.run(run, &here);
+            shared.over(run, agents, &end);
+        });
+        if let Err(error) = started {
+            let end = Event::Failed(format!("no thread could be started for it: {error}"));
+            self.shared.over(run, agents, &end);
+        }
+    }
+
+    fn stop(&mut self, agent: u32) {
+        let child = {
+            let mut table = lock(&self.shared.table);
+            let Some(run) = table.agents.remove(&agent) else { return };
+            // It shares its step with others: it ends as it has no client any longer.
+            let others = table.agents.values().any(|other| *other == run);
+            table.runs.get(&run).filter(|_| !others).cloned()
+        };
+        self.shared.report.tell(agent, Event::Ended("it was ended".to_owned()));
+        if let Some(child) = child {
+            child.end_soon(Duration::ZERO, self.patience);
+        }
+    }
+
+    fn lost(&mut self, agent: u32) -> bool {
+        lock(&self.shared.table).agents.contains_key(&agent)
+    }
+
+    fn close(&mut self) {
+        let begin = Instant::now();
+        lock(&self.shared.table).closed = true;
+        // Those that wait have nobody to end.
+        for child in self.shared.waiting() {
+            child.ask();
+        }
+        let runs =
+            || -> Vec<Arc<Child>> { lock(&self.shared.table).runs.values().cloned().collect() };
+        // Those that run have been told to end.
+        if !self.shared.are_over_before(begin + self.patience * 2 / 3) {
+            runs().iter().for_each(|child| child.ask());
+        }
+        if !self.shared.are_over_before(begin + self.patience) {
+            runs().iter().for_each(|child| child.kill());
+            self.shared.are_over_before(Instant::now() + DYING);
+        }
+        self.shared.commands.end();
+        let mut table = lock(&self.shared.table);
+        if let Some(folder) = table.folder.take() {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+        if let Some(watcher) = table.watcher.take() {
+            drop(table);
+            watcher.done();
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Runs one `srun` to its end; what is to be told of the agents that have not ended before.
+    fn run(self: &Arc<Shared>, run: u32, starts: &[Start]) -> Event {
+        let mut command = match self.command(starts) {
+            Ok(command) => command,
+            Err(why) => return Event::Failed(why),
+        };
+        let spawned = {
+            let mut table = lock(&self.table);
+            if table.closed {
+                return Event::Ended("it was stopped before it had started".to_owned());
+            }
+            let spawned = Child::spawn(&mut command);
+            if let Ok((child, _)) = &spawned {
+                table.runs.insert(run, Arc::clone(child));
+            }
+            spawned
+        };
+        let (child, pipes) = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                return Event::Failed(format!(
+                    "`srun` could not be started: {error}; see that Slurm's commands are in PATH here"
+                ));
+            }
+        };
+        for start in starts {
+            let state = match self.direct {
+                true => format!("{SUBMITTED} by srun"),
+                false => format!("is starting on {}", start.host),
+            };
+            self.tell(start.agent, Event::State(state));
+        }
+        let mut heard = Heard::default();
+        if let Some(mut stderr) = pipes.stderr {
+            let (mut whole, mut piece) = (Lines::default(), vec![0; 8 << 10]);
+            while let Ok(read @ 1..) = stderr.read(&mut piece) {
+                whole.push(&piece[..read], |line| self.hear(run, starts, line, &mut heard));
+            }
+            whole.end(|line| self.hear(run, starts, line, &mut heard));
+        }
+        let status = child.wait();
+        let last: Vec<String> = heard.last.into_iter().collect();
+        match &last[..] {
+            [] => Event::Ended(format!("srun has ended: {}", how(status))),
+            lines if lines.iter().any(|line| is_refusal(line)) => {
+                Event::Failed(refusal(Trouble::Refused(lines.join("\n"))).to_string())
+            }
+            lines => {
+                Event::Ended(format!("srun has ended ({}): {}", how(status), lines.join(" | ")))
+            }
+        }
+    }
+
+    /// Takes a line of `srun`'s standard error, where its tasks' comes as well.
+    fn hear(self: &Arc<Shared>, run: u32, starts: &[Start], line: &[u8], heard: &mut Heard) {
+        let words = lines::text(line);
+        if let Some((job, waits)) = allocating(&words).filter(|_| self.direct) {
+            heard.is_taken = true;
+            let state = match waits {
+                true => format!("{QUEUED} as job {job}"),
+                false => format!("is starting (job {job})"),
+            };
+            self.tell_run(run, &state);
+            if waits {
+                self.ask_after(run, job.to_owned());
+            } else {
+                lock(&self.table).waiting.remove(&run);
+            }
+            return;
+        }
+        if let Some((task, rest)) = labelled(&words) {
+            if let Some(start) = starts.get(task) {
+                self.tell(start.agent, Event::Said(format!("{rest}\n").into_bytes()));
+            }
+            return;
+        }
+        if let Some((tasks, how)) = exited(&words) {
+            for task in tasks {
+                if let Some(start) = starts.get(task) {
+                    self.end(start.agent, Event::Ended(format!("its step {how}")));
+                }
+            }
+        }
+        if self.direct && !heard.is_taken {
+            self.tell_run(run, &format!("{SUBMITTED} by srun ({words})"));
+        }
+        if heard.last.len() == KEPT {
+            heard.last.pop_front();
+        }
+        heard.last.push_back(words);
+    }
+
+    /// The command for these agents, whose tickets lie where their nodes read them.
+    fn command(&self, starts: &[Start]) -> Result<Command, String> {
+        let copies = || {
+            for start in starts {
+                self.tell(start.agent, Event::State(COPIES.to_owned()));
+            }
+        };
+        check_skip(&self.slurm.batch.skip, &super::OPTIONS)?;
+        let program = self.placing.program(copies)?;
+        let tickets = self.put(starts)?;
+        let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
+        let mut command = if self.direct { command("srun") } else { Command::new("srun") };
+        command.args(counts(nodes.len())).args(&self.options);
+        if !self.direct {
+            command.arg(format!("--nodelist={}", nodes.join(",")));
+            command.env("LC_ALL", "C");
+            // Those of the step that this may be part of are not those of the new one.
+            for variable in ["SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND"] {
+                command.env_remove(variable);
+            }
+        }
+        command.args(["sh", "-c", &started(&program, &text(&tickets)?)]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        end_with_parent(&mut command);
+        Ok(command)
+    }
+
+    fn put(&self, starts: &[Start]) -> Result<PathBuf, String> {
+        let mut table = lock(&self.table);
+        let Table { folder, watcher, .. } = &mut *table;
+        let folder = match folder {
+            Some(folder) => folder,
+            none => none.insert(self.placing.open()?),
+        };
+        if watcher.is_none() {
+            // Steps end with the client; it only removes the folder.
+            let started = Watcher::start(":", "", folder.path());
+            let failed = |error: io::Error| {
+                format!("the process that removes the tickets could not be started: {error}")
+            };
+            *watcher = Some(started.map_err(failed)?);
+        }
+        let numbered = starts.iter().enumerate();
+        folder.put(numbered.map(|(number, start)| (number.to_string(), &start.ticket)))
+    }
+
+    /// The processes that wait for nodes.
+    fn waiting(&self) -> Vec<Arc<Child>> {
+        let table = lock(&self.table);
+        table.waiting.iter().filter_map(|run| table.runs.get(run).cloned()).collect()
+    }
+
+    /// Tells why a job waits, as long as it does, in a thread.
+    fn ask_after(self: &Arc<Shared>, run: u32, job: String) {
+        lock(&self.table).waiting.insert(run);
+        let shared = Arc::clone(self);
+        let asks = move || {
+            let mut pause = SOON;
+            loop {
+                std::thread::sleep(pause);
+                pause = (pause * 3 / 2).min(LATE);
+                if !lock(&shared.table).waiting.contains(&run) {
+                    return;
+                }
+                let seen = shared.slurm.look(&shared.commands, &[&job]).unwrap_or_default();
+                let stand = seen.into_iter().next().map(|seen| seen.stand);
+                let Some(Stand::Queued(why)) = stand else { continue };
+                // It may have got its nodes meanwhile.
+                if !why.is_empty() && lock(&shared.table).waiting.contains(&run) {
+                    shared.tell_run(run, &format!("{QUEUED} as job {job} ({why})"));
+                }
+            }
+        };
+        // Without a thread the reason is not told.
+        let _ = std::thread::Builder::new().name("gridrpc-asks".into()).spawn(asks);
+    }
+
+    /// Tells how far all agents of a run have come.
+    fn tell_run(&self, run: u32, state: &str) {
+        let table = lock(&self.table);
+        for agent in table.agents.iter().filter(|(_, its)| **its == run).map(|(agent, _)| *agent) {
+            self.report.tell(agent, Event::State(state.to_owned()));
+        }
+    }
+
+    /// Tells of an agent whose end has not been told.
+    fn tell(&self, agent: u32, event: Event) {
+        let table = lock(&self.table);
+        if table.agents.contains_key(&agent) {
+            self.report.tell(agent, event);
+        }
+    }
+
+    fn end(&self, agent: u32, event: Event) {
+        let known = lock(&self.table).agents.remove(&agent).is_some();
+        if known {
+            self.report.tell(agent, event);
+        }
+    }
+
+    /// A run is over: what has not been told of its agents is told.
+    fn over(&self, run: u32, agents: Vec<u32>, event: &Event) {
+        {
+            let mut table = lock(&self.table);
+            table.runs.remove(&run);
+            table.waiting.remove(&run);
+        }
+        for agent in agents {
+            self.end(agent, event.clone());
+        }
+        lock(&self.table).threads -= 1;
+        self.fewer.notify_all();
+    }
+
+    fn are_over_before(&self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let some = |table: &mut Table| table.threads > 0;
+        let waited = self.fewer.wait_timeout_while(lock(&self.table), left, some);
+        waited.unwrap_or_else(PoisonError::into_inner).0.threads == 0
+    }
+}

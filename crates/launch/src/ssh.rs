@@ -1,0 +1,91 @@
+//! Agents on other hosts, by the system's ssh: so the user's configuration of it holds, with its keys,
+//! agents, jump hosts and control sockets.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_config::Server;
+
+use super::agents::{Agent, Agents, NotSpawned, never_started};
+use super::ssh_command::{MISSED, SshCommand};
+use super::ssh_process::SshProcess;
+use super::staging::{self, Source};
+use crate::launcher::{Event, Launcher, Report, Start};
+
+/// How many hosts are connected to at once: more would keep this machine busy with handshakes, and
+/// a jump host would refuse them.
+const AT_ONCE: usize = 32;
+/// Starts agents by ssh, one process of it for each host.
+#[derive(Debug)]
+pub(super) struct Ssh {
+    agents: Arc<Agents>,
+    how: Arc<SshCommand>,
+    patience: Duration,
+}
+
+impl Ssh {
+    pub(super) fn new(server: &Server, command: &[String], own: &Path, report: Report) -> Ssh {
+        let how = SshCommand {
+            command: command.to_vec(),
+            program: server.program.clone(),
+            staging: server.staging.clone(),
+            source: Source::new(own),
+            addresses_are_named: !server.addresses.is_empty(),
+            interval: (server.heartbeat.as_secs() / MISSED).max(1),
+        };
+        let agents = Agents::new(report, AT_ONCE);
+        Ssh { agents, how: Arc::new(how), patience: server.stop_timeout }
+    }
+}
+
+impl Launcher for Ssh {
+    fn start(&mut self, starts: Vec<Start>) {
+        for start in starts {
+            let (how, agents) = (Arc::clone(&self.how), Arc::clone(&self.agents));
+            self.agents.run(start, move |agent, start| run(&agents, agent, &how, &start));
+        }
+    }
+
+    fn stop(&mut self, agent: u32) {
+        self.agents.stop(agent, self.patience);
+    }
+
+    fn close(&mut self) {
+        self.agents.close(self.patience);
+    }
+}
+
+/// Starts an agent and waits for its end.
+fn run(agents: &Agents, agent: &Arc<Agent>, how: &SshCommand, start: &Start) -> Event {
+    let host = &start.host;
+    if host.is_empty() || host.starts_with('-') {
+        // ssh would take it for an option.
+        return Event::Failed(format!("`{host}` cannot be a host's name"));
+    }
+    let permit = agents.permits.try_take().or_else(|| {
+        agent.tell(Event::State("waits until others have been connected to".into()));
+        agents.permits.take(|| !agent.is_stopped())
+    });
+    let Some(permit) = permit else { return never_started() };
+    let staged = match how.staged() {
+        Ok(staged) => staged,
+        Err(why) => return Event::Failed(why),
+    };
+    // Tells this from all others, also on hosts that share a folder. The secret itself is for the agent.
+    let attempt = blake3::hash(&start.ticket.secret).to_hex()[..16].to_owned();
+    let script = staging::script(&staged, &attempt);
+    let Some(mut command) = how.command(start, &staging::command(&script)) else {
+        return Event::Failed("no command is named for ssh".into());
+    };
+    agent.tell(Event::State("connects by ssh".into()));
+    match agent.spawn(&mut command) {
+        Ok((child, pipes)) => SshProcess::new(agent, how, start, script, child, pipes).run(permit),
+        Err(NotSpawned::Stopped) => never_started(),
+        Err(NotSpawned::Refused(error)) => Event::Failed(format!(
+            "`{}` could not be started: {error}; see that OpenSSH's client is installed on this \
+             machine",
+            how.command.join(" ")
+        )),
+    }
+}

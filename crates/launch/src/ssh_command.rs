@@ -1,0 +1,87 @@
+//! The command that runs ssh.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use gridrpc_sys::process::end_with_parent;
+
+use crate::launcher::Start;
+use crate::staging::{Source, Staged};
+
+/// SshCommand many signs of life of a host may be missed.
+pub(super) const MISSED: u64 = 3;
+
+/// What is alike for all hosts of a server.
+#[derive(Debug)]
+pub(super) struct SshCommand {
+    pub(super) command: Vec<String>,
+    /// The program there; none: this machine's is copied.
+    pub(super) program: Option<String>,
+    pub(super) staging: Option<String>,
+    pub(super) source: Source,
+    /// Whether the owner says where agents are to dial.
+    pub(super) addresses_are_named: bool,
+    /// Seconds between signs of life.
+    pub(super) interval: u64,
+}
+
+impl SshCommand {
+    /// Where the program of the hosts comes from.
+    pub(super) fn staged(&self) -> Result<Staged<'_>, String> {
+        if let Some(program) = &self.program {
+            return Ok(Staged::There(program));
+        }
+        let program = self.source.program()?;
+        Ok(Staged::Copied { folder: self.staging.as_deref(), program })
+    }
+
+    pub(super) fn command(&self, start: &Start, remote: &str) -> Option<Command> {
+        let (name, own) = self.command.split_first()?;
+        let mut command = Command::new(name);
+        // The first to set an option is who sets it: the user's command, then this, then files.
+        command.args(own).arg("-T");
+        let mut option = |option: &str| {
+            command.args(["-o", option]);
+        };
+        // Nobody is there to be asked.
+        option("BatchMode=yes");
+        option("ConnectTimeout=10");
+        option(&format!("ServerAliveInterval={}", self.interval));
+        option(&format!("ServerAliveCountMax={MISSED}"));
+        // A way back is welcome, not needed; what port it has is told at this level.
+        option("ExitOnForwardFailure=no");
+        option("LogLevel=INFO");
+        // One that is there is used, but other sessions would end with this one if they went through it.
+        option("ControlMaster=no");
+        command.args(way_back(start).iter().flatten());
+        command.arg(&start.host).arg(remote);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        end_with_parent(&mut command);
+        Some(command)
+    }
+
+    /// Takes the way back out of a connection that the user shares among sessions, and that would keep its port
+    /// on the host open. Where there is none, ssh says so at once.
+    pub(super) fn cancel_way_back(&self, start: &Start) {
+        let Some((name, own)) = self.command.split_first() else { return };
+        let is_ssh = Path::new(name).file_name().is_some_and(|name| name == "ssh");
+        let Some(way_back) = way_back(start).filter(|_| is_ssh) else { return };
+        let mut command = Command::new(name);
+        command.args(own).args(["-o", "BatchMode=yes", "-O", "cancel"]).args(way_back);
+        command.arg(&start.host).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Without ssh there was no connection either.
+        let _ = command.status();
+    }
+}
+
+/// SshCommand ssh is told to forward a port of the host, any that is free, to the client's.
+fn way_back(start: &Start) -> Option<[String; 2]> {
+    Some(["-R".into(), format!("0:127.0.0.1:{}", client_port(start)?)])
+}
+
+/// The port that the client listens on.
+pub(super) fn client_port(start: &Start) -> Option<u16> {
+    start.ticket.addresses.first()?.rsplit_once(':')?.1.parse().ok()
+}

@@ -1,0 +1,160 @@
+//! What tests of launchers need: servers, tickets, stand-ins for agents, and what is told of them.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use gridrpc_config::{LauncherKind, Server, ServerOutput};
+use gridrpc_launch::{Event, Launcher, Report, Start, open};
+use gridrpc_transport::Ticket;
+use gridrpc_wire::Compression;
+
+/// How long a test waits for what should come.
+pub const WAIT: Duration = Duration::from_secs(30);
+
+/// A folder of a test's own. Those of earlier runs are removed.
+pub fn folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    static CLEAN: Once = Once::new();
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    CLEAN.call_once(|| {
+        for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let process = name.strip_prefix("launching-").and_then(|rest| rest.split('-').next());
+            if process.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    });
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = all.join(format!("launching-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A program for `/bin/sh`. Another process writes it: a child that this one forks meanwhile, in another
+/// test, would have it open as well, and what is open for writing cannot be run.
+pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let file = folder.join(name);
+    let mut writer = Command::new("sh");
+    writer.args(["-c", r#"cat >"$1" && chmod 755 "$1""#, "sh"]).arg(&file).stdin(Stdio::piped());
+    let mut writer = writer.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
+    file
+}
+
+/// An agent that tells its ticket and ends with its standard input.
+pub const AGENT: &str = r#"case $1 in agent) ;; --version) exit ;; *) exit 9 ;; esac
+read -r ticket
+echo "has $ticket" >&2
+cat >/dev/null
+echo "leaves" >&2"#;
+
+pub fn server(launcher: LauncherKind) -> Server {
+    Server {
+        name: "test".into(),
+        launcher,
+        hosts: Vec::new(),
+        workers: 1,
+        python: None,
+        program: None,
+        directory: None,
+        environment: Vec::new(),
+        preload: Vec::new(),
+        memory: None,
+        resources: Vec::new(),
+        addresses: Vec::new(),
+        ports: None,
+        start_timeout: WAIT,
+        stop_timeout: Duration::from_secs(2),
+        heartbeat: Duration::from_secs(30),
+        staging: None,
+        output: ServerOutput::Labelled,
+        encryption: false,
+        trusted: true,
+        compression: Compression::Auto,
+        min_hosts: None,
+        idle: Duration::from_secs(60),
+    }
+}
+
+pub fn start(agent: u32, host: &str) -> Start {
+    let ticket = Ticket { addresses: vec!["10.1.2.3:4567".into()], secret: [7; 32], keys: None };
+    Start { agent, host: host.into(), ticket }
+}
+
+/// A launcher, and what it has told.
+pub struct Launching {
+    pub launcher: Box<dyn Launcher>,
+    events: Receiver<(u32, Event)>,
+}
+
+impl Launching {
+    pub fn open(server: &Server, program: &Path) -> Launching {
+        let (told, events) = mpsc::channel();
+        let told = Mutex::new(told);
+        let report = Report(Arc::new(move |agent, event| {
+            let _ = told.lock().unwrap().send((agent, event));
+        }));
+        Launching { launcher: open(server, program, report), events }
+    }
+
+    pub fn next(&self) -> (u32, Event) {
+        self.events.recv_timeout(WAIT).expect("nothing is told")
+    }
+
+    /// What comes next of this kind: others are skipped, but for ends.
+    pub fn said(&self) -> (u32, String) {
+        loop {
+            match self.next() {
+                (agent, Event::Said(line)) => return (agent, String::from_utf8(line).unwrap()),
+                (_, Event::State(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The ticket that an agent says it has.
+    pub fn ticket(&self) -> (u32, Ticket) {
+        loop {
+            let (agent, line) = self.said();
+            if let Some(word) = line.strip_prefix("has ") {
+                return (agent, Ticket::decode(word).unwrap());
+            }
+        }
+    }
+
+    /// How an agent has ended, or why it has not started.
+    pub fn end(&self) -> (u32, Event) {
+        loop {
+            match self.next() {
+                (_, Event::Said(_) | Event::State(_)) => {}
+                end => return end,
+            }
+        }
+    }
+
+    /// Why an agent has not started.
+    pub fn failure(&self) -> String {
+        match self.end() {
+            (_, Event::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.events.recv_timeout(Duration::from_millis(100)).is_err()
+    }
+}
+
+impl Drop for Launching {
+    fn drop(&mut self) {
+        self.launcher.close();
+    }
+}

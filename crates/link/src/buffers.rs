@@ -1,0 +1,250 @@
+//! Memory that callers lend for the length of a call: sent from where it lies, and received into.
+//!
+//! Over a socket an array goes from the caller's memory to the kernel and back without a copy in
+//! between. A call may end before its data has been sent or has come, by a deadline say, and then
+//! the memory is the caller's again: [`Source::detach`] and [`Sink::close`] see to that.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gridrpc_shm::segment::Lent;
+use gridrpc_sys::lock;
+use gridrpc_transport::Transport;
+
+/// Bytes on their way out through a socket.
+#[derive(Debug)]
+pub struct Source {
+    bytes: Mutex<Bytes>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Owned(Vec<u8>),
+    Lent(Foreign),
+    Held(Box<dyn Held>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Foreign(NonNull<u8>);
+
+// SAFETY: lent memory is only read, under the lock, while its owner has promised to keep it.
+unsafe impl Send for Foreign {}
+
+/// Something that keeps bytes where they are as long as it lives.
+pub trait Held: std::fmt::Debug + Send {
+    /// The bytes, always the same ones.
+    fn bytes(&self) -> &[u8];
+}
+
+impl Source {
+    /// Bytes of our own.
+    #[must_use]
+    pub fn owned(bytes: Vec<u8>) -> Source {
+        Source { len: bytes.len(), bytes: Mutex::new(Bytes::Owned(bytes)) }
+    }
+
+    /// Bytes of a caller's.
+    ///
+    /// # Safety
+    /// They must stay readable and unchanged until the source is dropped or detached.
+    #[must_use]
+    pub unsafe fn lent(start: NonNull<u8>, len: usize) -> Source {
+        Source { len, bytes: Mutex::new(Bytes::Lent(Foreign(start))) }
+    }
+
+    /// Bytes that lie where something keeps them.
+    #[must_use]
+    pub fn held(held: impl Held + 'static) -> Source {
+        Source { len: held.bytes().len(), bytes: Mutex::new(Bytes::Held(Box::new(held))) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Gives the bytes to `use_them`.
+    pub fn with<R>(&self, use_them: impl FnOnce(&[u8]) -> R) -> R {
+        match &*lock(&self.bytes) {
+            Bytes::Owned(bytes) => use_them(bytes),
+            Bytes::Held(held) => use_them(held.bytes()),
+            Bytes::Lent(Foreign(start)) => {
+                // SAFETY: lent for as long as this variant is there, see `lent`.
+                use_them(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) })
+            }
+        }
+    }
+
+    /// The caller wants its memory back: what may still be sent is copied.
+    pub fn detach(&self) {
+        let mut bytes = lock(&self.bytes);
+        if let Bytes::Lent(Foreign(start)) = *bytes {
+            // SAFETY: as in `with`.
+            let copy = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }.to_vec();
+            *bytes = Bytes::Owned(copy);
+        }
+    }
+
+    /// The buffer, if it is our own.
+    #[must_use]
+    pub fn into_owned(self) -> Option<Vec<u8>> {
+        match self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Bytes::Owned(bytes) => Some(bytes),
+            Bytes::Lent(_) | Bytes::Held(_) => None,
+        }
+    }
+}
+
+/// Where the bytes of a section that comes through a socket are to lie.
+#[derive(Debug)]
+pub struct Sink {
+    start: Mutex<Option<Pointer>>,
+    len: usize,
+    /// How many bytes from the first one on are there.
+    filled: AtomicUsize,
+    /// Whose pages are made while it is filled.
+    segment: Option<Arc<Lent>>,
+}
+
+#[derive(Debug)]
+struct Pointer(NonNull<u8>);
+
+// SAFETY: it is only written to, under the lock, while its owner has promised to keep it.
+unsafe impl Send for Pointer {}
+
+/// What arrives for a place that has been closed is read into this and forgotten, bytes.
+const SCRATCH: usize = 16 << 10;
+/// The pages of a segment are made in such stretches, the next one before it is needed, bytes. All at once would
+/// take the time of a process that has others to answer meanwhile.
+const AHEAD: usize = 64 << 20;
+
+impl Sink {
+    /// A caller's memory.
+    ///
+    /// # Safety
+    /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
+    #[must_use]
+    pub unsafe fn new(start: NonNull<u8>, len: usize) -> Sink {
+        let (start, filled) = (Mutex::new(Some(Pointer(start))), AtomicUsize::new(0));
+        Sink { start, len, filled, segment: None }
+    }
+
+    /// The start of a segment.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or is shorter.
+    ///
+    /// # Safety
+    /// Nobody else may use it until the sink is dropped or closed.
+    pub unsafe fn segment(lent: &Arc<Lent>, len: usize) -> io::Result<Sink> {
+        let start = lent.start(len as u64)?;
+        // SAFETY: the segment stays mapped as long as the sink has a part in it.
+        let sink = unsafe { Sink::new(start, len) };
+        Ok(Sink { segment: Some(Arc::clone(lent)), ..sink })
+    }
+
+    /// How many bytes it takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it takes none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes have come, from the first one on.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        self.filled.load(Ordering::Acquire)
+    }
+
+    /// The caller wants its memory back: nothing is written to it from here on.
+    pub fn close(&self) {
+        *lock(&self.start) = None;
+    }
+
+    /// Receives at most `limit` bytes to the place from `at` on.
+    ///
+    /// # Errors
+    /// As [`Transport::receive_into`].
+    pub(crate) fn receive(
+        &self,
+        transport: &dyn Transport,
+        at: usize,
+        limit: usize,
+    ) -> io::Result<usize> {
+        let room = limit.min(self.len.saturating_sub(at));
+        if let Some(segment) = &self.segment {
+            segment.make_ready_behind(at, self.len.min((at / AHEAD + 2) * AHEAD));
+        }
+        let got = match &*lock(&self.start) {
+            // SAFETY: `at + room` is within the memory that `new` was promised.
+            Some(Pointer(start)) => unsafe {
+                let place = std::slice::from_raw_parts_mut(start.add(at).as_ptr(), room);
+                transport.receive_into(place)
+            },
+            None => {
+                let mut scratch = [0; SCRATCH];
+                let room = room.min(SCRATCH);
+                transport.receive_into(&mut scratch[..room])
+            }
+        }?;
+        self.filled.store(at + got, Ordering::Release);
+        Ok(got)
+    }
+
+    /// Copies bytes that have been received elsewhere.
+    pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
+        let count = bytes.len().min(self.len.saturating_sub(at));
+        if let Some(Pointer(start)) = &*lock(&self.start) {
+            // SAFETY: `at + count` is within the memory that `new` was promised.
+            unsafe { start.add(at).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), count) };
+        }
+        self.filled.store(at + count, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detached_bytes_no_longer_depend_on_their_owner() {
+        let mut memory = [1_u8, 2, 3];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: `memory` outlives the source.
+        let source = unsafe { Source::lent(start, 3) };
+        assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
+        source.detach();
+        memory[0] = 9;
+        assert_eq!(memory[0], 9);
+        assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
+        assert_eq!(source.into_owned(), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn a_closed_sink_is_not_written_to() {
+        let mut memory = [0_u8; 4];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: `memory` outlives the sink.
+        let sink = unsafe { Sink::new(start, 4) };
+        sink.write(1, &[7, 8]);
+        sink.write(3, &[9, 9, 9]);
+        sink.close();
+        sink.write(0, &[5]);
+        assert_eq!(memory, [0, 7, 8, 9]);
+    }
+}

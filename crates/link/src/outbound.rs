@@ -1,0 +1,278 @@
+//! The sending half of a connection that many threads push to. Pushing takes a short lock of its own;
+//! encryption and sending happen under another one, so that nobody who pushes waits for the network.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use gridrpc_wire::{Compression, Message, Order, WireError};
+
+use crate::buffers::Source;
+use crate::sender::KEEP;
+use crate::{Push, Sender, Socket};
+
+/// So much is sent at one time, bytes, although the socket takes more: whoever sends it has other connections to
+/// see to, and a reader that is fast enough would keep it here to the end of gigabytes.
+const TURN: u64 = 8 << 20;
+
+/// What has been pushed and is not the sender's yet.
+#[derive(Debug, Default)]
+struct Queue {
+    frames: Vec<u8>,
+    /// What goes between the frames, and behind how many of their bytes.
+    between: Vec<(usize, Between)>,
+    /// How many messages' streams that are held are to begin.
+    begun: usize,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.begun == 0
+    }
+
+    fn push(&mut self, message: &Message<'_>, streams: Between) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, &mut self.frames)?;
+        self.between.push((self.frames.len(), streams));
+        Ok(())
+    }
+
+    /// Hands everything over to `sender`, in its order.
+    fn hand_over(&mut self, sender: &mut Sender) {
+        if self.between.is_empty() {
+            sender.take_frames(&mut self.frames);
+        } else {
+            let mut start = 0;
+            for (end, between) in self.between.drain(..) {
+                sender.push_frames(&self.frames[start..end]);
+                match between {
+                    Between::Descriptors(descriptors) => sender.push_descriptors(descriptors),
+                    Between::InTurns(streams) => sender.push_bulk(streams),
+                    Between::InLine(streams) => sender.push_streams(&streams),
+                    Between::Held(streams) => sender.push_held(streams),
+                }
+                start = end;
+            }
+            sender.push_frames(&self.frames[start..]);
+            self.frames.clear();
+        }
+        if self.begun > 0 {
+            sender.begin_held(std::mem::take(&mut self.begun));
+        }
+        if self.frames.capacity() > KEEP {
+            self.frames = Vec::new();
+        }
+    }
+}
+
+/// What goes between two frames.
+#[derive(Debug)]
+enum Between {
+    /// Descriptors that go with the message that follows.
+    Descriptors(Vec<Arc<OwnedFd>>),
+    /// The streams of the message before, which those of others and messages behind it may pass.
+    InTurns(VecDeque<Arc<Source>>),
+    /// The same, which nothing passes.
+    InLine(VecDeque<Arc<Source>>),
+    /// The same, which wait until they are to begin.
+    Held(VecDeque<Arc<Source>>),
+}
+
+/// Has whoever waits for the socket look out for it, or no more, as it can or cannot be written to.
+pub type Watch = Box<dyn Fn(bool) + Send + Sync>;
+
+/// The sending half.
+pub struct Outbound {
+    queue: Mutex<Queue>,
+    writer: Mutex<Writer>,
+    watch: Watch,
+}
+
+struct Writer {
+    sender: Sender,
+    /// What was taken from the queue last: empty, and memory for the next.
+    taken: Queue,
+    blocked: bool,
+    failed: Option<io::Error>,
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outbound")
+    }
+}
+
+impl Outbound {
+    /// The sending half of a connection over `socket`, which does not block. `watch` is told when sending
+    /// has to wait until the socket can be written to, and when that is over.
+    #[must_use]
+    pub fn new(socket: Socket, watch: Watch) -> Outbound {
+        let writer = Writer {
+            sender: Sender::new(socket),
+            taken: Queue::default(),
+            blocked: false,
+            failed: None,
+        };
+        Outbound { queue: Mutex::default(), writer: Mutex::new(writer), watch }
+    }
+
+    /// Has streams compressed.
+    pub fn compress(&self, mode: Compression) {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).sender.compress(mode);
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the queue, for several messages that belong together.
+    #[must_use]
+    pub fn pushing(&self) -> Pushing<'_> {
+        Pushing(self.queue())
+    }
+
+    /// Appends a message.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format.
+    pub fn push(&self, message: &Message<'_>) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, &mut self.queue().frames)
+    }
+
+    /// Appends a message with streamed sections, which go piece by piece.
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_with(
+        &self,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), WireError> {
+        if streams.is_empty() {
+            return self.push(message);
+        }
+        self.queue().push(message, Between::InTurns(streams))
+    }
+
+    /// The same, with all of the streams before what is pushed later: that may depend on them.
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_in_line(
+        &self,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), WireError> {
+        if streams.is_empty() {
+            return self.push(message);
+        }
+        self.queue().push(message, Between::InLine(streams))
+    }
+
+    /// Appends a message whose streams, of which there are some, wait until [`Outbound::begin_held`].
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_held(
+        &self,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), WireError> {
+        self.queue().push(message, Between::Held(streams))
+    }
+
+    /// Has the streams begin that have been held longest; with the next flush.
+    pub fn begin_held(&self) {
+        self.queue().begun += 1;
+    }
+
+    /// Sends what has been pushed, as far as the socket takes it. Returns at once if another thread is
+    /// sending, which then sends this as well.
+    pub fn flush(&self) {
+        self.send_all(true);
+    }
+
+    /// The same, but while the socket takes no more it is left to whoever is told by `watch` when it does.
+    pub fn flush_if_open(&self) {
+        self.send_all(false);
+    }
+
+    fn send_all(&self, although_blocked: bool) {
+        loop {
+            let mut writer = match self.writer.try_lock() {
+                Ok(writer) => writer,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            if writer.blocked && !although_blocked {
+                return;
+            }
+            self.send(&mut writer);
+            drop(writer);
+            // Somebody may have pushed meanwhile, and left it to this thread to send it.
+            if self.queue().is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn send(&self, writer: &mut Writer) {
+        let Writer { sender, taken, blocked, failed } = writer;
+        std::mem::swap(taken, &mut *self.queue());
+        taken.hand_over(sender);
+        if failed.is_some() {
+            return;
+        }
+        let is_blocked = match sender.flush_part(TURN) {
+            Ok(all) => !all,
+            // The receiving half sees it as well, and tells.
+            Err(error) => {
+                *failed = Some(error);
+                false
+            }
+        };
+        if is_blocked != std::mem::replace(blocked, is_blocked) {
+            (self.watch)(is_blocked);
+        }
+    }
+
+    /// How much waits to be sent, bytes.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let pushed = self.queue().frames.len();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        pushed + writer.sender.waiting()
+    }
+}
+
+/// The queue of an [`Outbound`], held for messages that belong together.
+pub struct Pushing<'o>(MutexGuard<'o, Queue>);
+
+impl Push for Pushing<'_> {
+    fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, &mut self.0.frames)
+    }
+
+    fn push_with(
+        &mut self,
+        message: &Message<'_>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) -> Result<(), WireError> {
+        let (start, count) = (self.0.frames.len(), descriptors.len() as u16);
+        message.encode_with(count, Order::NATIVE, &mut self.0.frames)?;
+        self.0.between.push((start, Between::Descriptors(descriptors)));
+        Ok(())
+    }
+
+    fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
+        let Queue { frames, between, .. } = &mut *self.0;
+        match between.last_mut() {
+            Some((end, Between::InLine(streams))) if *end == frames.len() => {
+                streams.push_back(Arc::clone(bytes));
+            }
+            _ => between.push((frames.len(), Between::InLine([Arc::clone(bytes)].into()))),
+        }
+        Ok(())
+    }
+}

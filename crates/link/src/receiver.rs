@@ -1,0 +1,480 @@
+//! The receiving half of a connection: frames in, with streams put together.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use gridrpc_wire::{Frame, HEADER_LEN, Header, Kind, MAX_BODY, Message, Order, Place};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::buffers::Sink;
+use crate::{LinkError, Socket, sections};
+
+/// A message that has come in whole.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// The message.
+    pub message: Message<'a>,
+    /// The sender's byte order.
+    pub order: Order,
+    /// The contents of its streamed sections, in their order.
+    pub streams: Vec<Stream>,
+    /// The descriptors that came with it; fewer if this process may have no more.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// A streamed section that has come.
+#[derive(Debug)]
+pub enum Stream {
+    /// In a buffer of its own.
+    Bytes(Vec<u8>),
+    /// Where its caller wants it; so many bytes of it.
+    Placed(Arc<Sink>, usize),
+}
+
+impl Stream {
+    fn len(&self) -> usize {
+        match self {
+            Stream::Bytes(bytes) => bytes.len(),
+            Stream::Placed(_, len) => *len,
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        match self {
+            Stream::Bytes(stream) => stream.extend_from_slice(bytes),
+            Stream::Placed(place, filled) => {
+                place.write(*filled, bytes);
+                *filled += bytes.len();
+            }
+        }
+    }
+
+    /// Its bytes, if they are in a buffer.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Stream::Bytes(bytes) => bytes,
+            Stream::Placed(..) => Vec::new(),
+        }
+    }
+}
+
+/// Says where the streamed sections of a message are to lie, one place for each, if not in buffers.
+pub type Placement = Box<dyn FnMut(&Message<'_>, &[usize]) -> Vec<Option<Arc<Sink>>> + Send>;
+
+/// An answer whose streamed sections are still coming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coming {
+    /// Which one on its connection.
+    pub number: u32,
+    /// What all of its streams hold, bytes.
+    pub total: usize,
+    /// How much of that has not come, bytes.
+    pub left: usize,
+}
+
+/// A message whose streamed sections are still coming.
+#[derive(Debug)]
+struct Pending {
+    /// Which one with streams on its connection.
+    number: u32,
+    /// Whether it answers a call.
+    answer: bool,
+    frame: Vec<u8>,
+    lengths: Vec<usize>,
+    /// Where they are to lie, for those that have a place; shorter if the last ones have none.
+    places: Vec<Option<Arc<Sink>>>,
+    streams: Vec<Stream>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Pending {
+    /// What the stream that is being filled still wants, bytes.
+    fn wanted(&self) -> usize {
+        let filling = self.streams.len() - 1;
+        self.lengths[filling] - self.streams[filling].len()
+    }
+
+    /// Opens the next stream if this one is full. `true`: all are.
+    fn advance(&mut self, spare: &mut Vec<Vec<u8>>) -> Result<bool, LinkError> {
+        while self.streams.is_empty() || self.wanted() == 0 {
+            let index = self.streams.len();
+            let Some(len) = self.lengths.get(index).copied() else { return Ok(true) };
+            let place = self.places.get_mut(index).and_then(Option::take);
+            self.streams.push(match place.filter(|place| place.len() == len) {
+                Some(place) => Stream::Placed(place, 0),
+                None => Stream::Bytes(buffer(spare, len)?),
+            });
+        }
+        Ok(false)
+    }
+
+    /// The message has come in whole.
+    fn hand_over<E: From<LinkError>>(
+        self,
+        handle: &mut impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let frame = parse_whole(&self.frame)?;
+        let message = Message::decode(&frame).map_err(LinkError::from)?;
+        let Pending { streams, descriptors, .. } = self;
+        handle(Received { message, order: frame.header.order, streams, descriptors })
+    }
+}
+
+/// The stream that is being filled.
+fn current(pending: &mut [Pending], index: Option<usize>) -> Option<&mut Stream> {
+    pending.get_mut(index?)?.streams.last_mut()
+}
+
+/// An empty buffer for `len` bytes, warm if there is one.
+fn buffer(spare: &mut Vec<Vec<u8>>, len: usize) -> Result<Vec<u8>, LinkError> {
+    let fits = |spare: &Vec<u8>| spare.capacity() >= len && spare.capacity() / 4 <= len;
+    if let Some(index) = spare.iter().position(fits) {
+        return Ok(spare.swap_remove(index));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| {
+        LinkError::Unexpected(format!("a section of {len} bytes, more than memory holds"))
+    })?;
+    Ok(bytes)
+}
+
+/// The receiving half.
+pub struct Receiver {
+    socket: Socket,
+    buffer: Vec<u8>,
+    filled: Range<usize>,
+    descriptors: VecDeque<Option<OwnedFd>>,
+    /// Messages whose streams are still coming.
+    pending: Vec<Pending>,
+    /// Which of them the `Data` frame that came last belongs to.
+    current: Option<usize>,
+    /// Messages with streams so far.
+    streamed: u32,
+    /// Bytes of the `Data` frame being read that have not come yet.
+    data_left: usize,
+    max_payload: u64,
+    placement: Option<Placement>,
+    /// Buffers of streams that were given back.
+    spare: Vec<Vec<u8>>,
+    /// Bytes of the connection so far.
+    position: u64,
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+/// Messages whose streams may come at one time.
+const MOST_PENDING: usize = 4096;
+/// What a receive buffer starts with.
+const BUFFER: usize = 64 << 10;
+/// Buffers for streams that are kept, and how large they may be, bytes: warm memory is far cheaper
+/// than new.
+const SPARE: usize = 4;
+const LARGEST_SPARE: usize = 256 << 20;
+const SMALLEST_SPARE: usize = 64 << 10;
+
+impl Receiver {
+    /// The receiving half of a connection over `socket`. Messages with more than `max_payload`
+    /// streamed bytes are refused.
+    #[must_use]
+    pub fn new(socket: Socket, max_payload: u64) -> Receiver {
+        Receiver {
+            socket,
+            buffer: Vec::new(),
+            filled: 0..0,
+            descriptors: VecDeque::new(),
+            pending: Vec::new(),
+            current: None,
+            streamed: 0,
+            data_left: 0,
+            max_payload,
+            placement: None,
+            spare: Vec::new(),
+            position: 0,
+        }
+    }
+
+    /// Has `placement` say where streamed sections are to lie.
+    pub fn place_streams(&mut self, placement: Placement) {
+        self.placement = Some(placement);
+    }
+
+    /// Takes a buffer back that a stream came in.
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE && (SMALLEST_SPARE..=LARGEST_SPARE).contains(&buffer.capacity())
+        {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.socket()
+    }
+
+    /// Whether [`Receiver::fill`] gives something although the socket need not be readable.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.socket.has_more()
+    }
+
+    /// Whether [`Receiver::fill`] would give something now.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        if self.has_more() {
+            return true;
+        }
+        let mut waited = [PollFd::new(self.socket(), PollFlags::POLLIN)];
+        poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+    }
+
+    /// Whether messages have come whose streams have not, or not wholly.
+    #[must_use]
+    pub fn expects_more(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The answers that have been announced and have not come in whole, in their order.
+    pub fn coming(&self) -> impl Iterator<Item = Coming> + '_ {
+        self.pending.iter().filter(|pending| pending.answer).map(|pending| {
+            let total = pending.lengths.iter().sum();
+            let come: usize = pending.streams.iter().map(Stream::len).sum();
+            Coming { number: pending.number, total, left: total - come }
+        })
+    }
+
+    /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Transport::receive`]; `WouldBlock` when a non-blocking socket has nothing.
+    pub fn fill(&mut self) -> io::Result<usize> {
+        let count = self.receive()?;
+        self.position += count as u64;
+        Ok(count)
+    }
+
+    /// How many bytes of the connection have come.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes bytes of the connection that come by other means than the socket: whole frames without
+    /// streams and descriptors.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.copy_within(self.filled.clone(), 0);
+        self.filled = 0..self.filled.len();
+        let end = self.filled.end + bytes.len();
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        self.buffer[self.filled.end..end].copy_from_slice(bytes);
+        self.filled.end = end;
+        self.position += bytes.len() as u64;
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        if self.filled.is_empty() {
+            self.filled = 0..0;
+            // The bulk of a stream goes straight to its place.
+            if self.data_left > 0
+                && let Some(stream) = current(&mut self.pending, self.current)
+            {
+                let got = match stream {
+                    Stream::Bytes(bytes) => self.socket.receive_behind(bytes, self.data_left),
+                    Stream::Placed(place, filled) => {
+                        let got = place.receive(&*self.socket, *filled, self.data_left);
+                        *filled += got.as_ref().copied().unwrap_or(0);
+                        got
+                    }
+                };
+                self.data_left -= got.as_ref().copied().unwrap_or(0);
+                return got;
+            }
+        }
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER, 0);
+        }
+        if self.filled.end == self.buffer.len() {
+            if self.filled.start > 0 {
+                self.buffer.copy_within(self.filled.clone(), 0);
+                self.filled = 0..self.filled.len();
+            } else {
+                // One frame is larger than the buffer: at most MAX_BODY and its header.
+                self.buffer.resize(HEADER_LEN + MAX_BODY, 0);
+            }
+        }
+        // Behind a piece of a stream there comes, as a rule, the header of the next one. Only that is read here:
+        // the piece itself is to go straight to its place.
+        let between_pieces = !self.pending.is_empty() && self.filled.is_empty();
+        let end = if between_pieces { HEADER_LEN } else { self.buffer.len() };
+        let free = &mut self.buffer[self.filled.end..end];
+        let count = self.socket.receive(free, &mut self.descriptors)?;
+        self.filled.end += count;
+        Ok(count)
+    }
+
+    /// Hands every message that is whole to `handle`, in order.
+    ///
+    /// # Errors
+    /// When the bytes are no messages, or `handle` says so.
+    pub fn drain<E: From<LinkError>>(
+        &mut self,
+        mut handle: impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while self.drain_one(&mut handle)? {}
+        Ok(())
+    }
+
+    /// Hands over at most one message. `true`: there may be more.
+    ///
+    /// # Errors
+    /// As [`Receiver::drain`].
+    pub fn drain_one<E: From<LinkError>>(
+        &mut self,
+        handle: &mut impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        self.take_data();
+        if self.data_left > 0 {
+            return Ok(false);
+        }
+        if let Some(index) = self.current.take()
+            && self.pending[index].advance(&mut self.spare)?
+        {
+            let pending = self.pending.remove(index);
+            pending.hand_over(handle)?;
+            return Ok(true);
+        }
+        let bytes = &self.buffer[self.filled.clone()];
+        let Some(header) = Header::parse(bytes).map_err(LinkError::from)? else {
+            return Ok(false);
+        };
+        if header.kind == Kind::Data {
+            self.begin_data(header)?;
+            return Ok(true);
+        }
+        let end = HEADER_LEN + header.body_len;
+        if header.kind == Kind::Packed && bytes.len() >= end {
+            self.unpack(header)?;
+            return Ok(true);
+        }
+        let Some(body) = bytes.get(HEADER_LEN..end) else { return Ok(false) };
+        let frame = Frame { header, body };
+        let count = usize::from(header.descriptors);
+        if count > self.descriptors.len() {
+            return Err(unexpected("a message without the descriptors it announces").into());
+        }
+        let descriptors: Vec<OwnedFd> = self.descriptors.drain(..count).flatten().collect();
+        let message = Message::decode(&frame).map_err(LinkError::from)?;
+        let lengths = self.stream_lengths(&message)?;
+        if lengths.is_empty() {
+            self.filled.start += end;
+            handle(Received { message, order: header.order, streams: Vec::new(), descriptors })?;
+        } else {
+            let places = match &mut self.placement {
+                Some(placement) => placement(&message, &lengths),
+                None => Vec::new(),
+            };
+            let frame = bytes[..end].to_vec();
+            let answer = matches!(header.kind, Kind::Reply | Kind::Failure);
+            self.streamed = self.streamed.wrapping_add(1);
+            self.filled.start += end;
+            let (number, streams) = (self.streamed, Vec::new());
+            let mut pending =
+                Pending { number, answer, frame, lengths, places, streams, descriptors };
+            if pending.advance(&mut self.spare)? {
+                pending.hand_over(handle)?;
+            } else if self.pending.len() < MOST_PENDING {
+                self.pending.push(pending);
+            } else {
+                return Err(unexpected("more streams at once than anybody sends").into());
+            }
+        }
+        Ok(true)
+    }
+
+    fn stream_lengths(&self, message: &Message<'_>) -> Result<Vec<usize>, LinkError> {
+        let mut lengths = Vec::new();
+        let mut total = 0;
+        for section in sections(message) {
+            if section.place == Place::Stream {
+                total += section.len;
+                lengths.push(section.len as usize);
+            }
+        }
+        if total > self.max_payload {
+            let limit = self.max_payload;
+            return Err(unexpected(&format!("{total} bytes of data, above the limit of {limit}")));
+        }
+        Ok(lengths)
+    }
+
+    fn begin_data(&mut self, header: Header) -> Result<(), LinkError> {
+        let known = self.pending.iter().position(|pending| pending.number == header.stream);
+        let Some(index) = known else { return Err(unexpected("data that belongs to no message")) };
+        if header.body_len == 0 || header.body_len > self.pending[index].wanted() {
+            return Err(unexpected("data that does not fit its section"));
+        }
+        self.filled.start += HEADER_LEN;
+        self.current = Some(index);
+        self.data_left = header.body_len;
+        self.take_data();
+        Ok(())
+    }
+
+    /// Takes a compressed piece of a stream.
+    fn unpack(&mut self, header: Header) -> Result<(), LinkError> {
+        let known = self.pending.iter().position(|pending| pending.number == header.stream);
+        let Some(index) = known else { return Err(unexpected("data that belongs to no message")) };
+        let start = self.filled.start + HEADER_LEN;
+        let packed = &self.buffer[start..start + header.body_len];
+        let most = self.pending[index].wanted().min(MAX_BODY);
+        let piece = zstd::bulk::decompress(packed, most).map_err(|error| {
+            unexpected(&format!("packed data that cannot be unpacked: {error}"))
+        })?;
+        if piece.is_empty() {
+            return Err(unexpected("data that does not fit its section"));
+        }
+        self.filled.start = start + header.body_len;
+        self.current = Some(index);
+        if let Some(stream) = current(&mut self.pending, self.current) {
+            stream.append(&piece);
+        }
+        Ok(())
+    }
+
+    /// Moves bytes of a `Data` frame that are in the buffer to their stream.
+    fn take_data(&mut self) {
+        let count = self.data_left.min(self.filled.len());
+        if count > 0
+            && let Some(stream) = current(&mut self.pending, self.current)
+        {
+            let start = self.filled.start;
+            let bytes = &self.buffer[start..start + count];
+            stream.append(bytes);
+            self.filled.start += count;
+            self.data_left -= count;
+        }
+    }
+}
+
+fn unexpected(what: &str) -> LinkError {
+    LinkError::Unexpected(what.to_owned())
+}
+
+fn parse_whole(bytes: &[u8]) -> Result<Frame<'_>, LinkError> {
+    match Frame::parse(bytes)? {
+        Some((frame, _)) => Ok(frame),
+        None => Err(unexpected("a frame that ends early")),
+    }
+}

@@ -1,8 +1,0 @@
-//! The ways out, under the lock of the state: to the workers of this machine, and to the agents of hosts.
-
-mod guests;
-mod hosts;
-mod workers;
-
-pub(crate) use hosts::{HostOut, HostsOut, Terms};
-pub(crate) use workers::{Unsent, WorkerOut, WorkersOut};

@@ -1,0 +1,380 @@
+//! Somebody else's shared-memory segments: mapped once, and stretches of them lent to this process, until
+//! their last holder drops them.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gridrpc_sys::{Mapping, forks};
+use gridrpc_wire::Lease;
+
+use crate::passing::{FIRST_OF_PASSED_ON, Passing};
+use crate::progress::GivingBack;
+use crate::segment::{FIRST_OF_ARRAYS, FIRST_OF_SHARED_DATA, Pool};
+
+/// A stretch of somebody else's segment, lent to this process.
+#[derive(Clone, Debug)]
+pub struct Borrowed {
+    mapping: Arc<Mapping>,
+    /// For passing it on, where that can be done.
+    passing: Option<Arc<Passing>>,
+    offset: u64,
+    len: u64,
+    /// Returns the stretch to its owner when the last clone is dropped.
+    guard: Option<Arc<Returner>>,
+    /// Held as long as this is a part of shared data.
+    _reading: Option<Arc<Reading>>,
+    /// Which section of its message it is.
+    section: u16,
+}
+
+impl Borrowed {
+    /// Where it starts.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.mapping.at(self.offset, self.len).unwrap_or(NonNull::dangling())
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner
+        // does not touch what it has lent.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len()) }
+    }
+
+    /// Which section of its message it is.
+    #[must_use]
+    pub fn section(&self) -> u16 {
+        self.section
+    }
+
+    /// The same as section number `section` of a message.
+    #[must_use]
+    pub fn as_section(mut self, section: u16) -> Borrowed {
+        self.section = section;
+        self
+    }
+
+    /// Whether it is memory of the caller's own, which only functions of modules may change.
+    #[must_use]
+    pub fn is_callers(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.lease.segment >= FIRST_OF_ARRAYS)
+    }
+
+    /// What it takes to pass it on, and where it lies in its segment.
+    pub fn passing(&self) -> Option<(&Arc<Passing>, u64)> {
+        Some((self.passing.as_ref()?, self.offset))
+    }
+
+    /// Whether somebody else also holds this stretch.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| Arc::strong_count(guard) > 1)
+    }
+
+    /// The lease to give back, if the owner gets it back.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        self.guard.as_ref().map(|guard| guard.lease)
+    }
+
+    /// The stretch goes back by other means: dropping it need not say so.
+    pub fn forget(mut self) {
+        if let Some(guard) = self.guard.take().and_then(|guard| Arc::try_unwrap(guard).ok()) {
+            guard.disarm();
+        }
+    }
+}
+
+/// How leases that are read no more go back to their owner: by a mark in shared memory at once, or
+/// collected here until they are sent.
+#[derive(Clone, Debug, Default)]
+pub struct Returns {
+    marks: GivingBack,
+    waiting: Arc<Mutex<Vec<Lease>>>,
+}
+
+impl Returns {
+    fn give_back(&self, lease: Lease) {
+        // A mark stands for the segment, whose only section is at its start.
+        if lease.offset != 0 || !self.marks.mark(lease.segment) {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+        }
+    }
+
+    /// What is to be sent.
+    #[must_use]
+    pub fn take(&self) -> Vec<Lease> {
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+struct Returner {
+    lease: Lease,
+    returns: Option<Returns>,
+    /// The process that borrowed: a child forked since then has nothing to give back.
+    generation: u64,
+}
+
+impl Returner {
+    fn disarm(mut self) {
+        self.returns = None;
+    }
+}
+
+impl Drop for Returner {
+    fn drop(&mut self) {
+        if let Some(returns) = &self.returns
+            && self.generation == forks::generation()
+        {
+            returns.give_back(self.lease);
+        }
+    }
+}
+
+/// Numbers of shared data that this process reads no more, and whether nobody else reads it who might have
+/// it from this process.
+#[derive(Clone, Debug, Default)]
+pub struct Unread(Arc<Mutex<Vec<(u64, bool)>>>);
+
+impl Unread {
+    /// Takes what has come together since this was called last.
+    #[must_use]
+    pub fn take(&self) -> Vec<(u64, bool)> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A reader of shared data: when the data and the last view of it are dropped, its number goes to [`Unread`].
+#[derive(Debug)]
+pub struct Reading {
+    blob: u64,
+    /// How often this process had forked when the data came.
+    forks: u64,
+    unread: Unread,
+}
+
+impl Reading {
+    /// Shared data number `blob` has come.
+    #[must_use]
+    pub fn new(blob: u64, unread: &Unread) -> Reading {
+        forks::notice();
+        Reading { blob, forks: forks::count(), unread: unread.clone() }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        // A child that was forked in between has the memory mapped as well.
+        let by_nobody = forks::count() == self.forks;
+        self.unread.0.lock().unwrap_or_else(PoisonError::into_inner).push((self.blob, by_nobody));
+    }
+}
+
+/// Somebody else's segments, as far as they have been announced to this process.
+#[derive(Debug, Default)]
+pub struct Mapped {
+    segments: HashMap<u32, Theirs>,
+    /// Why these could not be mapped.
+    unmapped: HashMap<u32, String>,
+    returns: Returns,
+    /// Who tells others of segments that are passed on to them.
+    passed_on_by: Option<Arc<Pool>>,
+}
+
+#[derive(Debug)]
+struct Theirs {
+    mapping: Arc<Mapping>,
+    passing: Option<Arc<Passing>>,
+}
+
+impl Mapped {
+    /// Stretches of these segments go back by marks, as far as there is room for them.
+    pub fn given_back(marks: GivingBack) -> Mapped {
+        let returns = Returns { marks, ..Returns::default() };
+        let (segments, unmapped) = (HashMap::new(), HashMap::new());
+        Mapped { segments, unmapped, returns, passed_on_by: None }
+    }
+
+    /// These segments may be passed on to those that `pool` serves.
+    pub fn passed_on_by(mut self, pool: &Arc<Pool>) -> Mapped {
+        self.passed_on_by = Some(Arc::clone(pool));
+        self
+    }
+
+    /// Maps a segment that its owner has announced.
+    ///
+    /// # Errors
+    /// When it cannot be mapped, is shorter than announced, or could become shorter.
+    pub fn add(&mut self, number: u32, len: u64, file: OwnedFd) -> io::Result<()> {
+        if !gridrpc_sys::keeps_its_length(file.as_fd()) {
+            let text = "shared memory that somebody can shorten";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let shared = (FIRST_OF_SHARED_DATA..FIRST_OF_ARRAYS).contains(&number);
+        let writable = !shared && number < FIRST_OF_PASSED_ON;
+        let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, writable)?);
+        let pool = self.passed_on_by.as_ref();
+        let passing = pool.and_then(|pool| Passing::keep(file, len, pool)).map(Arc::new);
+        self.unmapped.remove(&number);
+        self.segments.insert(number, Theirs { mapping, passing });
+        Ok(())
+    }
+
+    /// The same, but where there is no room for it, only what refers to it is lost. No file: it was lost
+    /// on the way, as this process may have no more descriptors.
+    ///
+    /// # Errors
+    /// When it is shorter than announced, or could become shorter.
+    pub fn add_if_there_is_room(
+        &mut self,
+        number: u32,
+        len: u64,
+        file: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        let too_many = || io::Error::from_raw_os_error(libc::EMFILE);
+        match file.ok_or_else(too_many).and_then(|file| self.add(number, len, file)) {
+            Err(error) if is_want_of_room(&error) => {
+                self.segments.remove(&number);
+                self.unmapped.insert(number, error.to_string());
+                Ok(())
+            }
+            added => added,
+        }
+    }
+
+    /// Forgets a segment; its memory goes with the last stretch of it.
+    pub fn remove(&mut self, number: u32) {
+        self.segments.remove(&number);
+        self.unmapped.remove(&number);
+    }
+
+    /// Why a segment could not be mapped, if so. The stretch that the lease names goes back.
+    pub fn no_room(&self, lease: Lease) -> Option<&str> {
+        let why = self.unmapped.get(&lease.segment)?;
+        self.returns.give_back(lease);
+        Some(why)
+    }
+
+    /// The stretch of `len` bytes that a lease names, if it lies within a known segment.
+    #[must_use]
+    pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
+        let Theirs { mapping, passing } = self.segments.get(&lease.segment)?;
+        mapping.at(lease.offset, len)?;
+        let returns = Some(self.returns.clone());
+        let generation = forks::generation();
+        let guard = Some(Arc::new(Returner { lease, returns, generation }));
+        Some(Borrowed {
+            mapping: Arc::clone(mapping),
+            passing: passing.clone(),
+            offset: lease.offset,
+            len,
+            guard,
+            _reading: None,
+            section: 0,
+        })
+    }
+
+    /// The stretch of shared data that a lease names, if it lies within a known segment. It does not go
+    /// back with the answer to a call.
+    pub fn borrow_shared_data(
+        &self,
+        lease: Lease,
+        len: u64,
+        reading: &Arc<Reading>,
+    ) -> Option<Borrowed> {
+        let mapping = Arc::clone(&self.segments.get(&lease.segment)?.mapping);
+        mapping.at(lease.offset, len)?;
+        let _reading = Some(Arc::clone(reading));
+        let (offset, guard, passing) = (lease.offset, None, None);
+        Some(Borrowed { mapping, passing, offset, len, guard, _reading, section: 0 })
+    }
+
+    /// Where stretches of these segments are collected that are read no more.
+    #[must_use]
+    pub fn returns(&self) -> Returns {
+        self.returns.clone()
+    }
+
+    /// Leases that are read no more, to be sent to their owner.
+    #[must_use]
+    pub fn returned(&self) -> Vec<Lease> {
+        self.returns.take()
+    }
+}
+
+impl Drop for Mapped {
+    /// The owner is gone, or will be: nothing goes back to whoever takes its place.
+    fn drop(&mut self) {
+        self.returns.marks.close();
+    }
+}
+
+fn is_want_of_room(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory || gridrpc_sys::is_out_of_descriptors(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Lent;
+
+    /// The file as a reader gets it.
+    fn reopened(lent: &Lent) -> OwnedFd {
+        lent.segment().file().try_clone().unwrap()
+    }
+
+    #[test]
+    fn a_borrowed_stretch_goes_back_once_when_its_last_holder_drops_it() {
+        let pool = Pool::new(0);
+        let lent = pool.take(10).unwrap();
+        lent.write(b"0123456789").unwrap();
+        let mut mapped = Mapped::default();
+        mapped.add(0, lent.segment().len(), reopened(&lent)).unwrap();
+        let stretch = mapped.borrow(Lease { segment: 0, offset: 2 }, 3).unwrap();
+        assert_eq!(stretch.bytes(), b"234");
+        let second = stretch.clone();
+        assert!(stretch.is_held());
+        drop(stretch);
+        assert!(mapped.returned().is_empty());
+        drop(second);
+        assert_eq!(mapped.returned(), [Lease { segment: 0, offset: 2 }]);
+    }
+
+    #[test]
+    fn stretches_outside_a_segment_are_refused() {
+        let pool = Pool::new(0);
+        let lent = pool.take(10).unwrap();
+        let mut mapped = Mapped::default();
+        let len = lent.segment().len();
+        assert!(mapped.add(1, len * 2, reopened(&lent)).is_err());
+        // SAFETY: plain system call; the descriptor is new.
+        let loose = unsafe {
+            let file = libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING);
+            libc::ftruncate(file, 4096);
+            std::os::fd::FromRawFd::from_raw_fd(file)
+        };
+        let error = mapped.add(2, 4096, loose).unwrap_err().to_string();
+        assert!(error.contains("shorten"), "{error}");
+        mapped.add(0, len, reopened(&lent)).unwrap();
+        assert!(mapped.borrow(Lease { segment: 0, offset: len }, 1).is_none());
+        assert!(mapped.borrow(Lease { segment: 0, offset: u64::MAX }, 2).is_none());
+        assert!(mapped.borrow(Lease { segment: 9, offset: 0 }, 1).is_none());
+    }
+}

@@ -1,0 +1,70 @@
+//! Segments of one process that another one passes on to a third: the results of a worker that are
+//! arguments of a call on another. The file goes along under a number of the one that passes it on.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::segment::Pool;
+
+/// Numbers of segments that are passed on: above those of all others. As with arrays of the caller's
+/// own, only their owner may write to them.
+pub const FIRST_OF_PASSED_ON: u32 = 3 << 30;
+
+/// Of the descriptors that this process may have, those kept for passing on are at most one part in
+/// so many.
+const PART: u64 = 4;
+
+/// Files that are kept, by all grids of this process.
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+/// What it takes to pass a segment on: its file.
+#[derive(Debug)]
+pub struct Passing {
+    file: Arc<OwnedFd>,
+    len: u64,
+    number: OnceLock<u32>,
+    /// Hears of it when the segment is gone, as those that were told of it have to.
+    pool: Weak<Pool>,
+}
+
+impl Passing {
+    /// Keeps a file, unless there are too many.
+    pub fn keep(file: OwnedFd, len: u64, pool: &Arc<Pool>) -> Option<Passing> {
+        static MOST: OnceLock<u64> = OnceLock::new();
+        let most = *MOST.get_or_init(|| gridrpc_sys::raise_file_limit() / PART);
+        if KEPT.fetch_add(1, Ordering::Relaxed) >= most {
+            KEPT.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let (file, pool) = (gridrpc_sys::beyond_select(file), Arc::downgrade(pool));
+        Some(Passing { file: Arc::new(file), len, number: OnceLock::new(), pool })
+    }
+
+    /// What it is called where it is passed on to.
+    pub fn number(&self) -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(FIRST_OF_PASSED_ON);
+        // When all numbers have been used, the first are long forgotten.
+        *self.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed) | FIRST_OF_PASSED_ON)
+    }
+
+    /// How long its segment is, bytes.
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What to pass.
+    pub fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Ordering::Relaxed);
+        if let (Some(number), Some(pool)) = (self.number.get(), self.pool.upgrade()) {
+            pool.others_gone(&[*number]);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What the standard library does not offer of the system, made safe: clocks, sockets that carry
+//! descriptors, memory files, limits of files, threads, memory and processors, forks, and the files that
+//! other users could have changed.
+
+mod control_groups;
+pub mod depth;
+mod errors;
+pub mod fd_limit;
+pub mod forks;
+mod lock;
+pub mod memory;
+mod memory_file;
+pub mod printer;
+pub mod process;
+pub mod processors;
+pub mod safe_path;
+mod socket;
+pub mod spin_wait;
+pub mod status_line;
+mod system;
+pub mod thread_limits;
+pub mod timed_stream;
+
+pub use errors::{is_out_of_descriptors, limit_of, naming};
+pub use lock::lock;
+pub use memory_file::{
+    HUGE_PAGE, Mapping, ask_for_huge_pages, beyond_select, collapse, common_number, empty,
+    file_size_limit, keeps_its_length, mappings_are_many, memory_file, seal_for_others,
+};
+pub use printer::Printer;
+pub use socket::{
+    receive, receive_behind, receive_into, round_trip, send, send_before, wait_at_most,
+};
+pub use system::{
+    boot_id, host_name, monotonic_ns, open_standard_streams, out_of_memory_kills, processor_ns,
+    raise_file_limit, random, thread_ns, threads, total_memory,
+};
+pub use timed_stream::TimedStream;

@@ -1,0 +1,279 @@
+//! Memory that processes share by passing its descriptor, and mappings of it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::errors::{check, naming};
+
+/// The size of a huge page, bytes.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// How long a file of this process may become, bytes. That holds for shared memory too.
+#[must_use]
+pub fn file_size_limit() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+/// New memory that can be shared by passing its descriptor; it goes with its last user. Its length is
+/// fixed for good: a reader of memory that somebody else has shortened would end by SIGBUS.
+///
+/// # Errors
+/// When there is no descriptor or no memory for it, or the limit of file sizes forbids it.
+pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
+    if len > file_size_limit() {
+        // The system would say so too, and end the process with SIGXFSZ.
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: `name` is a C string; the descriptor returned is new and ours.
+    let file = unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), flags);
+        check(fd as isize).map_err(|error| naming("memfd_create", error))?;
+        beyond_select(OwnedFd::from_raw_fd(fd))
+    };
+    let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: plain system call on a descriptor that we own.
+    check(unsafe { libc::ftruncate(file.as_raw_fd(), len) } as isize)?;
+    add_seals(file.as_fd(), libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+    Ok(file)
+}
+
+/// The same file with a number that `select` cannot take, if many files are open: the lower numbers are left to
+/// the program, whose own files would not fit into `select` otherwise.
+pub fn beyond_select(file: OwnedFd) -> OwnedFd {
+    /// Numbers below stay as they are: a table for more of them takes the system time to make.
+    const FEW: i32 = 256;
+    if file.as_raw_fd() < FEW {
+        return file;
+    }
+    // SAFETY: a system call on a descriptor that we own; the new one is ours, if there is one.
+    unsafe {
+        let number = libc::FD_SETSIZE as i32;
+        let higher = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number);
+        // The limit may be lower.
+        if higher < 0 { file } else { OwnedFd::from_raw_fd(higher) }
+    }
+}
+
+/// Makes a memory file read-only for good, but for the mappings that can write to it now. Linux before
+/// 5.1 cannot do that.
+///
+/// # Errors
+/// When the file does not take seals.
+pub fn seal_for_others(file: BorrowedFd<'_>) -> io::Result<()> {
+    match add_seals(file, libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        sealed => sealed,
+    }
+}
+
+/// Whether nobody can shorten a file that somebody else has made.
+#[must_use]
+pub fn keeps_its_length(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: plain system call.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+}
+
+/// Gives the memory of a file back to the system. Its contents are zeros from then on, for all who have
+/// mapped it.
+///
+/// # Errors
+/// As `fallocate(2)`: `EPERM` where the file is sealed against that.
+pub fn empty(file: BorrowedFd<'_>, len: u64) -> io::Result<()> {
+    let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: plain system call; who reads the file says that nobody needs what it holds.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, len) } as isize)?;
+    Ok(())
+}
+
+fn add_seals(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
+    // SAFETY: plain system call.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } as isize)?;
+    Ok(())
+}
+
+/// A stretch of mapped memory, unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+/// How many there are in this process.
+static MAPPINGS: AtomicU64 = AtomicU64::new(0);
+/// Of the mappings that the kernel allows a process, those of shared memory are at most one part in so
+/// many.
+const PART: u64 = 4;
+
+/// Whether this process has so many mappings that no more should be kept: when the kernel refuses more,
+/// there is no memory of any kind.
+#[must_use]
+pub fn mappings_are_many() -> bool {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    let most = *MOST.get_or_init(|| {
+        let told = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+        told.and_then(|text| text.trim().parse().ok()).unwrap_or(65_530) / PART
+    });
+    MAPPINGS.load(Ordering::Relaxed) >= most
+}
+
+// SAFETY: a mapping is plain memory, valid from any thread until it is unmapped in `drop`.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; whoever writes through the pointer answers for races.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `len` bytes of a memory file, shared.
+    ///
+    /// # Errors
+    /// When the file is shorter than `len` (reading there would end the process), or there is no
+    /// room in the address space.
+    pub fn new(file: BorrowedFd<'_>, len: usize, writable: bool) -> io::Result<Mapping> {
+        let size = nix::sys::stat::fstat(file)?.st_size;
+        if len == 0 || usize::try_from(size).is_ok_and(|size| size < len) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("shared memory of {size} bytes was announced as {len}"),
+            ));
+        }
+        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        if len < HUGE_PAGE {
+            let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file), 0)?;
+            return Ok(Mapping::counted(start, len));
+        }
+        // Huge pages are mapped as such only where the addresses are multiples of their size: a
+        // place is reserved that has one, and the file put there.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let whole = len.checked_add(HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let reserved = map(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, None, 0)?;
+        let before = reserved.as_ptr().align_offset(HUGE_PAGE);
+        // SAFETY: `before` is less than HUGE_PAGE, and so within what was reserved.
+        let start = unsafe { reserved.add(before) };
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let mapped = map(start.as_ptr(), len, access, flags, Some(file), 0);
+        // SAFETY: plain system call.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let end = len.next_multiple_of(usize::try_from(page).unwrap_or(HUGE_PAGE).max(1));
+        // SAFETY: what was reserved and is not used, or all of it: nobody else knows of it.
+        unsafe {
+            if mapped.is_err() {
+                libc::munmap(reserved.as_ptr().cast(), whole);
+            } else {
+                if before > 0 {
+                    libc::munmap(reserved.as_ptr().cast(), before);
+                }
+                libc::munmap(start.add(end).as_ptr().cast(), whole - before - end);
+            }
+        }
+        Ok(Mapping::counted(mapped?, len))
+    }
+
+    /// Maps `len` bytes of a memory file from `offset` on, shared and writable. Both are multiples of the
+    /// length of a page.
+    ///
+    /// # Errors
+    /// When the file ends before, or there is no room in the address space.
+    pub fn part(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
+        let size = nix::sys::stat::fstat(file)?.st_size;
+        if u64::try_from(size).is_ok_and(|size| size < offset + len as u64) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file), offset)?;
+        Ok(Mapping::counted(start, len))
+    }
+
+    fn counted(start: NonNull<u8>, len: usize) -> Mapping {
+        MAPPINGS.fetch_add(1, Ordering::Relaxed);
+        Mapping { start, len }
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the byte at `offset` is, if `len` bytes from there lie inside.
+    #[must_use]
+    pub fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(len)?;
+        if end > self.len as u64 {
+            return None;
+        }
+        // SAFETY: `offset` lies within the mapping or one behind it.
+        Some(unsafe { self.start.add(offset as usize) })
+    }
+}
+
+/// `mmap(2)` of a file from `offset` on. With `MAP_FIXED`, the place has to be the caller's.
+fn map(
+    place: *mut u8,
+    len: usize,
+    access: libc::c_int,
+    flags: libc::c_int,
+    file: Option<BorrowedFd<'_>>,
+    offset: u64,
+) -> io::Result<NonNull<u8>> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let file = file.map_or(-1, |file| file.as_raw_fd());
+    // SAFETY: the kernel chooses an address that nothing else uses, or the caller has reserved it.
+    let start = unsafe { libc::mmap(place.cast(), len, access, flags, file, offset) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// A number, 0 at first, that this process has in common with those that it forks from now on. It is
+/// never given back.
+///
+/// # Errors
+/// When there is no memory.
+pub fn common_number() -> io::Result<&'static AtomicU64> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let start = map(std::ptr::null_mut(), size_of::<AtomicU64>(), access, flags, None, 0)?;
+    // SAFETY: mapped for good, at the start of a page, which is all zeros.
+    Ok(unsafe { start.cast::<AtomicU64>().as_ref() })
+}
+
+/// Has the kernel move a stretch of memory into huge pages, now.
+///
+/// # Errors
+/// As `madvise(2)`: `EINVAL` where the kernel cannot.
+pub fn collapse(start: NonNull<u8>, len: usize) -> io::Result<()> {
+    // SAFETY: what the memory holds does not change, only where it lies.
+    let result = unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_COLLAPSE) };
+    check(result as isize).map(|_| ())
+}
+
+/// Has the kernel make huge pages, where it can, of new memory that is about to be filled: it then takes
+/// less than half the time. What the memory holds does not change.
+pub fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
+    let before = start.as_ptr().align_offset(HUGE_PAGE);
+    let Some(whole) = len.checked_sub(before).map(|rest| rest / HUGE_PAGE * HUGE_PAGE) else {
+        return;
+    };
+    if whole >= HUGE_PAGE {
+        // SAFETY: the stretch lies inside that of the caller, and is only marked. Where the kernel
+        // refuses, pages are small.
+        unsafe { libc::madvise(start.add(before).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        MAPPINGS.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: mapped in `new`; nobody can hold a reference that outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}

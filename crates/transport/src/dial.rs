@@ -1,0 +1,371 @@
+//! Dialling a client: all its addresses are tried, each a moment after the one before, and the first that
+//! answers as the client is the one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
+};
+use thiserror::Error;
+
+use crate::{AgentKeys, KeysError, Tcp, Ticket, Tls, Transport, set_blocking};
+
+/// A client that has been reached.
+#[derive(Debug)]
+pub struct Dialled {
+    /// The connection. The secret has been shown; whether it was taken, what comes shows.
+    pub transport: Arc<dyn Transport>,
+    /// Where the client is.
+    pub address: SocketAddr,
+    /// Which of the ticket's addresses that is.
+    pub name: String,
+    /// Others, and what has come of them until then.
+    pub tried: Vec<Tried>,
+}
+
+/// Why a client cannot be reached.
+#[derive(Debug, Error)]
+pub enum DialError {
+    /// The ticket holds no keys that can be used.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The system refuses something that every attempt needs.
+    #[error("nothing can be dialled: {0}")]
+    Io(#[from] io::Error),
+    /// None of the addresses has answered as the client.
+    #[error("{0}")]
+    Unreachable(Attempts),
+}
+
+/// Every address that was tried, and what came of it.
+#[derive(Debug)]
+pub struct Attempts(pub Vec<Tried>);
+
+/// An address that was tried.
+#[derive(Debug)]
+pub struct Tried {
+    /// As the ticket has it, `host:port`.
+    pub name: String,
+    /// One of those that the name stands for, if it stands for any.
+    pub address: Option<SocketAddr>,
+    /// What came of it.
+    pub failure: Failure,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The name stands for no address.
+    #[error("no address is known by this name: {0}")]
+    Unknown(io::Error),
+    /// It was not known in time what the name stands for.
+    #[error("no name server has answered in time")]
+    Unresolved,
+    /// There is nobody.
+    #[error("{0}")]
+    Unconnected(io::Error),
+    /// Nothing has come back in time.
+    #[error("no answer")]
+    Silent,
+    /// Somebody has taken the connection and has not answered as the client.
+    #[error("the connection was accepted, but no answer came in time")]
+    Mute,
+    /// Somebody else is there.
+    #[error("whoever is there is not the client of this ticket: {0}")]
+    Stranger(io::Error),
+    /// Its turn had not come when time was over.
+    #[error("not tried, as time was over")]
+    Untried,
+}
+
+impl fmt::Display for Attempts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client cannot be reached from this host")?;
+        for Tried { name, address, failure } in &self.0 {
+            match address {
+                Some(address) if address.to_string() != *name => {
+                    write!(f, "\n  {name} ({address}): {failure}")?;
+                }
+                _ => write!(f, "\n  {name}: {failure}")?,
+            }
+        }
+        f.write_str(
+            "\nLet the firewall of the client's host have this host in, at the ports that `ports` in its \
+             grid.toml names, or name there in `addresses` how the client is reached from here.",
+        )
+    }
+}
+
+/// How long after one attempt has begun the next one does, if the first has come to nothing yet.
+const STAGGER: Duration = Duration::from_millis(300);
+
+/// Dials the client of a ticket, and shows it the secret. `blocking`: whether the connection is to wait
+/// when it is used.
+///
+/// # Errors
+/// When no address has answered as the client in time.
+pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialled, DialError> {
+    let keys = ticket.keys.as_ref().map(AgentKeys::new).transpose()?;
+    let mut dialling = Dialling::begin(ticket, keys, Instant::now() + timeout)?;
+    let winner = loop {
+        if let Some(winner) = dialling.turn()? {
+            break winner;
+        }
+        if dialling.is_over() {
+            return Err(DialError::Unreachable(dialling.give_up()));
+        }
+        dialling.wait()?;
+    };
+    let Attempt { name, address, line } = winner;
+    let transport: Arc<dyn Transport> = match line {
+        Line::Encrypted(tls) => {
+            show(&*tls, ticket)?;
+            tls.set_blocking(blocking)?;
+            tls
+        }
+        Line::Plain(tcp) => {
+            show(&tcp, ticket)?;
+            set_blocking(tcp.socket(), blocking)?;
+            Arc::new(tcp)
+        }
+        Line::Connecting(_) | Line::Moving => unreachable!("it has reached the client"),
+    };
+    Ok(Dialled { transport, address, name, tried: dialling.give_up().0 })
+}
+
+fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {
+    // It is less than what a new connection takes at once.
+    if transport.send(&ticket.secret, &[])? == ticket.secret.len() && transport.flush()? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
+}
+
+/// What a name stands for, by the name's place in the ticket.
+type Resolved = (usize, io::Result<Vec<SocketAddr>>);
+
+struct Dialling {
+    names: Vec<String>,
+    keys: Option<AgentKeys>,
+    until: Instant,
+    /// Names that are being looked up, each by a thread of its own: one may take long.
+    unresolved: Vec<usize>,
+    resolved: mpsc::Receiver<Resolved>,
+    news: Arc<EventFd>,
+    /// Addresses to be tried, in the order of the ticket.
+    waiting: BTreeMap<(usize, usize), SocketAddr>,
+    attempts: Vec<Attempt>,
+    tried: Vec<Tried>,
+    /// When the next attempt begins.
+    next: Instant,
+}
+
+impl Dialling {
+    fn begin(ticket: &Ticket, keys: Option<AgentKeys>, until: Instant) -> io::Result<Dialling> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let news = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+        let (sender, resolved) = mpsc::channel::<Resolved>();
+        let mut waiting = BTreeMap::new();
+        let mut unresolved = Vec::new();
+        for (index, name) in ticket.addresses.iter().enumerate() {
+            if let Ok(address) = name.parse() {
+                waiting.insert((index, 0), address);
+                continue;
+            }
+            let (sender, news, name) = (sender.clone(), Arc::clone(&news), name.clone());
+            thread::Builder::new().name("gridrpc-dial".to_owned()).spawn(move || {
+                let found = name.to_socket_addrs().map(Iterator::collect);
+                // Nobody may be waiting any more.
+                let _ = sender.send((index, found));
+                let _ = news.write(1);
+            })?;
+            unresolved.push(index);
+        }
+        Ok(Dialling {
+            names: ticket.addresses.clone(),
+            keys,
+            until,
+            unresolved,
+            resolved,
+            news,
+            waiting,
+            attempts: Vec::new(),
+            tried: Vec::new(),
+            next: Instant::now(),
+        })
+    }
+
+    /// Does what can be done now. Returns the attempt that has reached the client, if one has.
+    fn turn(&mut self) -> io::Result<Option<Attempt>> {
+        self.take_resolved();
+        let mut index = 0;
+        while index < self.attempts.len() {
+            match self.attempts[index].advance(self.keys.as_ref()) {
+                Ok(true) => return Ok(Some(self.attempts.swap_remove(index))),
+                Ok(false) => index += 1,
+                Err(failure) => {
+                    let failed = self.attempts.swap_remove(index);
+                    self.note(failed.name, Some(failed.address), failure);
+                    self.next = Instant::now();
+                }
+            }
+        }
+        while self.next <= Instant::now()
+            && let Some(((name, _), address)) = self.waiting.pop_first()
+        {
+            match Attempt::begin(&self.names[name], address) {
+                Ok(attempt) => {
+                    self.attempts.push(attempt);
+                    self.next = Instant::now() + STAGGER;
+                }
+                Err(error) => {
+                    self.note(self.names[name].clone(), Some(address), Failure::Unconnected(error));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn take_resolved(&mut self) {
+        // Read first: what comes from here on wakes up again.
+        let _ = self.news.read();
+        loop {
+            let (name, found) = match self.resolved.try_recv() {
+                Ok(resolved) => resolved,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            };
+            self.unresolved.retain(|one| *one != name);
+            match found {
+                Ok(addresses) => {
+                    let numbered = addresses.into_iter().enumerate();
+                    self.waiting.extend(numbered.map(|(number, one)| ((name, number), one)));
+                }
+                Err(error) => self.note(self.names[name].clone(), None, Failure::Unknown(error)),
+            }
+        }
+    }
+
+    fn note(&mut self, name: String, address: Option<SocketAddr>, failure: Failure) {
+        self.tried.push(Tried { name, address, failure });
+    }
+
+    fn is_over(&self) -> bool {
+        let nothing_left =
+            self.attempts.is_empty() && self.waiting.is_empty() && self.unresolved.is_empty();
+        nothing_left || Instant::now() >= self.until
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let due = if self.waiting.is_empty() { self.until } else { self.until.min(self.next) };
+        let wait = due.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
+        let mut waited = vec![PollFd::new(self.news.as_fd(), PollFlags::POLLIN)];
+        waited.extend(self.attempts.iter().map(|one| PollFd::new(one.socket(), one.awaits())));
+        match poll(&mut waited, timeout) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// What has come of every address, in no order that means anything.
+    fn give_up(mut self) -> Attempts {
+        for one in std::mem::take(&mut self.attempts) {
+            let silent = matches!(one.line, Line::Connecting(_));
+            let failure = if silent { Failure::Silent } else { Failure::Mute };
+            self.note(one.name, Some(one.address), failure);
+        }
+        for ((name, _), address) in std::mem::take(&mut self.waiting) {
+            self.note(self.names[name].clone(), Some(address), Failure::Untried);
+        }
+        for name in std::mem::take(&mut self.unresolved) {
+            self.note(self.names[name].clone(), None, Failure::Unresolved);
+        }
+        Attempts(self.tried)
+    }
+}
+
+/// One address that is being tried.
+struct Attempt {
+    name: String,
+    address: SocketAddr,
+    line: Line,
+}
+
+enum Line {
+    Connecting(TcpStream),
+    Encrypted(Arc<Tls>),
+    Plain(Tcp),
+    /// Between two of the others.
+    Moving,
+}
+
+impl Attempt {
+    fn begin(name: &str, address: SocketAddr) -> io::Result<Attempt> {
+        let family = if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(family, SockType::Stream, flags, None)?;
+        setsockopt(&socket, sockopt::TcpNoDelay, &true)?;
+        match connect(socket.as_raw_fd(), &SockaddrStorage::from(address)) {
+            Ok(()) | Err(Errno::EINPROGRESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let line = Line::Connecting(TcpStream::from(socket));
+        Ok(Attempt { name: name.to_owned(), address, line })
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        match &self.line {
+            Line::Connecting(stream) => stream.as_fd(),
+            Line::Encrypted(tls) => tls.socket(),
+            Line::Plain(tcp) => tcp.socket(),
+            Line::Moving => unreachable!("a line moves only within `advance`"),
+        }
+    }
+
+    fn awaits(&self) -> PollFlags {
+        match &self.line {
+            Line::Connecting(_) => PollFlags::POLLOUT,
+            _ => PollFlags::POLLIN,
+        }
+    }
+
+    /// Goes on without waiting. `Ok(true)`: it has reached the client.
+    fn advance(&mut self, keys: Option<&AgentKeys>) -> Result<bool, Failure> {
+        if let Line::Connecting(stream) = &self.line {
+            if let Some(error) = stream.take_error().map_err(Failure::Unconnected)? {
+                return Err(Failure::Unconnected(error));
+            }
+            match stream.peer_addr() {
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
+                Err(error) => return Err(Failure::Unconnected(error)),
+                Ok(_) => {}
+            }
+            if let Line::Connecting(stream) = std::mem::replace(&mut self.line, Line::Moving) {
+                let socket = OwnedFd::from(stream);
+                self.line = match keys {
+                    None => Line::Plain(Tcp(socket)),
+                    Some(keys) => {
+                        let tls = Tls::connect(socket, keys).map_err(Failure::Unconnected)?;
+                        Line::Encrypted(Arc::new(tls))
+                    }
+                };
+            }
+        }
+        match &self.line {
+            Line::Encrypted(tls) => tls.advance().map_err(Failure::Stranger),
+            _ => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The door: where agents on other hosts dial their client. It opens to those who show a secret that they
+//! have been given, and over TLS only to those who have the key of the grid's agents.
+//!
+//! Everybody who reaches the port may knock, so that one thread looks after all, waits for nobody, and
+//! forgets those who do not show a secret soon.
+
+mod handshake;
+mod sockets;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gridrpc_sys::forks;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::{Keys, SECRET};
+
+pub use handshake::Admitted;
+use handshake::{Knocking, Shown};
+
+/// A port that agents dial. It is closed when this is dropped.
+pub struct Door {
+    port: u16,
+    invitations: Arc<Invitations>,
+    end: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How many connections may be without a secret at the same time.
+const PENDING: usize = 256;
+/// How long each has for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many are accepted before the others are looked after.
+const AT_ONCE: usize = 16;
+/// How long nobody is accepted when the system can have no more connections.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes those who are admitted.
+type Admit = Box<dyn Fn(Admitted) + Send + Sync>;
+
+/// Who may come in, by the hash of the secret: how long a search takes tells nothing about secrets.
+struct Invitations {
+    known: Mutex<Known>,
+    admit: Admit,
+    /// How many may wait for their invitation.
+    early: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    invited: HashMap<[u8; 32], u32>,
+    /// Who came before the invitation: the oldest first, with the hash of the secret and until when it waits.
+    early: Vec<([u8; 32], Instant, Admitted)>,
+}
+
+impl Invitations {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody has shown this secret, which is good for nothing from then on.
+    fn shown(&self, secret: &[u8; SECRET], who: Admitted) {
+        let hash = *blake3::hash(secret).as_bytes();
+        let mut known = self.lock();
+        if let Some(agent) = known.invited.remove(&hash) {
+            drop(known);
+            return (self.admit)(Admitted { agent, ..who });
+        }
+        let now = Instant::now();
+        known.early.retain(|(_, until, _)| *until > now);
+        if self.early > 0 {
+            if known.early.len() >= self.early {
+                known.early.remove(0);
+            }
+            known.early.push((hash, now + PATIENCE, who));
+        }
+    }
+
+    fn invite(&self, agent: u32, secret: &[u8; SECRET]) {
+        let hash = *blake3::hash(secret).as_bytes();
+        let mut known = self.lock();
+        known.invited.retain(|_, invited| *invited != agent);
+        let Some(place) = known.early.iter().position(|(shown, ..)| *shown == hash) else {
+            known.invited.insert(hash, agent);
+            return;
+        };
+        let (.., who) = known.early.remove(place);
+        drop(known);
+        (self.admit)(Admitted { agent, ..who });
+    }
+}
+
+impl Door {
+    /// Opens a port at each of these addresses, without any at all of this host: one in `ports`, from
+    /// the first to the last, or else one that the system chooses. Without `keys` connections are
+    /// plain TCP, and the secret alone admits. `early`: how many may wait for a moment until they are
+    /// invited, as those who sent them here may be faster than those who tell this door. `admit` is called by
+    /// the door's thread, or by who invites, and must not wait.
+    ///
+    /// # Errors
+    /// When no port is free, or an address is none of this host's.
+    pub fn open(
+        addresses: &[IpAddr],
+        ports: Option<(u16, u16)>,
+        keys: Option<Arc<Keys>>,
+        early: usize,
+        admit: impl Fn(Admitted) + Send + Sync + 'static,
+    ) -> io::Result<Door> {
+        let (listeners, port) = sockets::listen(addresses, ports)?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+        let (known, admit) = (Mutex::default(), Box::new(admit));
+        let invitations = Arc::new(Invitations { known, admit, early });
+        let porter = Porter {
+            listeners,
+            keys,
+            invitations: Arc::clone(&invitations),
+            end: Arc::clone(&end),
+            pending: Vec::new(),
+            pause: None,
+        };
+        // A forked child must not keep the port.
+        porter.listeners.iter().for_each(|one| forks::close_in_children(one.as_raw_fd()));
+        let name = "gridrpc-door".to_owned();
+        let thread = thread::Builder::new().name(name).spawn(move || porter.serve())?;
+        Ok(Door { port, invitations, end, thread: Some(thread) })
+    }
+
+    /// The port, the same at all addresses.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Admits whoever shows this secret first, as this agent. What it was invited by before is void.
+    pub fn invite(&self, agent: u32, secret: &[u8; SECRET]) {
+        self.invitations.invite(agent, secret);
+    }
+
+    /// Admits this agent no more. One that has been admitted stays.
+    pub fn revoke(&self, agent: u32) {
+        self.invitations.lock().invited.retain(|_, invited| *invited != agent);
+    }
+
+    /// Closes the port, and all connections that have not been admitted. Nobody is admitted after it has
+    /// returned, unless `admit` itself calls it.
+    pub fn close(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        // It cannot be full.
+        let _ = self.end.write(1);
+        if thread.thread().id() != thread::current().id() {
+            // Its panic has been reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+/// What the door's thread has.
+struct Porter {
+    listeners: Vec<TcpListener>,
+    keys: Option<Arc<Keys>>,
+    invitations: Arc<Invitations>,
+    end: Arc<EventFd>,
+    /// The oldest first.
+    pending: Vec<Knocking>,
+    /// Until when nobody is accepted.
+    pause: Option<Instant>,
+}
+
+impl Porter {
+    fn serve(mut self) {
+        loop {
+            let now = Instant::now();
+            self.pending.retain(|one| one.until > now);
+            self.pause = self.pause.filter(|until| *until > now);
+            let Some((newcomers, ready)) = self.wait(now) else { return };
+            let mut ready = ready.into_iter();
+            let mut shown = Vec::new();
+            let pending = std::mem::take(&mut self.pending);
+            for mut one in pending {
+                if !ready.next().unwrap_or(false) {
+                    self.pending.push(one);
+                    continue;
+                }
+                match one.look() {
+                    Shown::NotYet => self.pending.push(one),
+                    Shown::Nothing => {}
+                    Shown::Secret(secret) => shown.push((secret, one.admitted())),
+                }
+            }
+            shown.into_iter().for_each(|(secret, who)| self.invitations.shown(&secret, who));
+            if newcomers {
+                self.accept();
+            }
+        }
+    }
+
+    /// Waits until something happens. Tells whether somebody has knocked, and which of the others have
+    /// something to say; none: the door is to be closed.
+    fn wait(&self, now: Instant) -> Option<(bool, Vec<bool>)> {
+        let dues = self.pending.iter().map(|one| one.until).chain(self.pause);
+        let timeout = dues.min().map_or(PollTimeout::NONE, |due| {
+            let wait = due.saturating_duration_since(now) + Duration::from_millis(1);
+            PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
+        });
+        let listeners = if self.pause.is_none() { self.listeners.as_slice() } else { &[] };
+        let mut waited = vec![PollFd::new(self.end.as_fd(), PollFlags::POLLIN)];
+        waited.extend(listeners.iter().map(|one| PollFd::new(one.as_fd(), PollFlags::POLLIN)));
+        waited.extend(self.pending.iter().map(|one| PollFd::new(one.socket(), PollFlags::POLLIN)));
+        if poll(&mut waited, timeout).is_err() {
+            // A signal, or no memory for a moment: that must not make it spin.
+            thread::sleep(Duration::from_millis(1));
+            return Some((false, Vec::new()));
+        }
+        let ready: Vec<bool> = waited
+            .iter()
+            .map(|one| one.revents().is_none_or(|events| !events.is_empty()))
+            .collect();
+        let (first, others) = ready[1..].split_at(listeners.len());
+        (!ready[0]).then(|| (first.contains(&true), others.to_vec()))
+    }
+
+    fn accept(&mut self) {
+        for index in 0..self.listeners.len() {
+            for _ in 0..AT_ONCE {
+                let (stream, from) = match self.listeners[index].accept() {
+                    Ok(accepted) => accepted,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // Those who are gone already, and signals.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                        ) =>
+                    {
+                        continue;
+                    }
+                    // They are still there when there is room again.
+                    Err(_) => {
+                        self.pause = Some(Instant::now() + PAUSE);
+                        return;
+                    }
+                };
+                let until = Instant::now() + PATIENCE;
+                // One that is gone already is nobody's loss.
+                let Ok(one) = Knocking::new(stream, from, self.keys.as_deref(), until) else {
+                    continue;
+                };
+                if self.pending.len() >= PENDING {
+                    self.send_one_away();
+                }
+                self.pending.push(one);
+            }
+        }
+    }
+
+    /// The oldest goes, first of those who have not said anything: an agent speaks at once.
+    fn send_one_away(&mut self) {
+        let silent = self.pending.iter().position(|one| one.is_silent());
+        self.pending.remove(silent.unwrap_or(0));
+    }
+}
+
+impl Drop for Porter {
+    fn drop(&mut self) {
+        self.listeners.iter().for_each(|one| forks::forget(one.as_raw_fd()));
+    }
+}

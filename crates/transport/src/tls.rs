@@ -1,0 +1,315 @@
+//! TLS 1.3 over TCP: what goes across can be neither read nor changed, and both ends are who they should
+//! be (keys.rs).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, BufRead as _, IoSlice, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv, sendmsg};
+use rustls::{ClientConnection, Connection, ServerConnection};
+
+use crate::keys::{AgentKeys, Keys, no_name};
+use crate::{Transport, refuse_descriptors};
+
+/// A TCP connection that is encrypted, or is about to be: [`Tls::advance`].
+///
+/// Sending and receiving share one lock, but nobody holds it while waiting for the network, also where
+/// the socket blocks: one thread sends while another one receives.
+pub struct Tls {
+    socket: OwnedFd,
+    blocking: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    tls: Connection,
+    /// What has come and has not been decrypted, at most this much at once.
+    coming: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// About how many bytes have been encrypted and not sent.
+    kept: usize,
+    /// The other end has said that nothing more comes.
+    closed: bool,
+}
+
+/// How much is encrypted before it is sent, bytes.
+const AHEAD: usize = 256 << 10;
+/// How much is read from the socket at once, bytes: by somebody who has not shown who they are, and then.
+const FIRST: usize = 4 << 10;
+const BULK: usize = 128 << 10;
+
+impl Tls {
+    /// The client's end of a connection that it has accepted. The socket blocks if it blocked before.
+    ///
+    /// # Errors
+    /// When there is no memory or the descriptor is no socket.
+    pub fn accept(socket: OwnedFd, keys: &Keys) -> io::Result<Tls> {
+        let tls = ServerConnection::new(keys.config()).map_err(io::Error::other)?;
+        Tls::new(socket, tls.into())
+    }
+
+    /// An agent's end of a connection that it has made.
+    ///
+    /// # Errors
+    /// As [`Tls::accept`].
+    pub fn connect(socket: OwnedFd, keys: &AgentKeys) -> io::Result<Tls> {
+        let tls = ClientConnection::new(keys.config(), no_name()).map_err(io::Error::other)?;
+        Tls::new(socket, tls.into())
+    }
+
+    fn new(socket: OwnedFd, mut tls: Connection) -> io::Result<Tls> {
+        tls.set_buffer_limit(Some(AHEAD));
+        let blocking = AtomicBool::new(crate::blocks(socket.as_fd())?);
+        let coming = Vec::new();
+        let state = State { tls, coming, start: 0, end: 0, kept: 0, closed: false };
+        Ok(Tls { socket, blocking, state: Mutex::new(state) })
+    }
+
+    /// Has sending and receiving wait, or not.
+    ///
+    /// # Errors
+    /// As `fcntl(2)`.
+    pub fn set_blocking(&self, blocking: bool) -> io::Result<()> {
+        crate::set_blocking(self.socket.as_fd(), blocking)?;
+        self.blocking.store(blocking, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Goes on with the handshake, without waiting. `Ok(true)`: it is done, and the other end has the
+    /// key to its certificate. Nothing may be sent or received before.
+    ///
+    /// # Errors
+    /// When the other end is somebody else, or is gone.
+    pub fn advance(&self) -> io::Result<bool> {
+        let mut state = self.lock();
+        loop {
+            let sent = state.write_out(self.socket.as_fd())?;
+            if sent && !state.tls.is_handshaking() {
+                return Ok(true);
+            }
+            match state.feed(self.socket.as_fd()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receive_with(&self, room: usize, mut put: impl FnMut(&[u8])) -> io::Result<usize> {
+        loop {
+            let taken = self.lock().take(self.socket.as_fd(), room, &mut put);
+            match taken {
+                Err(error) if self.has_to_wait(&error) => self.wait_for_bytes()?,
+                taken => return taken,
+            }
+        }
+    }
+
+    fn has_to_wait(&self, error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::WouldBlock && self.blocking.load(Ordering::Relaxed)
+    }
+
+    /// Waits as a receiver would, no longer than the socket is set to.
+    fn wait_for_bytes(&self) -> io::Result<()> {
+        recv(self.socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK)?;
+        Ok(())
+    }
+
+    fn wait_for_room(&self) -> io::Result<()> {
+        let mut waited = [PollFd::new(self.socket.as_fd(), PollFlags::POLLOUT)];
+        poll(&mut waited, PollTimeout::NONE)?;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Decrypts what has come, or else what can be read now, and handles all but the contents.
+    fn feed(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if self.start == self.end {
+            let most = if self.tls.is_handshaking() { FIRST } else { BULK };
+            if self.coming.len() < most {
+                self.coming.resize(most, 0);
+            }
+            let count = recv(socket.as_raw_fd(), &mut self.coming, MsgFlags::MSG_DONTWAIT)?;
+            if count == 0 {
+                // Somebody else may have cut the connection: only the other end can say that all is said.
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            (self.start, self.end) = (0, count);
+        }
+        self.start += self.tls.read_tls(&mut &self.coming[self.start..self.end])?;
+        match self.tls.process_new_packets() {
+            Ok(now) => self.closed |= now.peer_has_closed(),
+            Err(error) => {
+                // The other end is told why, if that can be sent.
+                let _ = self.write_out(socket);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        }
+        if self.tls.wants_write() {
+            // A sending half that fails shows itself to those who send.
+            let _ = self.write_out(socket);
+        }
+        Ok(())
+    }
+
+    /// Gives what has come to `put`, at most `room` bytes, and reads from the socket only if nothing has.
+    fn take(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        room: usize,
+        put: &mut impl FnMut(&[u8]),
+    ) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < room {
+            let mut reader = self.tls.reader();
+            match reader.fill_buf() {
+                Ok([]) => return Ok(taken),
+                Ok(chunk) => {
+                    let count = chunk.len().min(room - taken);
+                    put(&chunk[..count]);
+                    reader.consume(count);
+                    taken += count;
+                    continue;
+                }
+                // There is none at hand, so that more is accepted.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if self.start == self.end && taken > 0 {
+                break;
+            }
+            self.feed(socket)?;
+        }
+        Ok(taken)
+    }
+
+    /// Sends what has been encrypted, as far as the socket takes it now. `Ok(true)`: nothing is left.
+    fn write_out(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Out(socket)) {
+                Ok(count) => self.kept = self.kept.saturating_sub(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.kept = 0;
+        Ok(true)
+    }
+}
+
+/// A socket to write to without waiting.
+struct Out<'a>(BorrowedFd<'a>);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        Ok(sendmsg::<()>(self.0.as_raw_fd(), parts, &[], flags, None)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Transport for Tls {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+        refuse_descriptors(descriptors)?;
+        loop {
+            let mut state = self.lock();
+            state.write_out(self.socket.as_fd())?;
+            let count = state.tls.writer().write(bytes)?;
+            if count > 0 {
+                state.kept += count;
+                // If it fails now, it does so again: these bytes have been taken.
+                let _ = state.write_out(self.socket.as_fd());
+            }
+            drop(state);
+            if count > 0 || bytes.is_empty() {
+                return Ok(count);
+            }
+            if !self.blocking.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.wait_for_room()?;
+        }
+    }
+
+    fn flush(&self) -> io::Result<bool> {
+        loop {
+            let empty = self.lock().write_out(self.socket.as_fd())?;
+            if empty || !self.blocking.load(Ordering::Relaxed) {
+                return Ok(empty);
+            }
+            self.wait_for_room()?;
+        }
+    }
+
+    fn receive(
+        &self,
+        buffer: &mut [u8],
+        _descriptors: &mut VecDeque<Option<OwnedFd>>,
+    ) -> io::Result<usize> {
+        self.receive_into(buffer)
+    }
+
+    fn receive_into(&self, place: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        let room = place.len();
+        self.receive_with(room, |chunk| {
+            place[filled..filled + chunk.len()].copy_from_slice(chunk);
+            filled += chunk.len();
+        })
+    }
+
+    fn receive_behind(&self, bytes: &mut Vec<u8>, limit: usize) -> io::Result<usize> {
+        let room = limit.min(bytes.capacity() - bytes.len());
+        self.receive_with(room, |chunk| bytes.extend_from_slice(chunk))
+    }
+
+    fn has_more(&self) -> bool {
+        let mut state = self.lock();
+        state.start < state.end
+            || state.closed
+            || state.tls.reader().fill_buf().is_ok_and(|chunk| !chunk.is_empty())
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Strangers are not even told that nobody talks to them.
+        if !state.tls.is_handshaking() {
+            state.tls.send_close_notify();
+            let _ = state.write_out(self.socket.as_fd());
+        }
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! The worker's side: the process that starts workers, the connection to the client, and the
+//! workers that run functions of compiled modules.
+
+mod debug;
+mod leftovers;
+mod link;
+mod module;
+mod native;
+mod orphan;
+mod shared_data;
+mod spawner;
+mod stopped;
+mod threads;
+
+pub use link::{Answer, CallbackAnswer, Entrance, Job, KnownFunction, Turn, WorkerLink};
+pub use module::{Modules, Program, environment as ranks_environment, run_rank};
+pub use native::serve as serve_native;
+pub use spawner::{Role, Spawner};

@@ -1,0 +1,186 @@
+//! What a client has told a worker, and has not been taken up.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use gridrpc_link::buffers::Source;
+use gridrpc_link::payload::{Incoming, Outgoing, take_sections};
+use gridrpc_link::{LinkError, Received, Stream};
+use gridrpc_shm::borrowed::Mapped;
+use gridrpc_shm::lendings::Lendings;
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::{FunctionForm, Lease, Message, Order};
+
+use crate::shared_data::Blobs;
+
+/// What the client has told this worker.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) functions: HashMap<u32, Arc<KnownFunction>>,
+    pub(super) serial: u64,
+    pub(super) blobs: Blobs,
+    /// The client's segments.
+    pub(super) mapped: Mapped,
+    /// Results and arguments of callbacks that the client still reads.
+    pub(super) lendings: Lendings,
+    /// Shared data that was dropped, and that what was made of it is to be let go of.
+    pub(super) dropped: Vec<u64>,
+    /// Calls to run, and whether their answers may wait for others.
+    pub(super) jobs: VecDeque<(Job, bool)>,
+    /// The call that runs, and whether anybody still waits for it.
+    pub(super) current: Option<u64>,
+    pub(super) cancelled: bool,
+    /// Calls that nobody waits for any more, not taken up yet.
+    pub(super) unwanted: HashSet<u64>,
+    /// A call to come, and how many threads it is to use.
+    pub(super) wide: Option<(u64, u32)>,
+    pub(super) callback: Option<CallbackAnswer>,
+    /// Streams of the last answers: their buffers are used again.
+    pub(super) sent: Vec<Arc<Source>>,
+    pub(super) ended: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(lendings: Lendings) -> Inbox {
+        Inbox {
+            functions: HashMap::new(),
+            serial: 0,
+            blobs: Blobs::default(),
+            mapped: Mapped::default(),
+            lendings,
+            dropped: Vec::new(),
+            jobs: VecDeque::new(),
+            current: None,
+            cancelled: false,
+            unwanted: HashSet::new(),
+            wide: None,
+            callback: None,
+            sent: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// A section has gone to the client, which may read it where it lies.
+    pub(super) fn lend(&self, part: &Outgoing) {
+        if let Outgoing::Shared { lent, offset, .. } = part {
+            let lease = Lease { segment: lent.segment().number(), offset: *offset };
+            self.lendings.add(lease, Arc::clone(lent));
+        }
+    }
+
+    /// Acts on a message; a call is put on the inbox.
+    pub(super) fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
+        let Received { message, order, streams, mut descriptors } = received;
+        match message {
+            Message::Call { call, function, batch, sections } => {
+                let blobs = &self.blobs;
+                let look_up = |blob, part: u32| blobs.parts(blob)?.get(part as usize).cloned();
+                let sections = take_sections(&sections, streams, &self.mapped, look_up)?;
+                let function = self.functions.get(&function).cloned().ok_or_else(|| {
+                    LinkError::Unexpected("a call of a function that was never told".into())
+                })?;
+                let received = monotonic_ns();
+                let wide = self.wide.take().filter(|(wide, _)| *wide == call);
+                let threads = wide.map_or(0, |(_, threads)| threads);
+                let job = Job { call, function, sections, order, received, threads };
+                self.jobs.push_back((job, batch));
+            }
+            Message::Function { function: number, form, name, .. } => {
+                self.serial += 1;
+                let known = KnownFunction {
+                    number,
+                    serial: self.serial,
+                    form,
+                    name: name.to_owned(),
+                    body: streams.into_iter().next().map(Stream::into_bytes).unwrap_or_default(),
+                };
+                self.functions.insert(number, Arc::new(known));
+            }
+            Message::Wide { call, threads, .. } => self.wide = Some((call, threads)),
+            Message::Segment { segment, len } => {
+                let file = descriptors.pop().ok_or_else(unexpected_end)?;
+                self.mapped.add(segment, len, file)?;
+            }
+            Message::DropSegment { segment } => self.mapped.remove(segment),
+            Message::Release { leases } => {
+                self.lendings.end(&leases);
+            }
+            Message::Blob { blob, sections } => {
+                self.blobs.add(blob, &sections, streams, &self.mapped)?;
+            }
+            Message::DropBlob { blob } => {
+                self.blobs.remove(blob);
+                self.dropped.push(blob);
+            }
+            Message::Cancel { call } if self.current == Some(call) => self.cancelled = true,
+            Message::Cancel { call } => {
+                if self.jobs.iter().any(|(job, _)| job.call == call) {
+                    self.unwanted.insert(call);
+                }
+            }
+            Message::CallbackReply { call, sections } if self.current == Some(call) => {
+                let no_blobs = |_, _| None;
+                let results = Ok(take_sections(&sections, streams, &self.mapped, no_blobs)?);
+                self.callback = Some(CallbackAnswer { results, order });
+            }
+            Message::CallbackFailure { call, message } if self.current == Some(call) => {
+                let results = Err(message.to_owned());
+                self.callback = Some(CallbackAnswer { results, order });
+            }
+            // To a call that has been answered meanwhile.
+            Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
+            Message::Goodbye => self.ended = true,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(())
+    }
+}
+
+/// A function that the client has told.
+#[derive(Debug)]
+pub struct KnownFunction {
+    /// Its number.
+    pub number: u32,
+    /// Counts the functions told so far: the same number may come to mean another function.
+    pub serial: u64,
+    /// By name, by value, or in a module.
+    pub form: FunctionForm,
+    /// `module/function`, or for people the name of a pickled function.
+    pub name: String,
+    /// The pickled function, or the file of its module.
+    pub body: Vec<u8>,
+}
+
+/// A call to run.
+#[derive(Debug)]
+pub struct Job {
+    /// The client's number for it.
+    pub call: u64,
+    /// What to run.
+    pub function: Arc<KnownFunction>,
+    /// The arguments.
+    pub sections: Vec<Incoming>,
+    /// The byte order they came in.
+    pub order: Order,
+    /// When it had come in whole, ns.
+    pub received: u64,
+    /// Threads that it is to use; 0: as many as any other.
+    pub threads: u32,
+}
+
+/// What a callback has returned, or why it has failed.
+#[derive(Debug)]
+pub struct CallbackAnswer {
+    /// Its results, or the client's message.
+    pub results: Result<Vec<Incoming>, String>,
+    /// The byte order they came in.
+    pub order: Order,
+}
+
+pub(super) fn unexpected(message: &Message<'_>) -> LinkError {
+    LinkError::Unexpected(format!("{:?}", message.kind()))
+}
+
+pub(super) fn unexpected_end() -> LinkError {
+    LinkError::Unexpected("a message without the descriptor that belongs to it".into())
+}

@@ -1,0 +1,52 @@
+//! Exceptions of C++, which the stub catches and reports here.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+thread_local! {
+    static RAISED: Cell<Option<Raised>> = const { Cell::new(None) };
+}
+
+/// An exception of C++.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    /// Its type.
+    pub(super) kind: String,
+    /// What it says, if it says anything.
+    message: Option<String>,
+}
+
+impl Raised {
+    pub(super) fn new(kind: String, message: String) -> Raised {
+        Raised { kind, message: Some(message) }
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.message, self.kind.as_str()) {
+            (Some(message), _) => f.write_str(message),
+            (None, "") => f.write_str("an exception of another language than C++"),
+            (None, kind) => write!(f, "a C++ exception of type {kind}"),
+        }
+    }
+}
+
+/// A C string of the stub's; none: null.
+pub(super) fn text(text: *const c_char) -> Option<String> {
+    // SAFETY: null, or a C string of the stub's.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// The stub has caught an exception; it returns next.
+pub(super) extern "C" fn raised(kind: *const c_char, message: *const c_char) {
+    let kind = text(kind).unwrap_or_default();
+    RAISED.set(Some(Raised { kind, message: text(message) }));
+}
+
+/// What the stub has reported last.
+pub(super) fn take_raised() -> Raised {
+    let unknown = || Raised { kind: String::new(), message: None };
+    RAISED.take().unwrap_or_else(unknown)
+}

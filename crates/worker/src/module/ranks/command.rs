@@ -1,0 +1,181 @@
+//! The command that starts ranks, and its process.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gridrpc_sys::process::end_with_parent;
+use gridrpc_sys::thread_limits::THREADS;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, geteuid};
+
+/// The command, unless another one is named.
+const USUAL: &str = "mpirun";
+/// What names another one on one host.
+const VARIABLE: &str = "GRIDRPC_MPIRUN";
+/// Lines of what ranks write to their standard error that are told with their loss.
+const TAIL: usize = 40;
+/// How long ranks may take to end by themselves, and when they are asked to.
+const BY_ITSELF: Duration = Duration::from_millis(500);
+const ASKED: Duration = Duration::from_secs(5);
+
+/// What ranks of other jobs, and batch systems, leave in the environment: `mpirun` would start its ranks on the nodes
+/// of an allocation, but these ranks belong here, beside their worker.
+const FOREIGN: [&str; 8] =
+    ["OMPI_", "PMI", "SLURM_", "PRTE_", "HYDI_", "PE_HOSTFILE", "PBS_", "LSB_"];
+/// Open MPI 4 and 5 take these. Places are counted by the grid, so that ranks are not bound to processors, and there may
+/// be more of them than `mpirun` believes that there are.
+const OPTIONS: [(&str, &str); 4] = [
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+    ("PRTE_MCA_hwloc_default_binding_policy", "none"),
+];
+const AS_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+
+/// What ranks and `mpirun` have in their environment.
+#[must_use]
+pub fn environment() -> Vec<(OsString, OsString)> {
+    let is_foreign = |name: &OsStr| {
+        FOREIGN.iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes()))
+    };
+    let kept = std::env::vars_os().filter(|(name, _)| !is_foreign(name));
+    let options = OPTIONS.iter().map(|(name, value)| (name.into(), value.into()));
+    let as_root = AS_ROOT.iter().filter(|_| geteuid().is_root());
+    kept.chain(options).chain(as_root.map(|name| (name.into(), "1".into()))).collect()
+}
+
+/// The command that is meant: that of this host, or the one that the grid names.
+pub(super) fn chosen(named: &str) -> String {
+    let here = std::env::var(VARIABLE).ok().filter(|command| !command.is_empty());
+    let named = if named.is_empty() { USUAL } else { named };
+    here.unwrap_or_else(|| named.to_owned())
+}
+
+/// A command that has started ranks.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    tail: Arc<Mutex<VecDeque<String>>>,
+    /// Whether what it says is no news any more.
+    quiet: Arc<AtomicBool>,
+    /// Ends when it says nothing any more.
+    silence: Receiver<()>,
+}
+
+impl Running {
+    /// Starts so many ranks: each runs `program`, and is told `place` behind it.
+    pub(super) fn start(
+        command: &str,
+        (ranks, threads): (u32, u32),
+        program: &Path,
+        place: &Path,
+    ) -> io::Result<Running> {
+        let words = shlex::split(command).unwrap_or_default();
+        let [name, arguments @ ..] = &words[..] else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut command = Command::new(name);
+        command
+            .args(arguments)
+            .arg("-n")
+            .arg(ranks.to_string())
+            .arg(program)
+            .arg("rank")
+            .arg(place);
+        command.env_clear().envs(environment());
+        command.envs(THREADS.map(|name| (name, threads.to_string())));
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        // Signals for the worker's group, such as ^C in a terminal, are the worker's affair.
+        command.process_group(0);
+        end_with_parent(&mut command);
+        let mut child = command.spawn()?;
+        let (tail, quiet) = (Arc::default(), Arc::default());
+        let (speaks, silence) = mpsc::channel();
+        if let Some(errors) = child.stderr.take() {
+            let (tail, quiet) = (Arc::clone(&tail), Arc::clone(&quiet));
+            std::thread::Builder::new().name("gridrpc-ranks".into()).spawn(move || {
+                pass_on(errors, &tail, &quiet);
+                drop(speaks);
+            })?;
+        }
+        Ok(Running { child, tail, quiet, silence })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What ranks, and the command, have written last to their standard error.
+    pub(super) fn tail(&self) -> String {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.iter().map(String::as_str).collect()
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for its end; none if that takes too long.
+    pub(super) fn wait(&mut self) -> Option<ExitStatus> {
+        self.wait_at_most(ASKED)
+    }
+
+    fn wait_at_most(&mut self, time: Duration) -> Option<ExitStatus> {
+        // It says something as long as it is there: its standard error ends with it.
+        if self.silence.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            return self.ended();
+        }
+        self.child.wait().ok()
+    }
+
+    /// Ends it: its ranks end, as they have been told, and else it passes this on to them.
+    pub(super) fn end(&mut self) {
+        self.quiet.store(true, Ordering::Relaxed);
+        let group = Pid::from_raw(self.pid().cast_signed());
+        for (time, signal) in [(BY_ITSELF, Signal::SIGTERM), (ASKED, Signal::SIGKILL)] {
+            if self.wait_at_most(time).is_some() {
+                return;
+            }
+            // It has not been waited for, so that the number is still its own.
+            let _ = killpg(group, signal);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Passes on what comes, and keeps the last of it.
+fn pass_on(errors: ChildStderr, tail: &Mutex<VecDeque<String>>, quiet: &AtomicBool) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    while matches!(errors.read_until(b'\n', &mut line), Ok(1..)) {
+        if !quiet.load(Ordering::Relaxed) {
+            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+            if tail.len() == TAIL {
+                tail.pop_front();
+            }
+            tail.push_back(String::from_utf8_lossy(&line).into_owned());
+            drop(tail);
+            // If that cannot be written to, there is nobody to tell.
+            let _ = io::stderr().write_all(&line);
+        }
+        line.clear();
+    }
+}
+
+/// How it has ended, for people and as numbers: its status, or the signal that has ended it.
+pub(super) fn how(status: ExitStatus) -> (String, Option<i32>, Option<i32>) {
+    match status.signal() {
+        Some(signal) => (format!("by signal {signal}"), None, Some(signal)),
+        None => {
+            let status = status.code().unwrap_or_default();
+            (format!("with status {status}"), Some(status), None)
+        }
+    }
+}

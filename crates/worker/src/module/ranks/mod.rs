@@ -1,0 +1,297 @@
+//! Functions that run on several ranks of MPI: in the worker, which starts them and tells them what to call.
+//!
+//! Ranks are processes of their own, started once by `mpirun` and kept for the next call of the same module that asks
+//! for as many. Each has a connection to its worker, so that ranks that wait for a call take no processor time, as they
+//! would if they waited by MPI. What they say to each other is the function's affair.
+
+mod cancellation;
+mod command;
+mod protocol;
+mod rank;
+mod stage;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gridrpc_shm::segment::Pool;
+use gridrpc_wire::Ranks;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::mkdtemp;
+
+use crate::link::WorkerLink;
+use crate::module::arguments::Arguments;
+use crate::module::error::{CallError, Lost};
+use crate::module::raised::Raised;
+use command::{Running, chosen, how};
+use protocol::{Connection, Said};
+use stage::Stage;
+
+pub(super) use cancellation::is_cancelled;
+pub use command::environment;
+pub use rank::run_rank;
+
+/// Within this time all ranks have to be there.
+const START_TIME: Duration = Duration::from_secs(120);
+/// How often it is seen meanwhile whether they can still come.
+const LOOK_EVERY: u16 = 100;
+/// Other ranks may go on for so long when one has failed: they may wait for it for ever.
+const GRACE: Duration = Duration::from_secs(1);
+/// Memory that calls have shared with their ranks, and that is kept for others, bytes.
+const KEEP_FREE: u64 = 64 << 20;
+
+/// Finds the program `gridrpc`, which each rank runs.
+pub type Program = Box<dyn Fn() -> Result<PathBuf, String> + Send>;
+
+/// Ranks that are there.
+#[derive(Debug)]
+pub(super) struct Group {
+    module: PathBuf,
+    asked: Ranks,
+    /// What has started them.
+    command: String,
+    running: Running,
+    connections: Vec<Connection>,
+    pool: Arc<Pool>,
+}
+
+impl Group {
+    /// Whether it can run functions of that module for a call that asks for this.
+    pub(super) fn serves(&mut self, module: &Path, asked: &Ranks) -> bool {
+        self.module == module && self.asked == *asked && self.running.ended().is_none()
+    }
+
+    /// Starts ranks for functions of a module.
+    pub(super) fn start(
+        module: &Path,
+        asked: &Ranks,
+        program: &Program,
+    ) -> Result<Group, CallError> {
+        let ranks = asked.ranks;
+        let not_started =
+            |why: String| Lost::at_start(format!("{ranks} ranks could not be started: {why}"));
+        let program = program().map_err(not_started)?;
+        let command = chosen(&asked.command);
+        // Nothing is left behind, however this process ends: it has no name any more when all are there.
+        let folder = Folder::new().map_err(|error| not_started(error.to_string()))?;
+        let place = folder.0.join("worker");
+        let listener = UnixListener::bind(&place)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|error| not_started(format!("`{}`: {error}", place.display())))?;
+        let running = Running::start(&command, (ranks, asked.threads), &program, &place);
+        let running = running.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => not_started(format!(
+                "`{}` is not there: install Open MPI (openmpi-bin), or name the command by `mpirun` in the grid's \
+                 configuration, or on one host by GRIDRPC_MPIRUN in the environment of its workers",
+                command.split_whitespace().next().unwrap_or_default()
+            )),
+            _ => not_started(format!("`{command}`: {error}")),
+        })?;
+        let pool = Pool::new(KEEP_FREE);
+        let (module, asked) = (module.to_owned(), asked.clone());
+        let mut group = Group { module, asked, command, running, connections: Vec::new(), pool };
+        group.gather(&listener)?;
+        Ok(group)
+    }
+
+    /// Waits for all ranks.
+    fn gather(&mut self, listener: &UnixListener) -> Result<(), CallError> {
+        let wanted = self.asked.ranks as usize;
+        let mut coming: Vec<Connection> = Vec::new();
+        let mut here: Vec<Option<Connection>> = (0..wanted).map(|_| None).collect();
+        let end = Instant::now() + START_TIME;
+        while here.iter().any(Option::is_none) {
+            let mut events: Vec<PollFd<'_>> = [listener.as_fd()]
+                .into_iter()
+                .chain(coming.iter().map(Connection::as_fd))
+                .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
+                .collect();
+            // Interrupted, or not: what is there is seen below.
+            let _ = poll(&mut events, LOOK_EVERY);
+            let ready: Vec<bool> = events.iter().map(|event| event.any() == Some(true)).collect();
+            drop(events);
+            for at in (0..coming.len()).rev().filter(|at| ready[at + 1]) {
+                let connection = coming.swap_remove(at);
+                match connection.receive() {
+                    Ok((Said::Here { rank, ranks }, ..)) => {
+                        if ranks as usize != wanted {
+                            return Err(self.lost(&format!(
+                                "could not be started: they are {ranks} for MPI. The module was built with another \
+                                 MPI than that of `{}`", self.command
+                            ), None));
+                        }
+                        if let Some(place) = here.get_mut(rank as usize) {
+                            *place = Some(connection);
+                        }
+                    }
+                    Ok((Said::Failed(why), ..)) => return Err(CallError::Module(why)),
+                    // It has ended: so will the command.
+                    Ok(_) | Err(_) => {}
+                }
+            }
+            if let Ok((socket, _)) = listener.accept() {
+                let connection = Connection(socket);
+                let module = self.module.to_string_lossy().into_owned();
+                let told = connection.0.set_nonblocking(false);
+                if told.and_then(|()| connection.send(&Said::Serve(module), &[], None)).is_ok() {
+                    coming.push(connection);
+                }
+                continue;
+            }
+            if self.running.ended().is_some() {
+                return Err(self.lost("could not be started", None));
+            }
+            if Instant::now() > end {
+                let what = format!("have not come within {} s", START_TIME.as_secs());
+                return Err(self.lost(&what, None));
+            }
+        }
+        self.connections = here.into_iter().flatten().collect();
+        Ok(())
+    }
+
+    /// Calls a function, `module/function`. Returns the processor time that all ranks have used for it, ns. After an error the ranks
+    /// are of no use any more.
+    pub(super) fn call(
+        &mut self,
+        link: &mut WorkerLink,
+        function: &str,
+        arguments: &mut Arguments,
+    ) -> Result<u64, CallError> {
+        let stage = Stage::fill(&self.pool, arguments)?;
+        let file = stage.lent.segment().file();
+        let (_, own_name) = function.split_once('/').unwrap_or(("", function));
+        for (rank, connection) in self.connections.iter().enumerate() {
+            let told = if rank == 0 { &stage.first } else { &stage.others };
+            let run = Said::Run {
+                function: own_name.to_owned(),
+                stage: stage.layout,
+                places: told.places.clone(),
+            };
+            if connection.send(&run, &told.texts, Some(file.as_fd())).is_err() {
+                return Err(self.lost(&format!("were lost before they ran {function}"), Some(rank)));
+            }
+        }
+        let (processor, texts) = self.wait(link, function, &stage)?;
+        stage.take_results(arguments, &texts)?;
+        Ok(processor)
+    }
+
+    /// Waits for all ranks' answers, and tells them when nobody waits for the call any more.
+    fn wait(
+        &mut self,
+        link: &mut WorkerLink,
+        function: &str,
+        stage: &Stage,
+    ) -> Result<(u64, Vec<u8>), CallError> {
+        let mut waiting: Vec<usize> = (0..self.connections.len()).collect();
+        let (mut processor, mut results) = (0, Vec::new());
+        let mut failed: Option<(Instant, CallError)> = None;
+        let mut is_cancelled = false;
+        while !waiting.is_empty() {
+            let left = match &failed {
+                None => PollTimeout::NONE,
+                Some((end, _)) => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)
+                }
+            };
+            let mut events: Vec<PollFd<'_>> = waiting
+                .iter()
+                .map(|rank| self.connections[*rank].as_fd())
+                .chain((!is_cancelled).then(|| link.socket()))
+                .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
+                .collect();
+            let polled = poll(&mut events, left);
+            let ready: Vec<bool> = events.iter().map(|event| event.any() == Some(true)).collect();
+            drop(events);
+            if polled == Ok(0) {
+                // The others wait for the one that has failed.
+                break;
+            }
+            if ready.get(waiting.len()) == Some(&true) && link.is_cancelled() {
+                is_cancelled = true;
+                stage.cancel();
+            }
+            for at in (0..waiting.len()).rev().filter(|at| ready[*at]) {
+                let rank = waiting.swap_remove(at);
+                match self.connections[rank].receive() {
+                    Ok((Said::Returned { processor: used }, texts, _)) => {
+                        processor += used;
+                        if rank == 0 {
+                            results = texts;
+                        }
+                    }
+                    Ok((Said::Failed(why), ..)) => {
+                        let error = CallError::Memory(format!("{why} on rank {rank}"));
+                        failed.get_or_insert((Instant::now() + GRACE, error));
+                    }
+                    Ok((Said::Raised { kind, message }, ..)) => {
+                        let message = format!("{message} (on rank {rank})");
+                        let error = CallError::Raised(Box::new(Raised::new(kind, message)));
+                        failed.get_or_insert((Instant::now() + GRACE, error));
+                    }
+                    Ok(_) | Err(_) => {
+                        return Err(
+                            self.lost(&format!("were lost that ran {function}"), Some(rank))
+                        );
+                    }
+                }
+            }
+        }
+        match failed {
+            Some((_, error)) => Err(error),
+            None => Ok((processor, results)),
+        }
+    }
+
+    /// That ranks are lost; `first`: which was seen to end before the others.
+    fn lost(&mut self, what: &str, first: Option<usize>) -> CallError {
+        // It ends the others when one has died, and tells why.
+        let ended = self.running.wait();
+        let first = first.map(|rank| format!(", of which rank {rank} was the first to end"));
+        let (told, status, signal) = match ended {
+            None => (String::new(), None, None),
+            Some(ended) => self.told(ended),
+        };
+        CallError::Lost(Box::new(Lost {
+            what: format!("{} ranks {what}{}{told}", self.asked.ranks, first.unwrap_or_default()),
+            pid: Some(self.running.pid()),
+            status,
+            signal,
+            stderr: self.running.tail(),
+        }))
+    }
+
+    fn told(&self, ended: ExitStatus) -> (String, Option<i32>, Option<i32>) {
+        let (how, status, signal) = how(ended);
+        (format!(": `{}` ended {how}", self.command), status, signal)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Ranks end as soon as their connections close.
+        self.connections.clear();
+        self.running.end();
+    }
+}
+
+/// A folder of this user's alone, for as long as ranks are started.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Folder> {
+        Ok(Folder(mkdtemp(&std::env::temp_dir().join("gridrpc-ranks-XXXXXX"))?))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

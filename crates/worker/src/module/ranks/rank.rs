@@ -1,0 +1,293 @@
+//! A rank: a process of MPI that runs functions for the worker that has had it started.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gridrpc_idl::Mode;
+use gridrpc_sys::processor_ns;
+use gridrpc_typed::{add_text, list_texts};
+use gridrpc_wire::Order;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::cancellation;
+use super::protocol::{Connection, Layout, PAGE, Place, Said};
+use crate::module::entry::Entry;
+use crate::module::library::Library;
+use crate::module::strings::{self, Texts};
+
+/// Serves the worker that listens at `place`, until the connection ends.
+fn serve(place: &Path) -> io::Result<()> {
+    let connection = Connection(UnixStream::connect(place)?);
+    let (Said::Serve(module), ..) = connection.receive()? else { return Err(unexpected()) };
+    end_with(&connection)?;
+    let module = match begin(Path::new(&module)) {
+        Ok((module, here)) => {
+            connection.send(&here, &[], None)?;
+            module
+        }
+        Err(why) => {
+            connection.send(&Said::Failed(why), &[], None)?;
+            // Until its worker has heard it: `mpirun` would end the others, which may have to say the same.
+            loop {
+                connection.receive()?;
+            }
+        }
+    };
+    loop {
+        let (Said::Run { function, stage, places }, texts, file) = connection.receive()? else {
+            return Err(unexpected());
+        };
+        let (said, texts) = match run(&module, &function, stage, &places, &texts, file) {
+            Ok((processor, texts)) => (Said::Returned { processor }, texts),
+            Err(said) => (said, Vec::new()),
+        };
+        connection.send(&said, &texts, None)?;
+    }
+}
+
+fn unexpected() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// Ends this process when the worker is gone, whatever a function does at that time: not by MPI_Finalize, which would
+/// wait for ranks that do something else.
+fn end_with(connection: &Connection) -> io::Result<()> {
+    let watched = connection.0.try_clone()?;
+    let watch = move || {
+        let mut gone = [PollFd::new(watched.as_fd(), PollFlags::from_bits_retain(libc::POLLRDHUP))];
+        while poll(&mut gone, PollTimeout::NONE).is_err() {}
+        // SAFETY: ends the process without what it has registered for its end.
+        unsafe { libc::_exit(0) };
+    };
+    std::thread::Builder::new().name("gridrpc-watch".into()).spawn(watch)?;
+    Ok(())
+}
+
+/// What the stubs of parallel functions export beside.
+#[repr(C)]
+struct RawMpi {
+    init: extern "C" fn(rank: *mut c_int, ranks: *mut c_int) -> c_int,
+}
+
+const SYMBOL: &CStr = c"gridrpc_mpi_v1";
+
+/// Loads the module and becomes a rank.
+fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
+    // Parts of MPI that are loaded later look for its symbols among those of all libraries.
+    let (library, symbol) = Library::load_for_all(path, SYMBOL)?;
+    let symbol = symbol.cast::<RawMpi>();
+    let (mut rank, mut ranks) = (0, 0);
+    // SAFETY: the stub declares the symbol with this type; the function gets two places to write to.
+    let is_there = unsafe { ((*symbol.as_ptr()).init)(&raw mut rank, &raw mut ranks) } != 0;
+    match (is_there, u32::try_from(rank), u32::try_from(ranks)) {
+        (true, Ok(rank), Ok(ranks)) => Ok((Arc::new(library), Said::Here { rank, ranks })),
+        _ => Err("MPI could not be initialized".to_owned()),
+    }
+}
+
+/// Calls a function. Returns how much processor time that took, ns, and the texts that go back.
+fn run(
+    library: &Arc<Library>,
+    function: &str,
+    stage: Layout,
+    places: &[Place],
+    texts: &[u8],
+    file: Option<OwnedFd>,
+) -> Result<(u64, Vec<u8>), Said> {
+    let entry = library.entry(function).map_err(Said::Failed)?;
+    let file = file.ok_or_else(|| Said::Failed("a call came without its memory".into()))?;
+    let memory = Memory::new(file.as_fd(), stage)
+        .map_err(|error| Said::Failed(format!("{} bytes of arguments ({error})", stage.len)))?;
+    drop(file);
+    let mut given = Given::new(&memory, places, texts).map_err(Said::Failed)?;
+    let flag = memory.flag.start.cast::<AtomicU32>();
+    cancellation::CANCELLED.store(flag.as_ptr(), Ordering::Release);
+    let before = processor_ns();
+    let returned = entry.run(&mut given.pointers);
+    let processor = processor_ns() - before;
+    cancellation::CANCELLED.store(std::ptr::null_mut(), Ordering::Release);
+    // What it has printed is to be seen now.
+    // SAFETY: flushes all of C's output streams.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    returned.map_err(|error| {
+        let (kind, message) = (error.kind().to_owned(), error.to_string());
+        Said::Raised { kind, message }
+    })?;
+    let mut left = Vec::new();
+    for (_, texts, returns) in &given.texts {
+        for text in texts.now().iter().filter(|_| *returns) {
+            // SAFETY: null, or a C string that the function has left.
+            let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(*text) }.to_bytes());
+            add_text(text, &mut left);
+        }
+    }
+    given.free(&entry);
+    Ok((processor, left))
+}
+
+/// A part of the memory of a call, mapped.
+struct View {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl View {
+    /// `flags`: whether others see what is changed there.
+    fn new(
+        file: BorrowedFd<'_>,
+        offset: usize,
+        len: usize,
+        access: c_int,
+        flags: c_int,
+    ) -> io::Result<View> {
+        if len == 0 {
+            return Ok(View { start: NonNull::dangling(), len });
+        }
+        // SAFETY: a new mapping at a place of the kernel's choice, of an open file.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, access, flags, file.as_raw_fd(), offset as i64)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(View { start: NonNull::new(start.cast()).unwrap_or(NonNull::dangling()), len })
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: mapped in `new`, and nobody's any more.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        }
+    }
+}
+
+/// The memory of a call as this rank sees it.
+struct Memory {
+    layout: Layout,
+    flag: View,
+    /// What it has for itself: what it changes there, no other sees.
+    own: View,
+    results: View,
+}
+
+impl Memory {
+    fn new(file: BorrowedFd<'_>, layout: Layout) -> io::Result<Memory> {
+        let Layout { results, len } = layout;
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        Ok(Memory {
+            layout,
+            flag: View::new(file, 0, PAGE, libc::PROT_READ, libc::MAP_SHARED)?,
+            own: View::new(file, PAGE, results - PAGE, both, libc::MAP_PRIVATE)?,
+            results: View::new(file, results, len - results, both, libc::MAP_SHARED)?,
+        })
+    }
+
+    fn at(&self, offset: usize) -> *mut c_void {
+        let (view, start) = match offset < self.layout.results {
+            true => (&self.own, PAGE),
+            false => (&self.results, self.layout.results),
+        };
+        view.start.as_ptr().wrapping_add(offset - start).cast()
+    }
+}
+
+/// What the function is given.
+struct Given {
+    pointers: Vec<*mut c_void>,
+    /// Of which parameter they are, and whether they go back.
+    texts: Vec<(usize, Texts, bool)>,
+    /// Where texts cannot lie that the function has made.
+    known: Vec<std::ops::Range<usize>>,
+    /// Kept in place until the function has returned.
+    numbers: Vec<u128>,
+    news: Vec<Vec<u8>>,
+}
+
+impl Given {
+    fn new(memory: &Memory, places: &[Place], mut texts: &[u8]) -> Result<Given, String> {
+        let views = [&memory.own, &memory.results];
+        let known = views.map(|view| view.start.addr().get()..view.start.addr().get() + view.len);
+        let mut given = Given {
+            pointers: Vec::with_capacity(places.len()),
+            texts: Vec::new(),
+            known: known.to_vec(),
+            // As many as there can be, so that none moves later.
+            numbers: Vec::with_capacity(places.len()),
+            news: Vec::new(),
+        };
+        for (index, place) in places.iter().enumerate() {
+            let pointer = match place {
+                Place::Null => std::ptr::null_mut(),
+                Place::Number(bytes) => {
+                    given.numbers.push(u128::from_ne_bytes(*bytes));
+                    given
+                        .numbers
+                        .last_mut()
+                        .map_or(std::ptr::null_mut(), |number| std::ptr::from_mut(number).cast())
+                }
+                Place::At(offset) => memory.at(*offset),
+                Place::New(len) => {
+                    let mut bytes = Vec::<u8>::new();
+                    let is_there = bytes.try_reserve_exact(*len);
+                    is_there.map_err(|_| format!("an array of {len} bytes"))?;
+                    drop(bytes);
+                    // Of memory that is all 0 the kernel makes what is touched only.
+                    let bytes = vec![0_u8; *len];
+                    let start = bytes.as_ptr().cast_mut();
+                    given.known.push(start.addr()..start.addr() + len);
+                    given.news.push(bytes);
+                    start.cast()
+                }
+                Place::Texts { len, alone, returns } => {
+                    let (own, rest) = texts.split_at_checked(*len).ok_or("texts did not come")?;
+                    texts = rest;
+                    let list = list_texts(own, Order::NATIVE).ok_or("what came is not text")?;
+                    let mut list = Texts::new(&list);
+                    let pointer = match alone {
+                        true => list.now().first().map_or(std::ptr::null_mut(), |it| it.cast()),
+                        false => list.start(),
+                    };
+                    given.texts.push((index, list, *returns));
+                    pointer
+                }
+            };
+            given.pointers.push(pointer);
+        }
+        Ok(given)
+    }
+
+    /// Frees the texts, also those that the function has handed over.
+    fn free(self, entry: &Entry) {
+        let Given { texts, known, .. } = self;
+        let all: Vec<_> = texts
+            .into_iter()
+            .map(|(index, texts, returns)| {
+                let mode = entry.interface().parameters[index].mode;
+                (if returns { mode } else { Mode::In }, texts)
+            })
+            .collect();
+        if !all.is_empty() {
+            strings::free(&all, entry.dialect(), || known.clone());
+        }
+    }
+}
+
+/// Is a rank until its worker is gone.
+///
+/// # Errors
+/// When there is no such worker, or it says what has no meaning.
+pub fn run_rank(place: &Path) -> io::Result<()> {
+    match serve(place) {
+        // SAFETY: ends the process without what it has registered for its end, as its watch does.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => unsafe { libc::_exit(0) },
+        ended => ended,
+    }
+}

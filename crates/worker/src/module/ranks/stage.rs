@@ -1,0 +1,246 @@
+//! The memory of one call that its ranks share: where each of them finds its arguments, and rank 0 leaves results.
+//!
+//! What goes to all ranks is there once. Each maps it for itself, so that none sees what another one changes, and the
+//! kernel copies what is changed only.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gridrpc_idl::{Distribution, Function, Kind, Mode, Parameter, Type};
+use gridrpc_shm::segment::{Lent, Pool};
+use gridrpc_typed::{add_text, gives_sizes, list_texts};
+use gridrpc_wire::Order;
+
+use super::protocol::{Layout, PAGE, Place};
+use crate::module::arguments::{Argument, Arguments, Backing, named};
+use crate::module::error::CallError;
+
+/// Arrays start at multiples of so many bytes.
+const ALIGNMENT: usize = 64;
+
+/// What ranks are told: where arguments are, and the texts among them.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) places: Vec<Place>,
+    pub(super) texts: Vec<u8>,
+}
+
+/// The memory, filled.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) lent: Lent,
+    pub(super) layout: Layout,
+    pub(super) first: Told,
+    pub(super) others: Told,
+    /// Which arguments lie where that go back.
+    results: Vec<(usize, usize)>,
+}
+
+/// What an argument is on ranks other than the first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elsewhere {
+    /// Not there.
+    Absent,
+    /// Memory with nothing in it.
+    Empty,
+    /// What it is on the first.
+    Same,
+}
+
+/// Numbers, and what sizes are computed from, are the same everywhere; all else is as the interface says.
+fn elsewhere(function: &Function, index: usize) -> Elsewhere {
+    let parameter = &function.parameters[index];
+    let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
+    let is_scalar = match parameter.kind {
+        Kind::Scalar(of) => of != Type::Filename && parameter.mode == Mode::In,
+        _ => false,
+    };
+    match parameter.distribution {
+        _ if is_scalar || comes && gives_sizes(function, index) => Elsewhere::Same,
+        Some(Distribution::Broadcast) if comes || is_file(parameter) => Elsewhere::Same,
+        Some(Distribution::Allocate) if is_file(parameter) => Elsewhere::Same,
+        Some(_) => Elsewhere::Empty,
+        None => Elsewhere::Absent,
+    }
+}
+
+fn is_file(parameter: &Parameter) -> bool {
+    matches!(
+        parameter.kind,
+        Kind::Scalar(Type::Filename) | Kind::Array { element: Type::Filename, .. }
+    )
+}
+
+/// Stretches of the memory, as they are given away.
+struct Stretches {
+    /// What each rank has for itself; it starts behind the first page.
+    own: usize,
+    /// What the first rank gives back.
+    results: usize,
+}
+
+fn next(end: &mut usize, len: usize) -> usize {
+    let start = *end;
+    *end = (start + len).next_multiple_of(ALIGNMENT);
+    start
+}
+
+impl Stage {
+    /// Copies the arguments there.
+    pub(super) fn fill(pool: &Arc<Pool>, arguments: &Arguments) -> Result<Stage, CallError> {
+        let function = arguments.interface();
+        let mut stretches = Stretches { own: PAGE, results: 0 };
+        let (mut first, mut others) = (Told::default(), Told::default());
+        // From which argument to which place.
+        let mut copies = Vec::new();
+        let mut results = Vec::new();
+        for (index, argument) in arguments.arguments.iter().enumerate() {
+            let parameter = &function.parameters[index];
+            let elsewhere = elsewhere(function, index);
+            match &argument.place {
+                Backing::None => {
+                    first.places.push(Place::Null);
+                    others.places.push(Place::Null);
+                }
+                Backing::Scalar(bytes) => {
+                    first.places.push(Place::Number(**bytes));
+                    others.places.push(Place::Number(**bytes));
+                }
+                Backing::Texts(_) | Backing::Files(..) => {
+                    let all = texts(argument);
+                    first.add_texts(parameter, &all);
+                    match elsewhere {
+                        Elsewhere::Same => others.add_texts(parameter, &all),
+                        Elsewhere::Empty => others.add_texts(parameter, &vec![None; all.len()]),
+                        Elsewhere::Absent => others.places.push(Place::Null),
+                    }
+                }
+                Backing::Section(_)
+                | Backing::Room(_)
+                | Backing::Buffer(_)
+                | Backing::Shared(_) => {
+                    let len = argument.shape.bytes();
+                    if len == 0 {
+                        first.places.push(Place::Null);
+                        others.places.push(Place::Null);
+                        continue;
+                    }
+                    let mut own = |copies: &mut Vec<_>| {
+                        let at = next(&mut stretches.own, len);
+                        copies.push((index, at, false));
+                        Place::At(at)
+                    };
+                    let mine = match parameter.mode {
+                        Mode::In => own(&mut copies),
+                        Mode::Work => Place::New(len),
+                        Mode::Out | Mode::InOut => {
+                            let at = next(&mut stretches.results, len);
+                            results.push((index, at));
+                            if parameter.mode == Mode::InOut {
+                                copies.push((index, at, true));
+                            }
+                            // Where the results start is known in the end.
+                            Place::At(at)
+                        }
+                    };
+                    others.places.push(match elsewhere {
+                        Elsewhere::Same if parameter.mode == Mode::In => mine.clone(),
+                        Elsewhere::Same => own(&mut copies),
+                        Elsewhere::Empty => Place::New(len),
+                        Elsewhere::Absent => Place::Null,
+                    });
+                    first.places.push(mine);
+                }
+            }
+        }
+        let start = stretches.own.next_multiple_of(PAGE);
+        for (index, at) in &mut results {
+            *at += start;
+            first.places[*index] = Place::At(*at);
+        }
+        let layout = Layout { results: start, len: start + stretches.results };
+        let memory = |error: std::io::Error| CallError::Memory(format!("arguments: {error}"));
+        let lent = pool.take(layout.len as u64).map_err(memory)?;
+        lent.write(&[0; size_of::<u32>()]).map_err(memory)?;
+        for (index, at, goes_back) in copies {
+            let at = if goes_back { start + at } else { at };
+            let argument = &arguments.arguments[index];
+            // SAFETY: an array of that many bytes, which nobody writes to meanwhile.
+            let bytes = unsafe {
+                let start = arguments.pointers[index].cast::<u8>();
+                std::slice::from_raw_parts(start, argument.shape.bytes())
+            };
+            lent.write_at(at as u64, bytes)
+                .map_err(|error| named(memory(error), &function.parameters[index]))?;
+        }
+        Ok(Stage { lent, layout, first, others, results })
+    }
+
+    /// Tells all ranks that nobody waits for the call any more.
+    pub(super) fn cancel(&self) {
+        if let Ok(start) = self.lent.start(PAGE as u64) {
+            // SAFETY: the first page is mapped for as long as the segment is there, is aligned, and holds nothing
+            // but this number.
+            unsafe { start.cast::<AtomicU32>().as_ref() }.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the results into the places that the call has for them. `texts`: those that rank 0 has sent.
+    pub(super) fn take_results(
+        &self,
+        arguments: &mut Arguments,
+        texts: &[u8],
+    ) -> Result<(), CallError> {
+        for (index, at) in &self.results {
+            let len = arguments.arguments[*index].shape.bytes();
+            let from = self.lent.stretch(*at as u64, len as u64);
+            let from = from.map_err(|error| CallError::Memory(format!("results: {error}")))?;
+            // SAFETY: both are that long, and do not overlap; no rank writes there any more.
+            unsafe {
+                let to = arguments.pointers[*index].cast::<u8>();
+                to.copy_from_nonoverlapping(from.as_ptr(), len);
+            }
+        }
+        let mut texts = list_texts(texts, Order::NATIVE).unwrap_or_default().into_iter();
+        let modes: Vec<Mode> = arguments.interface().parameters.iter().map(|it| it.mode).collect();
+        for (argument, mode) in arguments.arguments.iter_mut().zip(modes) {
+            if let Backing::Texts(known) = &mut argument.place
+                && matches!(mode, Mode::Out | Mode::InOut)
+            {
+                let count = known.now().len();
+                known.replace(&texts.by_ref().take(count).collect::<Vec<_>>());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Told {
+    fn add_texts(&mut self, parameter: &Parameter, texts: &[Option<Vec<u8>>]) {
+        let before = self.texts.len();
+        texts.iter().for_each(|text| add_text(text.as_deref(), &mut self.texts));
+        let is_scalar = matches!(parameter.kind, Kind::Scalar(_));
+        let goes = matches!(parameter.mode, Mode::Out | Mode::InOut) && !is_file(parameter);
+        let alone = is_scalar && !goes;
+        let len = self.texts.len() - before;
+        self.places.push(Place::Texts { len, alone, returns: goes });
+    }
+}
+
+/// The texts of an argument; of files their paths, as other processes find them: they have no names.
+fn texts(argument: &Argument) -> Vec<Option<Vec<u8>>> {
+    match &argument.place {
+        Backing::Texts(texts) => {
+            let text = |text: &*mut std::ffi::c_char| {
+                // SAFETY: null, or a C string of this worker's.
+                (!text.is_null()).then(|| unsafe { CStr::from_ptr(*text) }.to_bytes().to_vec())
+            };
+            texts.now().iter().map(text).collect()
+        }
+        Backing::Files(files, _) => {
+            files.iter().map(|file| file.as_ref().map(|file| file.path_for_others())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
