@@ -9,6 +9,7 @@
 //! - `handles` and `sessions` are what handles and session numbers of programs stand for.
 //! - `call` takes one call from its arguments to its results.
 
+mod c_types;
 mod call;
 pub mod config;
 mod entries;

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::ffi::types::Handle;
+use crate::c_types::Handle;
 
 /// Generations are not used again, not even after the library was finalized.
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);

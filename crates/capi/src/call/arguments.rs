@@ -9,8 +9,8 @@ use gridrpc_typed::Scalar;
 
 use super::callback::Callable;
 use super::function::{Function, Take};
+use crate::c_types::Slot;
 use crate::failure::Failure;
-use crate::ffi::types::Slot;
 
 /// The arguments of a call as they came.
 #[derive(Clone, Copy)]

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use gridrpc_sys::lock;
 
-use super::functions::read;
-use super::types::Handle;
-use super::{enter, null, store};
+use super::boundary::{enter, null, read, store};
+use crate::c_types::Handle;
 use crate::environment::{Environment, current};
 use crate::failure::Failure;
 use crate::handles::attributes::{HandleAttributes, SessionAttributes};

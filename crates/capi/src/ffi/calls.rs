@@ -3,12 +3,12 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use super::functions::{address, read};
+use super::attributes;
+use super::boundary::{address, enter, enter_for, null, read, text};
 use super::invoke::Callee;
 use super::stack::{self, Address};
-use super::types::Handle;
 use super::variadic::check_place;
-use super::{attributes, enter, enter_for, null, text};
+use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::environment::{Environment, current};
 use crate::failure::Failure;

@@ -1,13 +1,14 @@
 //! Function handles.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_idl::{Kind, Mode, Type};
 
-use super::types::{Handle, Parameter};
-use super::{enter, null, report, store, text};
+use super::boundary::{enter, null, read, store, text};
+use super::{attributes, last_error};
+use crate::c_types::{Handle, Parameter};
 use crate::call::function::{Function, kept_name};
 use crate::call::outcome::refused;
 use crate::environment::{Environment, current};
@@ -15,15 +16,6 @@ use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
 use crate::handles::function::{self, Wanted, check_count, find, invalid};
-
-/// What a handle in the caller's memory says.
-///
-/// # Safety
-/// `handle` is NULL or the address of one.
-pub unsafe fn read(handle: *const Handle) -> Option<Handle> {
-    // SAFETY: The caller says so.
-    (!handle.is_null()).then(|| unsafe { handle.read_unaligned() })
-}
 
 /// Makes handles of whatever kind where the caller wants them.
 ///
@@ -75,7 +67,7 @@ pub unsafe fn wanted_by(
     attributes: *const Handle,
 ) -> Result<Wanted, Failure> {
     // SAFETY: The caller says so.
-    let attributes = unsafe { super::attributes::of_handles(environment, attributes)? };
+    let attributes = unsafe { attributes::of_handles(environment, attributes)? };
     let attributes = attributes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(Wanted::of(attributes.clone()))
 }
@@ -220,7 +212,7 @@ unsafe extern "C" fn grpc_function_handle_get_attr_np(
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let values = find(&environment, &handle)?.manner.attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
-        unsafe { super::attributes::make(&environment, attributes, values) }
+        unsafe { attributes::make(&environment, attributes, values) }
     })
 }
 
@@ -246,7 +238,7 @@ unsafe extern "C" fn grpc_function_handle_perror_np(
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
         let last = find(&environment, &handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
-        report::print(&prefix.unwrap_or_default(), last.code, &last.detail);
+        last_error::print(&prefix.unwrap_or_default(), last.code, &last.detail);
         Ok(())
     })
 }
@@ -349,9 +341,4 @@ fn number_of(of: Type) -> c_int {
         Type::String => 23,
         Type::Filename => 24,
     }
-}
-
-/// The address of something of the caller's, to be given back to it.
-pub fn address(handle: *mut Handle) -> usize {
-    handle.cast::<c_void>().expose_provenance()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::c_int;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::{enter, null};
+use super::boundary::{enter, null};
 use crate::call::info::SessionInfo;
 use crate::environment::{Environment, current};
 use crate::errors::ErrorCode;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gridrpc_core::Reservation;
 use gridrpc_invoke::Lending;
 
-use super::types::Handle;
+use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::pending::{Options, Pending};

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use nix::sys::signal::SigHandler;
 
-use super::{enter, text};
+use super::boundary::{enter, text};
 use crate::environment::signals::Signals;
 use crate::environment::{current, finalize, initialize};
 

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_shm::SharedArray;
 
-use super::{enter, enter_for};
+use super::boundary::{enter, enter_for};
 use crate::failure::Failure;
 
 /// By address. It outlives the grid: programs may free memory when they like.

@@ -5,11 +5,11 @@ use std::ffi::{CStr, c_char, c_int, c_ulonglong, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::boundary::{enter_for, guard, null, text};
 use super::invoke::Callee;
 use super::sessions::report;
-use super::types::{Arguments as Slots, Handle};
 use super::variadic::tell_codes;
-use super::{enter_for, guard, null, text};
+use crate::c_types::{Arguments as Slots, Handle};
 use crate::call::arguments::Arguments;
 use crate::call::info::{CallInfo, host_name};
 use crate::entries::{self, Entry};

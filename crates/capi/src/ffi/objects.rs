@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int};
 
 use gridrpc_core::Standing;
 
-use super::functions::{describe, make, read, wanted, wanted_by};
-use super::types::{Handle, Parameter};
-use super::{enter, null, report, store, text};
+use super::boundary::{enter, null, read, store, text};
+use super::functions::{describe, make, wanted, wanted_by};
+use super::{attributes, last_error};
+use crate::c_types::{Handle, Parameter};
 use crate::call::outcome::object_lost;
 use crate::environment::current;
 use crate::errors::ErrorCode;
@@ -139,7 +140,7 @@ unsafe extern "C" fn grpc_object_handle_get_attr_np(
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let values = find(&environment, &handle)?.manner.attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
-        unsafe { super::attributes::make(&environment, attributes, values) }
+        unsafe { attributes::make(&environment, attributes, values) }
     })
 }
 
@@ -164,7 +165,7 @@ unsafe extern "C" fn grpc_object_handle_perror_np(
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
         let last = find(&environment, &handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
-        report::print(&prefix.unwrap_or_default(), last.code, &last.detail);
+        last_error::print(&prefix.unwrap_or_default(), last.code, &last.detail);
         Ok(())
     })
 }

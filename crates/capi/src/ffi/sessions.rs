@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-use super::{enter, null, store};
+use super::boundary::{enter, null, store};
 use crate::environment::current;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;

@@ -8,7 +8,8 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::{guard, report};
+use super::boundary::guard;
+use super::last_error;
 use crate::errors::ErrorCode;
 
 /// A call cannot have more arguments.
@@ -49,7 +50,7 @@ pub fn arguments(stack: *const c_void) -> Option<Vec<Address>> {
 }
 
 fn no_stack() -> c_int {
-    report::note(
+    last_error::note(
         ErrorCode::Other,
         "this is not an argument stack: NULL, never made, or destructed",
     );
@@ -63,7 +64,7 @@ extern "C" fn grpc_arg_stack_new(max_args: c_int) -> *mut c_void {
         else {
             let detail =
                 format!("an argument stack of {max_args}: 0 to {MAX_ARGUMENTS} is allowed");
-            report::note(ErrorCode::Other, detail);
+            last_error::note(ErrorCode::Other, detail);
             return ptr::null_mut();
         };
         let mut stacks = stacks();
@@ -79,7 +80,10 @@ extern "C" fn grpc_arg_stack_push_arg(stack: *mut c_void, argument: *mut c_void)
     guard(-1, || match stacks().stacks.get_mut(&stack.addr()) {
         None => no_stack(),
         Some(Stack { arguments, room }) if arguments.len() >= *room => {
-            report::note(ErrorCode::Other, format!("the argument stack is full: it holds {room}"));
+            last_error::note(
+                ErrorCode::Other,
+                format!("the argument stack is full: it holds {room}"),
+            );
             -1
         }
         Some(Stack { arguments, .. }) => {
@@ -135,7 +139,7 @@ mod tests {
             assert_eq!(grpc_arg_stack_destruct(stack), -1);
             assert_eq!(arguments(stack), None);
         }
-        assert_eq!(report::last().0, ErrorCode::Other);
+        assert_eq!(last_error::last().0, ErrorCode::Other);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::functions::{address, read};
+use super::attributes;
+use super::boundary::{address, enter, null, read, store, text};
 use super::invoke::Callee;
-use super::types::{Arguments as Slots, Handle};
-use super::{attributes, enter, null, store, text};
+use crate::c_types::{Arguments as Slots, Handle};
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::environment::current;

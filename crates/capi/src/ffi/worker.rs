@@ -5,13 +5,14 @@
 
 use std::ffi::c_int;
 
-use super::{guard, report};
+use super::boundary::guard;
+use super::last_error;
 use crate::errors::ErrorCode;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_is_canceled_np(error: *mut c_int) -> c_int {
     guard(0, || {
-        let code = report::note(ErrorCode::NotInitialized, "this is no worker");
+        let code = last_error::note(ErrorCode::NotInitialized, "this is no worker");
         if !error.is_null() {
             // SAFETY: The caller gives NULL or the address of an int.
             unsafe { error.write(code) };

@@ -8,6 +8,7 @@ use gridrpc_core::GroupId;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
 use super::needs::Needs;
+use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::environment::Environment;
@@ -15,7 +16,6 @@ use crate::environment::log::Level;
 use crate::environment::settings::Found;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::ffi::types::Handle;
 
 /// No more handles are made at once.
 const MOST_AT_ONCE: usize = 1 << 20;

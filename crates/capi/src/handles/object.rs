@@ -9,6 +9,7 @@ use gridrpc_invoke::Lending;
 
 use super::function::{Manner, Record, Wanted, check_count};
 use super::needs::Needs;
+use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
@@ -19,7 +20,6 @@ use crate::environment::settings::Class;
 use crate::environment::{Environment, LONG};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::ffi::types::Handle;
 
 /// What an object handle stands for.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gridrpc_client::{Call, Watcher};
 
 use super::finished::Finished;
+use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::call::info::CallInfo;
 use crate::call::pending::{Ended, Pending, abandoned};
 use crate::environment::{Environment, log::Level};
 use crate::errors::ErrorCode;
-use crate::ffi::types::Handle;
 use crate::handles::function::Record;
 
 /// The handle that a session was begun with.

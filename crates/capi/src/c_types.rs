@@ -1,4 +1,4 @@
-//! The types of `grpc.h` and `ninf.h` as Rust sees them.
+//! C types of `grpc.h`, `ninf.h` and variadic.h in Rust.
 
 use std::ffi::{c_char, c_int, c_longlong, c_ulonglong, c_void};
 

@@ -1,43 +1,16 @@
-//! The last error of each thread, and the functions that tell it.
+//! Error functions: codes, texts and details.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
-use std::io::Write;
 
-use super::{guard, text};
-use crate::environment::{self, log::Level};
+use super::boundary::{guard, text};
+use super::last_error::{last, note, print};
+use crate::environment;
 use crate::errors::{ErrorCode, text_of};
 
 thread_local! {
-    static LAST: RefCell<(ErrorCode, String)> =
-        const { RefCell::new((ErrorCode::NoError, String::new())) };
     /// What `grpc_error_detail_np` returned last.
     static DETAIL: RefCell<CString> = RefCell::default();
-}
-
-/// Notes an error, tells it in the log, and returns the code that its function is to return.
-///
-/// Old programs print no more than `grpc_error_string`, which says nothing of the cause.
-pub fn note(code: ErrorCode, detail: impl Into<String>) -> c_int {
-    let detail = detail.into();
-    let is_told = match code {
-        // They answer a question.
-        ErrorCode::NoError | ErrorCode::NotCompleted | ErrorCode::NoneCompleted => false,
-        // What the caller has asked for, and what the session has told when it ended.
-        ErrorCode::Canceled | ErrorCode::SessionFailed => false,
-        _ => !detail.is_empty(),
-    };
-    if is_told {
-        environment::tell(Level::Error, || detail.clone());
-    }
-    // While the thread ends there is nobody left to ask.
-    let _ = LAST.try_with(|last| last.replace((code, detail)));
-    code as c_int
-}
-
-/// The last error, and what is known about it.
-pub fn last() -> (ErrorCode, String) {
-    LAST.try_with(|last| last.borrow().clone()).unwrap_or((ErrorCode::NoError, String::new()))
 }
 
 /// What is known about the end of a session, or why nothing is.
@@ -51,15 +24,6 @@ fn of_session(id: c_int) -> (ErrorCode, String) {
         Ok(Some(Ok(()))) => (ErrorCode::NoError, String::new()),
         Ok(Some(Err(failure))) | Err(failure) => (failure.code, failure.detail),
     }
-}
-
-/// Prints an error as perror does.
-pub fn print(text: &str, code: ErrorCode, detail: &str) {
-    let message = code.text().to_string_lossy();
-    let prefix = if text.is_empty() { String::new() } else { format!("{text}: ") };
-    let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-    // If standard error is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "{prefix}{message}{detail}");
 }
 
 #[unsafe(no_mangle)]
