@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
-use crate::handles::function::{FunctionHandle, Manner, Record, Wanted};
+use crate::handles::function::{FunctionHandle, Manner, Wanted};
+use crate::sessions::HandleRecord;
 
 /// An entry that has been found.
 #[derive(Clone, Debug)]
@@ -107,7 +108,7 @@ fn make(environment: &Arc<Environment>, wanted: &Wanted) -> Result<Entry, Failur
 /// The same function with sessions of its own.
 fn anew(entry: &Entry) -> Entry {
     let FunctionHandle { function, manner, .. } = &*entry.handle;
-    let record: Arc<Record> = Arc::default();
+    let record: Arc<HandleRecord> = Arc::default();
     let (function, manner) = (Arc::clone(function), manner.clone());
     Entry { handle: Arc::new(FunctionHandle { function, manner, record }), is_group: false }
 }

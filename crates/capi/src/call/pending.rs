@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
-use gridrpc_core::{GroupId, Reservation};
+use gridrpc_core::{GroupId, Reservation, Resources};
 use gridrpc_idl::Mode;
 use gridrpc_invoke::{CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare};
 use gridrpc_sys::monotonic_ns;
@@ -19,7 +19,23 @@ use super::info::{CallInfo, CallbackInfo};
 use super::outcome;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::handles::needs::Needs;
+
+/// Requirements of a call beyond one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirements {
+    /// Number of processors in each process of the call.
+    pub cores: u32,
+    /// Memory and other resources.
+    pub resources: Resources,
+    /// Expected run time.
+    pub expected: Option<Duration>,
+}
+
+impl Requirements {
+    /// Requirements of a call that states none.
+    pub const NONE: Requirements =
+        Requirements { cores: 1, resources: Resources::NONE, expected: None };
+}
 
 /// How a call is to be made.
 #[derive(Clone, Debug)]
@@ -34,8 +50,8 @@ pub struct Options {
     pub ranks: u32,
     /// Whether it runs again when its worker is lost, even if its interface does not say so.
     pub runs_again: bool,
-    /// What it asks for beside the place of a worker.
-    pub needs: Needs,
+    /// What it requires beyond one worker.
+    pub requirements: Requirements,
     /// Whether the caller's memory may be used after the call has begun.
     pub lending: Lending,
 }
@@ -60,6 +76,13 @@ pub struct Ended {
     pub info: CallInfo,
 }
 
+impl Ended {
+    /// Its error code.
+    pub fn code(&self) -> ErrorCode {
+        self.result.as_ref().map_or_else(|failure| failure.code, |()| ErrorCode::NoError)
+    }
+}
+
 /// A thread that waits for room looks so often whether its time is over.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -78,7 +101,7 @@ impl Pending {
         let target = &function.target;
         // SAFETY: the caller says so.
         let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
-        let ranks = ranks(target, options.ranks, options.needs.cores)?;
+        let ranks = ranks(target, options.ranks, options.requirements.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let mut tally = None;
@@ -92,8 +115,8 @@ impl Pending {
                 tally: Arc::clone(tally),
             }))
         });
-        let Options { deadline, server, on, runs_again, needs, .. } = options;
-        let Needs { cores, resources, expected } = needs;
+        let Options { deadline, server, on, runs_again, requirements, .. } = options;
+        let Requirements { cores, resources, expected } = requirements;
         // What the function changes is not there a second time.
         let changes = |index: usize| target.interface().parameters[index].mode == Mode::InOut;
         let runs_again = runs_again && !(0..function.parameters().len()).any(changes);

@@ -15,15 +15,15 @@ use crate::environment::log::Level;
 use crate::environment::{Environment, LONG};
 use crate::failure::Failure;
 use crate::handles::attributes::SessionAttributes;
-use crate::handles::function::{FunctionHandle, Manner, Record};
+use crate::handles::function::{FunctionHandle, Manner};
 use crate::handles::object::ObjectHandle;
-use crate::sessions::{Origin, Session};
+use crate::sessions::{HandleRecord, Origin, Session};
 
 /// What is called.
 pub struct Callee<'h> {
     function: &'h Arc<Function>,
     manner: &'h Manner,
-    record: &'h Arc<Record>,
+    record: &'h Arc<HandleRecord>,
     on: Option<Reservation>,
     runs_again: bool,
     handle: Handle,
@@ -65,9 +65,9 @@ impl<'h> Callee<'h> {
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
         let server = self.manner.bound;
-        let (ranks, needs) = (self.manner.ranks, self.manner.needs.clone());
+        let (ranks, requirements) = (self.manner.ranks, self.manner.requirements.clone());
         let (deadline, on, runs_again) = (attributes.timeout, self.on, self.runs_again);
-        Options { deadline, server, on, ranks, runs_again, needs, lending }
+        Options { deadline, server, on, ranks, runs_again, requirements, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

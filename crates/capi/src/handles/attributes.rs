@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gridrpc_core::{MEMORY as MEMORY_NAME, Resources};
 
-use super::needs::{self, Needs};
-use crate::call::pending::copy;
+use super::resources;
+use crate::call::pending::{Requirements, copy};
 use crate::config::{ArgumentTransfer, Wait};
 use crate::failure::Failure;
 
@@ -130,10 +130,10 @@ impl HandleAttributes {
             (CORES, Value::Int(value)) => at_least("CORES", *value, 1)?,
             (EXPECTED_TIME, Value::Int(value)) => at_least("EXPECTED_TIME", *value, 0)?,
             (MEMORY, Value::Text(value)) => {
-                needs::memory_bytes(&value.to_string_lossy())?;
+                resources::memory_bytes(&value.to_string_lossy())?;
             }
             (RESOURCES, Value::Text(value)) => {
-                needs::amounts(&value.to_string_lossy())?;
+                resources::amounts(&value.to_string_lossy())?;
             }
             _ => {}
         }
@@ -198,16 +198,16 @@ impl HandleAttributes {
         u32::try_from(self.int(MPI_NCPUS)?).ok()
     }
 
-    /// What calls ask for beside the place of a worker.
-    pub fn needs(&self) -> Result<Needs, Failure> {
-        let mut asked = needs::amounts(&self.text(RESOURCES).unwrap_or_default())?;
+    /// What calls require beyond one worker.
+    pub fn requirements(&self) -> Result<Requirements, Failure> {
+        let mut amounts = resources::amounts(&self.text(RESOURCES).unwrap_or_default())?;
         if let Some(memory) = self.text(MEMORY) {
-            asked.push((MEMORY_NAME.into(), needs::memory_bytes(&memory)?));
+            amounts.push((MEMORY_NAME.into(), resources::memory_bytes(&memory)?));
         }
         let int = |name| self.int(name).and_then(|value| u32::try_from(value).ok());
-        Ok(Needs {
+        Ok(Requirements {
             cores: int(CORES).unwrap_or(1),
-            resources: Resources::new(asked),
+            resources: Resources::new(amounts),
             expected: int(EXPECTED_TIME).map(|seconds| Duration::from_secs(seconds.into())),
         })
     }
@@ -219,7 +219,7 @@ impl HandleAttributes {
         (start, stop): (Wait, Wait),
         transfer: ArgumentTransfer,
         ranks: u32,
-        needs: &Needs,
+        requirements: &Requirements,
     ) -> HandleAttributes {
         let mut attributes = HandleAttributes::default();
         let text = |text: &str| CString::new(text).ok().map(Value::Text);
@@ -235,15 +235,15 @@ impl HandleAttributes {
         attributes.values[WAIT_ARG_TRANSFER as usize] = int(number_of(transfer));
         let count = |count: u32| int(c_int::try_from(count).unwrap_or(c_int::MAX));
         attributes.values[MPI_NCPUS as usize] = count(ranks);
-        attributes.values[CORES as usize] = count(needs.cores);
-        let memory = needs.resources.iter().find(|(name, _)| ***name == *MEMORY_NAME);
+        attributes.values[CORES as usize] = count(requirements.cores);
+        let memory = requirements.resources.iter().find(|(name, _)| ***name == *MEMORY_NAME);
         attributes.values[MEMORY as usize] =
-            memory.and_then(|(_, bytes)| text(&needs::memory_text(bytes)));
-        let resources = needs::amounts_text(&needs.resources);
+            memory.and_then(|(_, bytes)| text(&resources::memory_text(bytes)));
+        let resources = resources::amounts_text(&requirements.resources);
         attributes.values[RESOURCES as usize] =
             (!resources.is_empty()).then(|| text(&resources)).flatten();
         attributes.values[EXPECTED_TIME as usize] =
-            needs.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
+            requirements.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
         attributes
     }
 }
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn what_calls_ask_for_comes_back_as_it_was_set() {
         let mut attributes = HandleAttributes::default();
-        assert_eq!(attributes.needs(), Ok(Needs::NOTHING));
+        assert_eq!(attributes.requirements(), Ok(Requirements::NONE));
         assert!(set_int(&mut attributes, CORES, 3) && !set_int(&mut attributes, CORES, 0));
         assert!(set_int(&mut attributes, EXPECTED_TIME, 60));
         assert!(!set_int(&mut attributes, EXPECTED_TIME, -1));
@@ -363,12 +363,12 @@ mod tests {
             assert!(attributes.set(MEMORY, c"4".as_ptr().cast()).is_err());
             assert!(attributes.set(RESOURCES, c"gpu".as_ptr().cast()).is_err());
         }
-        let needs = attributes.needs().unwrap();
-        assert_eq!((needs.cores, needs.expected), (3, Some(Duration::from_secs(60))));
-        assert_eq!(needs.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
+        let requirements = attributes.requirements().unwrap();
+        assert_eq!((requirements.cores, requirements.expected), (3, Some(Duration::from_secs(60))));
+        assert_eq!(requirements.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
         let times = (Wait::Forever, Wait::Forever);
-        let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &needs);
-        assert_eq!(of.needs(), Ok(needs));
+        let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &requirements);
+        assert_eq!(of.requirements(), Ok(requirements));
     }
 
     #[test]

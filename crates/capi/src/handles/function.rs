@@ -1,62 +1,24 @@
 //! Function handles: a function that has been found, and how its calls are to be made.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_core::GroupId;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
-use super::needs::Needs;
 use crate::c_types::Handle;
 use crate::call::function::Function;
+use crate::call::pending::Requirements;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::environment::Environment;
 use crate::environment::log::Level;
 use crate::environment::settings::Found;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
+use crate::sessions::HandleRecord;
 
 /// No more handles are made at once.
 const MOST_AT_ONCE: usize = 1 << 20;
-
-/// Sessions of one handle that nobody has taken the results of, and how its calls went.
-#[derive(Debug, Default)]
-pub struct Record {
-    sessions: Mutex<HashSet<i32>>,
-    last: Mutex<Option<Failure>>,
-}
-
-impl Record {
-    fn sessions(&self) -> MutexGuard<'_, HashSet<i32>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A session has begun.
-    pub fn begun(&self, session: i32) {
-        self.sessions().insert(session);
-    }
-
-    /// The results of a session have landed.
-    pub fn landed(&self, session: i32) {
-        self.sessions().remove(&session);
-    }
-
-    /// The sessions whose results have not landed. From now on there are none.
-    pub fn take_sessions(&self) -> Vec<i32> {
-        std::mem::take(&mut *self.sessions()).into_iter().collect()
-    }
-
-    /// Remembers how a call ended.
-    pub fn ended(&self, failure: Option<&Failure>) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = failure.cloned();
-    }
-
-    /// Why the last call failed, if it did.
-    pub fn last(&self) -> Option<Failure> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// How the calls of a handle are to be made unless something else is said.
 #[derive(Clone, Debug)]
@@ -77,8 +39,8 @@ pub struct Manner {
     pub transfer: ArgumentTransfer,
     /// On how many ranks calls of parallel functions run.
     pub ranks: u32,
-    /// What calls ask for beside the place of a worker.
-    pub needs: Needs,
+    /// What calls require beyond one worker.
+    pub requirements: Requirements,
 }
 
 impl Manner {
@@ -97,15 +59,15 @@ impl Manner {
             stop: attributes.stop().unwrap_or(found.stop),
             transfer: attributes.transfer().unwrap_or(found.transfer),
             ranks: attributes.ranks().or(found.ranks).unwrap_or(1),
-            needs: attributes.needs()?,
+            requirements: attributes.requirements()?,
         })
     }
 
     /// As attributes of handles.
     pub fn attributes(&self) -> HandleAttributes {
         let times = (self.start, self.stop);
-        let Manner { server, name, transfer, ranks, needs, .. } = self;
-        HandleAttributes::of(server, name, times, *transfer, *ranks, needs)
+        let Manner { server, name, transfer, ranks, requirements, .. } = self;
+        HandleAttributes::of(server, name, times, *transfer, *ranks, requirements)
     }
 
     /// As attributes of sessions.
@@ -122,7 +84,7 @@ pub struct FunctionHandle {
     /// How it is called.
     pub manner: Manner,
     /// Its sessions.
-    pub record: Arc<Record>,
+    pub record: Arc<HandleRecord>,
 }
 
 /// What handles are to be made of.

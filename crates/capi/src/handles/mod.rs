@@ -2,5 +2,5 @@
 
 pub mod attributes;
 pub mod function;
-pub mod needs;
 pub mod object;
+mod resources;

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{Reservation, Standing};
 use gridrpc_invoke::Lending;
 
-use super::function::{Manner, Record, Wanted, check_count};
-use super::needs::Needs;
+use super::function::{Manner, Wanted, check_count};
 use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
-use crate::call::pending::{Options, Pending};
+use crate::call::pending::{Options, Pending, Requirements};
 use crate::config::Wait;
 use crate::environment::log::Level;
 use crate::environment::settings::Class;
 use crate::environment::{Environment, LONG};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
+use crate::sessions::HandleRecord;
 
 /// What an object handle stands for.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct ObjectHandle {
     /// How its methods are called.
     pub manner: Manner,
     /// Its sessions.
-    pub record: Arc<Record>,
+    pub record: Arc<HandleRecord>,
     /// Its worker.
     pub worker: Reservation,
     ended: AtomicBool,
@@ -82,7 +82,7 @@ pub fn make(
     let settings = environment.settings();
     let found = settings.class(&environment.grid, wanted.server.as_deref(), name)?;
     let manner = Manner::new(name, &found, &wanted.attributes)?;
-    if manner.needs != Needs::NOTHING {
+    if manner.requirements != Requirements::NONE {
         return Err(Failure::other(format!(
             "{name}: an object has one worker of its own: its methods cannot ask for cores, memory, \
              resources or a time"
@@ -170,7 +170,7 @@ fn run(
         on: Some(object.worker),
         ranks: 1,
         runs_again: false,
-        needs: Needs::NOTHING,
+        requirements: Requirements::NONE,
         lending: Lending::Copied,
     };
     let none = Arguments::Addresses(&[]);

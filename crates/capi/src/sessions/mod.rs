@@ -4,10 +4,12 @@
 //! longer, so that one can ask how they went.
 
 mod finished;
+mod record;
 mod session;
 mod table;
 mod wait;
 
+pub use record::HandleRecord;
 pub use session::{Origin, Session};
 pub use wait::Waited;
 
@@ -17,7 +19,6 @@ use gridrpc_client::Call;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::handles::function::Record;
 use finished::Finished;
 use table::Table;
 
@@ -27,7 +28,7 @@ pub struct Sessions {
     table: Mutex<Table>,
     finished: Arc<Finished>,
     /// Calls without a session, whose callers wait for them, with the records of their handles.
-    calls: Mutex<Vec<(Arc<Record>, Arc<Call>)>>,
+    calls: Mutex<Vec<(Arc<HandleRecord>, Arc<Call>)>>,
 }
 
 impl Sessions {
@@ -44,12 +45,12 @@ impl Sessions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calls(&self) -> MutexGuard<'_, Vec<(Arc<Record>, Arc<Call>)>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<(Arc<HandleRecord>, Arc<Call>)>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call without a session has begun, and its caller waits for it.
-    pub fn called(&self, record: &Arc<Record>, call: &Arc<Call>) {
+    pub fn called(&self, record: &Arc<HandleRecord>, call: &Arc<Call>) {
         self.calls().push((Arc::clone(record), Arc::clone(call)));
     }
 
@@ -62,7 +63,7 @@ impl Sessions {
     }
 
     /// Cancels calls without sessions: those of one handle, or all. Returns whether there were any.
-    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<Record>>) -> bool {
+    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<HandleRecord>>) -> bool {
         let calls: Vec<Arc<Call>> = self
             .calls()
             .iter()
@@ -132,7 +133,7 @@ impl Sessions {
 
     /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
     /// written to the caller's memory for its sessions any more. Returns whether there was anything.
-    pub fn give_up(&self, environment: &Environment, record: &Arc<Record>) -> bool {
+    pub fn give_up(&self, environment: &Environment, record: &Arc<HandleRecord>) -> bool {
         let mut is_any = self.cancel_calls(environment, Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gridrpc_client::{Call, Watcher};
 
 use super::finished::Finished;
+use super::record::HandleRecord;
 use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::call::info::CallInfo;
 use crate::call::pending::{Ended, Pending, abandoned};
 use crate::environment::{Environment, log::Level};
 use crate::errors::ErrorCode;
-use crate::handles::function::Record;
 
 /// The handle that a session was begun with.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Origin {
     /// Whether it is one of an object.
     pub is_object: bool,
     /// The sessions of the handle.
-    pub record: Arc<Record>,
+    pub record: Arc<HandleRecord>,
 }
 
 #[derive(Debug)]
@@ -171,12 +171,5 @@ impl Session {
         }
         let profile = self.call().map(|call| call.profile()).unwrap_or_default();
         (CallInfo::so_far(profile), None)
-    }
-}
-
-impl Ended {
-    /// Its code.
-    pub fn code(&self) -> ErrorCode {
-        self.result.as_ref().map_or_else(|failure| failure.code, |()| ErrorCode::NoError)
     }
 }

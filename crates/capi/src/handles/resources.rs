@@ -1,35 +1,18 @@
-//! What calls of a handle ask for beside the place of a worker.
+//! Texts of resource attributes: `4 GB` of memory, `gpu=1, licence:matlab=2`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use gridrpc_core::{MEMORY, Resources};
 use gridrpc_sys::memory;
 
 use crate::failure::Failure;
 
-/// The most of anything: more than fits into a file or a message.
+/// Largest amount of any resource.
 const MOST: u64 = i64::MAX as u64;
-/// The longest name of a resource, bytes.
+/// Longest name of a resource, bytes.
 const LONGEST_NAME: usize = 255;
 
-/// What calls of a handle ask for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// How many processors, in each of a call's processes.
-    pub cores: u32,
-    /// Memory and other resources.
-    pub resources: Resources,
-    /// How long a call is expected to run.
-    pub expected: Option<Duration>,
-}
-
-impl Needs {
-    /// What calls ask for that say nothing.
-    pub const NOTHING: Needs = Needs { cores: 1, resources: Resources::NONE, expected: None };
-}
-
-/// How much memory a text such as `4 GB` is, bytes.
+/// Reads an amount of memory such as `4 GB`, in bytes.
 pub fn memory_bytes(text: &str) -> Result<u64, Failure> {
     memory::size(text).filter(|size| *size <= MOST).ok_or_else(|| {
         Failure::other(format!(
@@ -38,12 +21,12 @@ pub fn memory_bytes(text: &str) -> Result<u64, Failure> {
     })
 }
 
-/// A size of memory as an attribute has it.
+/// Writes an amount of memory.
 pub fn memory_text(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// How much of what a text such as `gpu=1, licence:matlab=2` asks for.
+/// Reads amounts of resources such as `gpu=1, licence:matlab=2`.
 pub fn amounts(text: &str) -> Result<Vec<(Arc<str>, u64)>, Failure> {
     let mut found: Vec<(Arc<str>, u64)> = Vec::new();
     if text.trim().is_empty() {
@@ -73,7 +56,7 @@ pub fn amounts(text: &str) -> Result<Vec<(Arc<str>, u64)>, Failure> {
     Ok(found)
 }
 
-/// Resources other than memory as an attribute has them.
+/// Writes the amounts of all resources except memory.
 pub fn amounts_text(resources: &Resources) -> String {
     let others = resources.iter().filter(|(name, _)| ***name != *MEMORY);
     others.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
