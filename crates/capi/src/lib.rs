@@ -19,4 +19,5 @@ pub mod failure;
 mod ffi;
 mod handles;
 mod sessions;
+mod signals;
 mod slots;

@@ -4,7 +4,6 @@
 mod launch;
 pub mod log;
 pub mod settings;
-pub mod signals;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -24,11 +23,11 @@ use crate::handles::attributes::{HandleAttributes, SessionAttributes};
 use crate::handles::function::FunctionHandle;
 use crate::handles::object::{self, ObjectHandle};
 use crate::sessions::Sessions;
+use crate::signals::Signals;
 use crate::slots::Slots;
 use launch::MOST_WORKERS;
 use log::{Level, Log};
 use settings::Settings;
-use signals::Signals;
 
 /// As long as something takes.
 pub const LONG: Duration = Duration::from_secs(3600);
@@ -58,7 +57,7 @@ pub struct Environment {
     /// How the call went that ended last, and its session, if it had one.
     pub last: Mutex<Option<(CallInfo, i32, ErrorCode)>>,
     /// Signals that are taken over.
-    pub signals: Signals,
+    pub signals: Arc<Signals>,
     /// Servers of which a worker has answered; none: any.
     have_worker: Mutex<HashSet<Option<GroupId>>>,
 }
@@ -184,10 +183,10 @@ impl Environment {
             sessions: Sessions::new(settings.config.save_session_info),
             settings: RwLock::new(Arc::new(settings)),
             last: Mutex::default(),
-            signals: Signals::default(),
+            signals: Arc::default(),
             have_worker: Mutex::default(),
         });
-        Signals::take_over(&environment, &signals)?;
+        environment.signals.take_over(&signals)?;
         Ok(environment)
     }
 

@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int};
 use nix::sys::signal::SigHandler;
 
 use super::boundary::{enter, text};
-use crate::environment::signals::Signals;
 use crate::environment::{current, finalize, initialize};
 
 #[unsafe(no_mangle)]
@@ -37,6 +36,6 @@ extern "C" fn grpc_signal_handler_set_np(signal_number: c_int, signal_handler: u
                 std::mem::transmute::<usize, extern "C" fn(c_int)>(address)
             }),
         };
-        Signals::set(&current()?, signal_number, handler)
+        current()?.signals.set(signal_number, handler)
     })
 }

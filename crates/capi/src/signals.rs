@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
-use super::Environment;
 use crate::failure::Failure;
 
 /// A handler of the program's.
@@ -81,11 +80,11 @@ impl Signals {
     }
 
     /// Takes over signals that nobody handles.
-    pub fn take_over(environment: &Arc<Environment>, numbers: &[i32]) -> Result<(), Failure> {
+    pub fn take_over(self: &Arc<Signals>, numbers: &[i32]) -> Result<(), Failure> {
         for number in numbers {
             let signal = signal(*number)?;
-            let mut inner = environment.signals.lock();
-            inner.serve(environment)?;
+            let mut inner = self.lock();
+            inner.serve(self)?;
             let before = set(signal, SigHandler::Handler(pass_on))?;
             if matches!(before.handler(), SigHandler::SigDfl) {
                 inner.before.insert(*number, before);
@@ -98,18 +97,14 @@ impl Signals {
         Ok(())
     }
 
-    /// Sets what happens at a signal. `None`: the address is that of SIG_DFL or SIG_IGN.
-    pub fn set(
-        environment: &Arc<Environment>,
-        number: i32,
-        handler: SigHandler,
-    ) -> Result<(), Failure> {
+    /// Sets the handler of a signal.
+    pub fn set(self: &Arc<Signals>, number: i32, handler: SigHandler) -> Result<(), Failure> {
         let signal = signal(number)?;
         let directly = DIRECTLY.contains(&signal);
-        let mut inner = environment.signals.lock();
+        let mut inner = self.lock();
         let before = match handler {
             SigHandler::Handler(handler) if !directly => {
-                inner.serve(environment)?;
+                inner.serve(self)?;
                 let before = set(signal, SigHandler::Handler(pass_on))?;
                 inner.reactions.insert(number, Reaction::Tell(handler));
                 before
@@ -153,7 +148,7 @@ fn set(signal: Signal, handler: SigHandler) -> Result<SigAction, Failure> {
 
 impl Inner {
     /// Starts the thread, once.
-    fn serve(&mut self, environment: &Arc<Environment>) -> Result<(), Failure> {
+    fn serve(&mut self, signals: &Arc<Signals>) -> Result<(), Failure> {
         if self.thread.is_some() {
             return Ok(());
         }
@@ -161,24 +156,24 @@ impl Inner {
         let (ours, theirs) = UnixStream::pair().map_err(system)?;
         // A handler must not wait.
         ours.set_nonblocking(true).map_err(system)?;
-        let environment = Arc::downgrade(environment);
+        let signals = Arc::downgrade(signals);
         let thread = std::thread::Builder::new().name("gridrpc-signals".into());
-        thread.spawn(move || serve(theirs, &environment)).map_err(system)?;
+        thread.spawn(move || serve(theirs, &signals)).map_err(system)?;
         PIPE.store(ours.as_raw_fd(), Ordering::Relaxed);
         self.thread = Some(ours);
         Ok(())
     }
 }
 
-fn serve(mut signals: UnixStream, environment: &Weak<Environment>) {
+fn serve(mut pipe: UnixStream, signals: &Weak<Signals>) {
     let mut number = [0];
-    while signals.read_exact(&mut number).is_ok() && number[0] != 0 {
+    while pipe.read_exact(&mut number).is_ok() && number[0] != 0 {
         let number = i32::from(number[0]);
-        let Some(environment) = environment.upgrade() else { return };
-        match environment.signals.reaction(number) {
+        let Some(signals) = signals.upgrade() else { return };
+        match signals.reaction(number) {
             // SAFETY: the program has given a function that takes the number.
             Some(Reaction::Tell(handler)) => unsafe { handler(number) },
-            Some(Reaction::End) => end(&environment, number),
+            Some(Reaction::End) => end(&signals, number),
             None => {}
         }
     }
@@ -186,8 +181,8 @@ fn serve(mut signals: UnixStream, environment: &Weak<Environment>) {
 
 /// Ends the program by the signal itself, so that its parent sees it. The workers end with it: their
 /// connections do.
-fn end(environment: &Arc<Environment>, number: i32) {
-    environment.signals.give_back();
+fn end(signals: &Signals, number: i32) {
+    signals.give_back();
     if let Ok(signal) = Signal::try_from(number) {
         let _ = raise(signal);
         // In this thread it may be blocked.
