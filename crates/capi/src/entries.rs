@@ -6,8 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
-use crate::handles::function::{FunctionHandle, Manner, Wanted};
-use crate::sessions::HandleRecord;
+use crate::handles::function::{FunctionHandle, Wanted};
 
 /// An entry that has been found.
 #[derive(Clone, Debug)]
@@ -95,22 +94,17 @@ pub fn find(environment: &Arc<Environment>, name: &str) -> Result<Entry, Failure
     Ok(entry)
 }
 
-fn make(environment: &Arc<Environment>, wanted: &Wanted) -> Result<Entry, Failure> {
-    let name = wanted.name(crate::errors::ErrorCode::FunctionNotFound)?;
-    let settings = environment.settings();
-    let found = settings.function(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes)?;
-    environment.provide_workers(name, manner.bound, manner.start)?;
-    let handle = FunctionHandle { function: found.what, manner, record: Arc::default() };
+fn make(environment: &Environment, wanted: &Wanted) -> Result<Entry, Failure> {
+    let handle = environment.functions.resolve(wanted)?;
+    environment.functions.provide_workers(&handle.manner)?;
     Ok(Entry { handle: Arc::new(handle), is_group: false })
 }
 
 /// The same function with sessions of its own.
 fn anew(entry: &Entry) -> Entry {
     let FunctionHandle { function, manner, .. } = &*entry.handle;
-    let record: Arc<HandleRecord> = Arc::default();
-    let (function, manner) = (Arc::clone(function), manner.clone());
-    Entry { handle: Arc::new(FunctionHandle { function, manner, record }), is_group: false }
+    let handle = FunctionHandle::new(Arc::clone(function), manner.clone());
+    Entry { handle: Arc::new(handle), is_group: false }
 }
 
 fn no_executable() -> Failure {

@@ -12,6 +12,7 @@
 mod c_types;
 mod call;
 pub mod config;
+mod context;
 mod entries;
 mod environment;
 pub mod errors;

@@ -19,18 +19,33 @@ struct Inner<T> {
     free: Vec<usize>,
 }
 
-/// Things of one kind, by their handles.
+/// HandleKind of a handle: its first number.
+#[derive(Clone, Copy, Debug)]
+pub enum HandleKind {
+    /// A function handle.
+    Function = 1,
+    /// An object handle.
+    Object = 2,
+    /// Attributes of handles.
+    HandleAttributes = 3,
+    /// Attributes of a session.
+    SessionAttributes = 4,
+}
+
+/// Values of one kind, by their handles.
 #[derive(Debug)]
 pub struct Slots<T> {
-    /// Handles of other kinds have another.
     kind: u64,
     inner: RwLock<Inner<T>>,
 }
 
 impl<T> Slots<T> {
-    /// None yet. `kind`: a number that no other kind has.
-    pub fn new(kind: u64) -> Slots<T> {
-        Slots { kind, inner: RwLock::new(Inner { places: Vec::new(), free: Vec::new() }) }
+    /// An empty table.
+    pub fn new(kind: HandleKind) -> Slots<T> {
+        Slots {
+            kind: kind as u64,
+            inner: RwLock::new(Inner { places: Vec::new(), free: Vec::new() }),
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner<T>> {
@@ -110,7 +125,7 @@ mod tests {
 
     #[test]
     fn handles_stand_for_what_was_taken_in() {
-        let slots = Slots::new(1);
+        let slots = Slots::new(HandleKind::Function);
         let (a, b) = (slots.insert(Arc::new('a')), slots.insert(Arc::new('b')));
         assert_eq!((*slots.get(&a).unwrap(), *slots.get(&b).unwrap()), ('a', 'b'));
         assert_eq!(*slots.remove(&a).unwrap(), 'a');
@@ -123,10 +138,10 @@ mod tests {
 
     #[test]
     fn what_is_no_handle_is_found_out() {
-        let slots = Slots::new(1);
+        let slots = Slots::new(HandleKind::Function);
         let good = slots.insert(Arc::new(()));
-        assert!(Slots::<()>::new(1).get(&good).is_none());
-        assert!(Slots::<()>::new(2).get(&good).is_none());
+        assert!(Slots::<()>::new(HandleKind::Function).get(&good).is_none());
+        assert!(Slots::<()>::new(HandleKind::Object).get(&good).is_none());
         for place in 0..4 {
             let mut bad = good;
             bad.0[place] ^= 1 << 40;

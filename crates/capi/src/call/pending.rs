@@ -83,8 +83,8 @@ impl Ended {
     }
 }
 
-/// A thread that waits for room looks so often whether its time is over.
-const LONG: Duration = Duration::from_secs(3600);
+/// Longest single wait. Waits without a limit repeat it.
+pub const LONG: Duration = Duration::from_secs(3600);
 
 impl Pending {
     /// Begins a call. Waits as long as too many others wait for workers.

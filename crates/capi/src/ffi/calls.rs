@@ -59,12 +59,12 @@ unsafe fn with<T>(
     let handle = unsafe { read(handle) };
     let Some(method) = method else {
         let handle = handle.ok_or_else(function::invalid)?;
-        let found = function::find(&environment, &handle)?;
+        let found = environment.functions.get(&handle)?;
         let callee = Callee::function(&found, handle, place);
         return call(&environment, &callee, attributes, arguments);
     };
     let handle = handle.ok_or_else(object::invalid)?;
-    let found = object::find(&environment, &handle)?;
+    let found = environment.objects.get(&handle)?;
     // SAFETY: The caller says that it is a text or NULL.
     let name = unsafe { text(method) }.ok_or_else(|| null("the method's name"))?;
     let callee = Callee::method(&found, &name, handle, place)?;

@@ -17,7 +17,7 @@ thread_local! {
 fn of_session(id: c_int) -> (ErrorCode, String) {
     let ended = || {
         let environment = environment::current()?;
-        Ok(environment.sessions.get(id)?.settle(&environment))
+        Ok(environment.sessions.get(id)?.settle(&environment.context))
     };
     match ended().map(|ended| ended.map(|ended| ended.result.clone())) {
         Ok(None) => (ErrorCode::NotCompleted, String::new()),

@@ -15,7 +15,7 @@ use crate::environment::{Environment, current};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
-use crate::handles::function::{self, Wanted, check_count, find, invalid};
+use crate::handles::function::{Wanted, check_count, invalid};
 
 /// Makes handles of whatever kind where the caller wants them.
 ///
@@ -109,7 +109,7 @@ unsafe extern "C" fn grpc_function_handle_array_default_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            function::make(environment, count, &wanted(std::ptr::null(), name))
+            environment.functions.make(count, &wanted(std::ptr::null(), name))
         })
     }
 }
@@ -124,7 +124,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            function::make(environment, count, &wanted(server, name))
+            environment.functions.make(count, &wanted(server, name))
         })
     }
 }
@@ -138,7 +138,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_with_attr_np(
     // SAFETY: The caller gives room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            function::make(environment, count, &wanted_by(environment, attributes)?)
+            environment.functions.make(count, &wanted_by(environment, attributes)?)
         })
     }
 }
@@ -149,7 +149,7 @@ unsafe extern "C" fn grpc_function_handle_destruct(handle: *mut Handle) -> c_int
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        function::destruct(&environment, &handle)
+        environment.functions.destruct(&handle)
     })
 }
 
@@ -169,7 +169,7 @@ unsafe extern "C" fn grpc_function_handle_array_destruct_np(
         for at in 0..count {
             // SAFETY: The caller gives so many handles.
             let handle = unsafe { handles.add(at).read_unaligned() };
-            result = result.and(function::destruct(&environment, &handle));
+            result = result.and(environment.functions.destruct(&handle));
         }
         result
     })
@@ -185,7 +185,7 @@ unsafe extern "C" fn grpc_get_handle(handle: *mut *mut Handle, session_id: c_int
             let detail = format!("session {session_id} is none of a function handle");
             return Err(Failure::new(ErrorCode::InvalidSessionId, detail));
         }
-        find(&environment, &origin.handle)?;
+        environment.functions.get(&origin.handle)?;
         let address = std::ptr::with_exposed_provenance_mut(origin.address);
         // SAFETY: The caller gives room for an address, or NULL.
         unsafe { store(handle, "the place for the handle", address) }
@@ -210,7 +210,7 @@ unsafe extern "C" fn grpc_function_handle_get_attr_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let values = find(&environment, &handle)?.manner.attributes();
+        let values = environment.functions.get(&handle)?.manner.attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })
@@ -223,7 +223,7 @@ unsafe extern "C" fn grpc_function_handle_get_error_np(handle: *mut Handle) -> c
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        find(&environment, &handle)?.record.last().map_or(Ok(()), Err)
+        environment.functions.get(&handle)?.record.last().map_or(Ok(()), Err)
     })
 }
 
@@ -236,7 +236,7 @@ unsafe extern "C" fn grpc_function_handle_perror_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL, and a text or NULL.
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
-        let last = find(&environment, &handle)?.record.last();
+        let last = environment.functions.get(&handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
         last_error::print(&prefix.unwrap_or_default(), last.code, &last.detail);
         Ok(())
@@ -249,8 +249,8 @@ unsafe extern "C" fn grpc_function_handle_is_ready_np(handle: *mut Handle) -> c_
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let found = find(&environment, &handle)?;
-        match environment.grid.wait_for_workers(1, Duration::ZERO) {
+        let found = environment.functions.get(&handle)?;
+        match environment.context.grid.wait_for_workers(1, Duration::ZERO) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::new(ErrorCode::NotCompleted, "no worker has started yet")),
             Err(error) => Err(refused(&found.function.target.name, &error)),
@@ -270,7 +270,7 @@ unsafe extern "C" fn grpc_function_parameters_np(
         // SAFETY: The caller gives a handle or NULL, and room for so many parameters.
         unsafe {
             let handle = read(handle).ok_or_else(invalid)?;
-            describe(&find(&environment, &handle)?.function, parameters, capacity, count)
+            describe(&environment.functions.get(&handle)?.function, parameters, capacity, count)
         }
     })
 }

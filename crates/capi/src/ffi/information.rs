@@ -30,13 +30,13 @@ fn status_of(code: ErrorCode) -> c_int {
 
 fn look(environment: &Environment, id: c_int) -> Result<(SessionInfo, c_int), Failure> {
     let session = environment.sessions.get(id)?;
-    let (info, ended) = session.info(environment);
+    let (info, ended) = session.info(&environment.context);
     let status = match ended {
         Some(ended) => status_of(ended.code()),
         None if info.profile.sent == 0 => NOT_TRANSMITTED,
         None => EXECUTING,
     };
-    Ok((SessionInfo::new(&info, &environment.host), status))
+    Ok((SessionInfo::new(&info, &environment.context.host), status))
 }
 
 /// Nothing is known yet.
@@ -111,7 +111,7 @@ unsafe extern "C" fn grpc_session_info_release_np(info: *mut SessionInfo) -> c_i
 pub extern "C" fn grpc_session_info_remove_np(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
-        if environment.sessions.forget(&environment, session_id)? {
+        if environment.sessions.forget(session_id)? {
             return Ok(());
         }
         Err(Failure::new(ErrorCode::NotCompleted, "a session that runs cannot be forgotten"))
@@ -150,10 +150,11 @@ unsafe extern "C" fn grpc_get_last_info_np(info: *mut SessionInfo, status: *mut 
         if info.is_null() && status.is_null() {
             return Err(null("the place for the information"));
         }
-        let last = *environment.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, _, code) =
+        let last = environment.context.last_call();
+        let last =
             last.ok_or_else(|| Failure::new(ErrorCode::InvalidSessionId, "no call has ended yet"))?;
-        let found = (SessionInfo::new(&last, &environment.host), status_of(code));
+        let session_info = SessionInfo::new(&last.info, &environment.context.host);
+        let found = (session_info, status_of(last.code));
         // SAFETY: The caller gives room or NULL.
         unsafe { give(found, info, status) };
         Ok(())

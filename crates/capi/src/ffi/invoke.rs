@@ -9,10 +9,10 @@ use gridrpc_invoke::Lending;
 use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
-use crate::call::pending::{Options, Pending};
+use crate::call::pending::{LONG, Options, Pending};
 use crate::config::ArgumentTransfer;
-use crate::environment::log::Level;
-use crate::environment::{Environment, LONG};
+use crate::context::log::Level;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::handles::attributes::SessionAttributes;
 use crate::handles::function::{FunctionHandle, Manner};
@@ -84,14 +84,14 @@ impl<'h> Callee<'h> {
         let options = self.options(attributes, Lending::UntilLanded);
         // SAFETY: the caller says so; results have landed before this returns.
         let pending =
-            unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
+            unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
         let call = Arc::clone(&pending.call);
         environment.sessions.called(self.record, &call);
-        while !environment.waiter.wait(&call, LONG) {}
+        while !environment.context.waiter.wait(&call, LONG) {}
         environment.sessions.returned(&call);
         let ended = pending.land();
-        environment.remember(ended.info, -1, ended.code());
+        environment.context.call_ended(ended.info, -1, ended.code());
         self.record.ended(ended.result.as_ref().err());
         ended.result
     }
@@ -115,7 +115,7 @@ impl<'h> Callee<'h> {
         let options = self.options(attributes, lending);
         // SAFETY: the caller says so.
         let pending =
-            unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
+            unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
         let origin = Origin {
             address: self.address,
@@ -124,10 +124,10 @@ impl<'h> Callee<'h> {
             record: Arc::clone(self.record),
         };
         let function = Arc::clone(self.function);
-        let id = environment.sessions.begin(environment, |id, finished| {
-            Session::new(id, origin, function, pending, finished)
-        });
-        environment.log.write(Level::Everything, || {
+        let id = environment
+            .sessions
+            .begin(|id, finished| Session::new(id, origin, function, pending, finished));
+        environment.context.log.write(Level::Everything, || {
             format!("session {id} calls {}", self.function.target.name)
         });
         Ok(id)

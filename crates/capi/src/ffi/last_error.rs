@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::io::Write;
 
-use crate::environment::{self, log::Level};
+use crate::context::log::Level;
+use crate::environment;
 use crate::errors::ErrorCode;
 
 thread_local! {

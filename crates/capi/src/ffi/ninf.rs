@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_ulonglong, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::boundary::{enter_for, guard, null, text};
 use super::invoke::Callee;
@@ -12,6 +12,7 @@ use super::variadic::tell_codes;
 use crate::c_types::{Arguments as Slots, Handle};
 use crate::call::arguments::Arguments;
 use crate::call::info::{CallInfo, host_name};
+use crate::context::LastCall;
 use crate::entries::{self, Entry};
 use crate::environment::{Environment, current_or_initialize};
 use crate::errors::ErrorCode;
@@ -262,7 +263,7 @@ unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
 extern "C" fn Ninf_executable_finalize(executable: *mut c_void) -> c_int {
     ninf(|environment| {
         let gone = entries::remove_executable(executable.addr())?;
-        environment.sessions.give_up(environment, &gone.handle.record);
+        environment.sessions.give_up(&gone.handle.record);
         Ok(0)
     })
 }
@@ -277,7 +278,7 @@ unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> *mut c_void {
 extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
     ninf(|environment| {
         let sessions = entries::take_sessions(group.addr())?;
-        report(environment.sessions.wait_for_untaken(environment, &sessions)?).map(|()| 0)
+        report(environment.sessions.wait_for_untaken(&sessions)?).map(|()| 0)
     })
 }
 
@@ -285,7 +286,7 @@ extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
 extern "C" fn Ninf_group_finalize(group: *mut c_void) -> c_int {
     ninf(|environment| {
         let gone = entries::remove_group(group.addr())?;
-        environment.sessions.give_up(environment, &gone.handle.record);
+        environment.sessions.give_up(&gone.handle.record);
         Ok(0)
     })
 }
@@ -300,7 +301,7 @@ extern "C" fn Ninf_transaction_end() -> c_int {
     ninf(|environment| {
         let transaction = entries::end_transaction()?;
         let sessions = transaction.sessions;
-        report(environment.sessions.wait_for_untaken(environment, &sessions)?)?;
+        report(environment.sessions.wait_for_untaken(&sessions)?)?;
         if transaction.has_failed {
             return Err(Failure::other("a call of the transaction failed"));
         }
@@ -350,7 +351,7 @@ unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
     ninf(|environment| {
         // SAFETY: The caller gives so many numbers.
         let sessions = unsafe { sessions_of(environment, sessions, n)? };
-        report(environment.sessions.wait_for(environment, &sessions)?).map(|()| 0)
+        report(environment.sessions.wait_for(&sessions)?).map(|()| 0)
     })
 }
 
@@ -359,7 +360,7 @@ unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int) -> c_int {
     ninf(|environment| {
         // SAFETY: The caller gives so many numbers.
         let sessions = unsafe { sessions_of(environment, sessions, n)? };
-        let waited = environment.sessions.wait_for_one(environment, &sessions)?;
+        let waited = environment.sessions.wait_for_one(&sessions)?;
         let done = waited.done;
         // That it failed, the next look at it tells.
         done.ok_or_else(|| Failure::other("no session has ended"))
@@ -370,7 +371,7 @@ unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int) -> c_int {
 extern "C" fn Ninf_session_probe(session: c_int) -> c_int {
     ninf(|environment| {
         let found = environment.sessions.get(session)?;
-        Ok(c_int::from(found.settle(environment).is_none()))
+        Ok(c_int::from(found.settle(&environment.context).is_none()))
     })
 }
 
@@ -426,7 +427,7 @@ fn keep(
         total_time: seconds(phases.total),
         bytes_sent: profile.bytes_in,
         bytes_received: profile.bytes_out,
-        host: host_name(if profile.sent == 0 { "" } else { &environment.host }),
+        host: host_name(if profile.sent == 0 { "" } else { &environment.context.host }),
     };
     let kept = INFO.try_with(|kept| ptr::from_ref(&**kept.borrow_mut().insert(Box::new(info))));
     kept.unwrap_or(ptr::null())
@@ -437,7 +438,7 @@ extern "C" fn Ninf_get_info(session: c_int) -> *const c_void {
     enter_for(ptr::null::<NinfInfo>(), || {
         let environment = current_or_initialize()?;
         let found = environment.sessions.get(session)?;
-        let (info, ended) = found.info(&environment);
+        let (info, ended) = found.info(&environment.context);
         Ok(keep(&environment, &info, session, ended.map(|ended| ended.code())))
     })
     .cast()
@@ -447,9 +448,8 @@ extern "C" fn Ninf_get_info(session: c_int) -> *const c_void {
 extern "C" fn Ninf_get_last_info() -> *const c_void {
     enter_for(ptr::null::<NinfInfo>(), || {
         let environment = current_or_initialize()?;
-        let last: &Mutex<_> = &environment.last;
-        let last = *last.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(last.map_or(ptr::null(), |(info, session, code)| {
+        let last = environment.context.last_call();
+        Ok(last.map_or(ptr::null(), |LastCall { info, session, code }| {
             keep(&environment, &info, session, Some(code))
         }))
     })

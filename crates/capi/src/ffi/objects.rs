@@ -13,7 +13,7 @@ use crate::environment::current;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::function::check_count;
-use crate::handles::object::{self, find, invalid};
+use crate::handles::object::invalid;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_object_handle_default_np(
@@ -52,7 +52,7 @@ unsafe extern "C" fn grpc_object_handle_array_default_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            object::make(environment, count, &wanted(std::ptr::null(), name))
+            environment.objects.make(count, &wanted(std::ptr::null(), name))
         })
     }
 }
@@ -67,7 +67,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            object::make(environment, count, &wanted(server, name))
+            environment.objects.make(count, &wanted(server, name))
         })
     }
 }
@@ -81,7 +81,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_with_attr_np(
     // SAFETY: The caller gives room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            object::make(environment, count, &wanted_by(environment, attributes)?)
+            environment.objects.make(count, &wanted_by(environment, attributes)?)
         })
     }
 }
@@ -105,7 +105,7 @@ unsafe extern "C" fn grpc_object_handle_array_destruct_np(
         }
         // SAFETY: The caller gives so many handles.
         let handles = (0..count).map(|at| unsafe { handles.add(at).read_unaligned() });
-        object::destruct(&environment, &handles.collect::<Vec<_>>())
+        environment.objects.destruct(&handles.collect::<Vec<_>>())
     })
 }
 
@@ -122,7 +122,7 @@ unsafe extern "C" fn grpc_object_handle_get_from_session_np(
             let detail = format!("session {session_id} is none of an object");
             return Err(Failure::new(ErrorCode::InvalidSessionId, detail));
         }
-        find(&environment, &origin.handle)?;
+        environment.objects.get(&origin.handle)?;
         let address = std::ptr::with_exposed_provenance_mut(origin.address);
         // SAFETY: The caller gives room for an address, or NULL.
         unsafe { store(handle, "the place for the handle", address) }
@@ -138,7 +138,7 @@ unsafe extern "C" fn grpc_object_handle_get_attr_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let values = find(&environment, &handle)?.manner.attributes();
+        let values = environment.objects.get(&handle)?.manner.attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })
@@ -150,7 +150,7 @@ unsafe extern "C" fn grpc_object_handle_get_error_np(handle: *mut Handle) -> c_i
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        find(&environment, &handle)?.record.last().map_or(Ok(()), Err)
+        environment.objects.get(&handle)?.record.last().map_or(Ok(()), Err)
     })
 }
 
@@ -163,7 +163,7 @@ unsafe extern "C" fn grpc_object_handle_perror_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL, and a text or NULL.
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
-        let last = find(&environment, &handle)?.record.last();
+        let last = environment.objects.get(&handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
         last_error::print(&prefix.unwrap_or_default(), last.code, &last.detail);
         Ok(())
@@ -176,8 +176,8 @@ unsafe extern "C" fn grpc_object_handle_is_ready_np(handle: *mut Handle) -> c_in
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let object = find(&environment, &handle)?;
-        match environment.grid.standing(object.worker) {
+        let object = environment.objects.get(&handle)?;
+        match environment.context.grid.standing(object.worker) {
             Standing::Ready => Ok(()),
             Standing::Starting => {
                 Err(Failure::new(ErrorCode::NotCompleted, "its worker has not started yet"))
@@ -201,7 +201,7 @@ unsafe extern "C" fn grpc_method_parameters_np(
         // SAFETY: The caller gives a handle, a text, and room for so many parameters, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(invalid)?;
-            let object = find(&environment, &handle)?;
+            let object = environment.objects.get(&handle)?;
             let method = text(method_name).ok_or_else(|| null("the method's name"))?;
             describe(object.method(&method)?, parameters, capacity, count)
         }

@@ -48,7 +48,7 @@ fn tell(waited: &Waited) -> Result<(), Failure> {
     let environment = current()?;
     let Some(first) = waited.failed.front() else { return Ok(()) };
     let session = environment.sessions.get(*first);
-    let ended = session.ok().and_then(|session| session.settle(&environment));
+    let ended = session.ok().and_then(|session| session.settle(&environment.context));
     let reason = ended.and_then(|ended| ended.result.clone().err());
     let reason = reason.map_or(String::new(), |failure| format!(": {}", failure.detail));
     let others = match waited.failed.len() - 1 {
@@ -63,7 +63,7 @@ fn tell(waited: &Waited) -> Result<(), Failure> {
 pub extern "C" fn grpc_cancel(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
-        environment.sessions.cancel(&environment, session_id)
+        environment.sessions.cancel(session_id)
     })
 }
 
@@ -71,8 +71,8 @@ pub extern "C" fn grpc_cancel(session_id: c_int) -> c_int {
 extern "C" fn grpc_cancel_all() -> c_int {
     enter(|| {
         let environment = current()?;
-        environment.sessions.cancel_all(&environment);
-        environment.sessions.cancel_calls(&environment, None);
+        environment.sessions.cancel_all();
+        environment.sessions.cancel_calls(None);
         Ok(())
     })
 }
@@ -82,7 +82,7 @@ extern "C" fn grpc_probe(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
         let session = environment.sessions.get(session_id)?;
-        match session.settle(&environment) {
+        match session.settle(&environment.context) {
             Some(_) => Ok(()),
             None => Err(Failure::new(ErrorCode::NotCompleted, "")),
         }
@@ -102,7 +102,7 @@ unsafe extern "C" fn grpc_probe_or(
         }
         // SAFETY: The caller gives so many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
-        let found = environment.sessions.probe_one(&environment, ids)?;
+        let found = environment.sessions.probe_one(ids)?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", found.unwrap_or(VOID))? };
         found.map(drop).ok_or_else(|| Failure::new(ErrorCode::NoneCompleted, ""))
@@ -113,7 +113,7 @@ unsafe extern "C" fn grpc_probe_or(
 pub extern "C" fn grpc_wait(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
-        tell(&environment.sessions.wait_for(&environment, &[session_id])?)
+        tell(&environment.sessions.wait_for(&[session_id])?)
     })
 }
 
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn grpc_wait_and(session_ids: *const c_int, n: usize) -> c
         let environment = current()?;
         // SAFETY: The caller gives so many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
-        report(environment.sessions.wait_for(&environment, ids)?)
+        report(environment.sessions.wait_for(ids)?)
     })
 }
 
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn grpc_wait_or(
         }
         // SAFETY: The caller gives so many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
-        let waited = environment.sessions.wait_for_one(&environment, ids)?;
+        let waited = environment.sessions.wait_for_one(ids)?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
         report(waited)
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn grpc_wait_or(
 pub extern "C" fn grpc_wait_all() -> c_int {
     enter(|| {
         let environment = current()?;
-        report(environment.sessions.wait_for_all(&environment)?)
+        report(environment.sessions.wait_for_all()?)
     })
 }
 
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn grpc_wait_any(done_id: *mut c_int) -> c_int {
         if done_id.is_null() {
             return Err(null("the place for the session"));
         }
-        let waited = environment.sessions.wait_for_any(&environment)?;
+        let waited = environment.sessions.wait_for_any()?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
         report(waited)
@@ -174,7 +174,7 @@ extern "C" fn grpc_get_error(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
         let session = environment.sessions.get(session_id)?;
-        match session.settle(&environment) {
+        match session.settle(&environment.context) {
             Some(ended) => ended.result.clone(),
             // It has none yet. Whether it has ended, `grpc_probe` tells.
             None => Ok(()),

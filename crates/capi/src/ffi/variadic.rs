@@ -54,7 +54,7 @@ unsafe extern "C" fn gridrpc_parameter_codes(
         // SAFETY: The caller gives a handle or NULL, and the C part the rest.
         unsafe {
             let handle = read(handle).ok_or_else(function::invalid)?;
-            tell_codes(&function::find(&environment, &handle)?.function, codes, count)
+            tell_codes(&environment.functions.get(&handle)?.function, codes, count)
         }
     })
 }
@@ -71,7 +71,7 @@ unsafe extern "C" fn gridrpc_method_codes(
         // SAFETY: The caller gives a handle and a text or NULL, and the C part the rest.
         unsafe {
             let handle = read(handle).ok_or_else(object::invalid)?;
-            let object = object::find(&environment, &handle)?;
+            let object = environment.objects.get(&handle)?;
             let name = text(method_name).ok_or_else(|| null("the method's name"))?;
             tell_codes(object.method(&name)?, codes, count)
         }
@@ -105,7 +105,7 @@ unsafe extern "C" fn gridrpc_call(
             check_place(wait != 0, session_id)?;
             let place = address(handle);
             let handle = read(handle).ok_or_else(function::invalid)?;
-            let found = function::find(&environment, &handle)?;
+            let found = environment.functions.get(&handle)?;
             let callee = Callee::function(&found, handle, place);
             let (arguments, codes) = Slots::taken(arguments);
             callee.check_codes(codes)?;
@@ -137,7 +137,7 @@ unsafe extern "C" fn gridrpc_invoke(
             check_place(wait != 0, session_id)?;
             let place = address(handle);
             let handle = read(handle).ok_or_else(object::invalid)?;
-            let found = object::find(&environment, &handle)?;
+            let found = environment.objects.get(&handle)?;
             let name = text(method_name).ok_or_else(|| null("the method's name"))?;
             let callee = Callee::method(&found, &name, handle, place)?;
             let (arguments, codes) = Slots::taken(arguments);

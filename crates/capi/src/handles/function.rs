@@ -10,12 +10,13 @@ use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::call::pending::Requirements;
 use crate::config::{ArgumentTransfer, Wait};
-use crate::environment::Environment;
-use crate::environment::log::Level;
-use crate::environment::settings::Found;
+use crate::context::Context;
+use crate::context::log::Level;
+use crate::context::settings::Found;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::sessions::HandleRecord;
+use crate::sessions::{HandleRecord, Sessions};
+use crate::slots::{HandleKind, Slots};
 
 /// No more handles are made at once.
 const MOST_AT_ONCE: usize = 1 << 20;
@@ -87,6 +88,13 @@ pub struct FunctionHandle {
     pub record: Arc<HandleRecord>,
 }
 
+impl FunctionHandle {
+    /// A handle without sessions.
+    pub fn new(function: Arc<Function>, manner: Manner) -> FunctionHandle {
+        FunctionHandle { function, manner, record: Arc::default() }
+    }
+}
+
 /// What handles are to be made of.
 #[derive(Debug, Default)]
 pub struct Wanted {
@@ -122,49 +130,65 @@ pub fn check_count(count: usize) -> Result<(), Failure> {
     Err(Failure::other(format!("{count} handles at once: at most {MOST_AT_ONCE} can be made")))
 }
 
-/// Makes so many handles of a function: all or none.
-pub fn make(
-    environment: &Arc<Environment>,
-    count: usize,
-    wanted: &Wanted,
-) -> Result<Vec<Handle>, Failure> {
-    check_count(count)?;
-    let name = wanted.name(ErrorCode::FunctionNotFound)?;
-    let settings = environment.settings();
-    let found = settings.function(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes)?;
-    let handles: Vec<Handle> = (0..count)
-        .map(|_| {
-            environment.functions.insert(Arc::new(FunctionHandle {
-                function: Arc::clone(&found.what),
-                manner: manner.clone(),
-                record: Arc::default(),
-            }))
-        })
-        .collect();
-    if let Err(failure) = environment.provide_workers(name, manner.bound, manner.start) {
-        for handle in &handles {
-            environment.functions.remove(handle);
-        }
-        return Err(failure);
+/// Function handles by their C handles.
+#[derive(Debug)]
+pub struct FunctionHandles {
+    context: Arc<Context>,
+    sessions: Arc<Sessions>,
+    slots: Slots<FunctionHandle>,
+}
+
+impl FunctionHandles {
+    /// An empty table.
+    pub fn new(context: Arc<Context>, sessions: Arc<Sessions>) -> FunctionHandles {
+        FunctionHandles { context, sessions, slots: Slots::new(HandleKind::Function) }
     }
-    environment.log.write(Level::Debug, || format!("{count} handles of {name}"));
-    Ok(handles)
+
+    /// Finds a function.
+    pub fn resolve(&self, wanted: &Wanted) -> Result<FunctionHandle, Failure> {
+        let name = wanted.name(ErrorCode::FunctionNotFound)?;
+        let settings = self.context.settings();
+        let found = settings.function(&self.context.grid, wanted.server.as_deref(), name)?;
+        let manner = Manner::new(name, &found, &wanted.attributes)?;
+        Ok(FunctionHandle::new(found.what, manner))
+    }
+
+    /// Waits until a worker can run the calls of a handle, and starts workers for all handles.
+    pub fn provide_workers(&self, manner: &Manner) -> Result<(), Failure> {
+        self.context.provide_workers(&manner.name, self.slots.len(), manner.bound, manner.start)
+    }
+
+    /// Makes `count` handles of a function: all or none.
+    pub fn make(&self, count: usize, wanted: &Wanted) -> Result<Vec<Handle>, Failure> {
+        check_count(count)?;
+        let FunctionHandle { function, manner, .. } = self.resolve(wanted)?;
+        let make = || FunctionHandle::new(Arc::clone(&function), manner.clone());
+        let handles: Vec<Handle> =
+            (0..count).map(|_| self.slots.insert(Arc::new(make()))).collect();
+        if let Err(failure) = self.provide_workers(&manner) {
+            for handle in &handles {
+                self.slots.remove(handle);
+            }
+            return Err(failure);
+        }
+        self.context.log.write(Level::Debug, || format!("{count} handles of {}", manner.name));
+        Ok(handles)
+    }
+
+    /// Removes a handle and cancels its sessions that still run.
+    pub fn destruct(&self, handle: &Handle) -> Result<(), Failure> {
+        let removed = self.slots.remove(handle).ok_or_else(invalid)?;
+        self.sessions.give_up(&removed.record);
+        Ok(())
+    }
+
+    /// Looks a handle up.
+    pub fn get(&self, handle: &Handle) -> Result<Arc<FunctionHandle>, Failure> {
+        self.slots.get(handle).ok_or_else(invalid)
+    }
 }
 
-/// Gives a handle up, and cancels its sessions that still run.
-pub fn destruct(environment: &Environment, handle: &Handle) -> Result<(), Failure> {
-    let gone = environment.functions.remove(handle).ok_or_else(invalid)?;
-    environment.sessions.give_up(environment, &gone.record);
-    Ok(())
-}
-
-/// What a handle stands for.
-pub fn find(environment: &Environment, handle: &Handle) -> Result<Arc<FunctionHandle>, Failure> {
-    environment.functions.get(handle).ok_or_else(invalid)
-}
-
-/// The handle is none.
+/// Error: the handle is not valid.
 pub fn invalid() -> Failure {
     Failure::new(ErrorCode::InvalidFunctionHandle, "")
 }

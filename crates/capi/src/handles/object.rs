@@ -12,14 +12,15 @@ use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
-use crate::call::pending::{Options, Pending, Requirements};
+use crate::call::pending::{LONG, Options, Pending, Requirements};
 use crate::config::Wait;
-use crate::environment::log::Level;
-use crate::environment::settings::Class;
-use crate::environment::{Environment, LONG};
+use crate::context::Context;
+use crate::context::log::Level;
+use crate::context::settings::Class;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::sessions::HandleRecord;
+use crate::sessions::{HandleRecord, Sessions};
+use crate::slots::{HandleKind, Slots};
 
 /// What an object handle stands for.
 #[derive(Debug)]
@@ -71,54 +72,118 @@ impl Limit {
     }
 }
 
-/// Starts so many objects of a class: all or none.
-pub fn make(
-    environment: &Arc<Environment>,
-    count: usize,
-    wanted: &Wanted,
-) -> Result<Vec<Handle>, Failure> {
-    check_count(count)?;
-    let name = wanted.name(ErrorCode::ClassNotFound)?;
-    let settings = environment.settings();
-    let found = settings.class(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes)?;
-    if manner.requirements != Requirements::NONE {
-        return Err(Failure::other(format!(
-            "{name}: an object has one worker of its own: its methods cannot ask for cores, memory, \
-             resources or a time"
-        )));
+/// Object handles by their C handles.
+#[derive(Debug)]
+pub struct ObjectHandles {
+    context: Arc<Context>,
+    sessions: Arc<Sessions>,
+    slots: Slots<ObjectHandle>,
+}
+
+impl ObjectHandles {
+    /// An empty table.
+    pub fn new(context: Arc<Context>, sessions: Arc<Sessions>) -> ObjectHandles {
+        ObjectHandles { context, sessions, slots: Slots::new(HandleKind::Object) }
     }
-    let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
-    let workers = environment.grid.reserve(count_of_workers, found.bound, false);
-    let workers = workers.map_err(|error| outcome::refused(name, &error))?;
-    let objects: Vec<Arc<ObjectHandle>> = workers
-        .into_iter()
-        .map(|worker| {
-            Arc::new(ObjectHandle {
-                class: Arc::clone(&found.what),
-                manner: manner.clone(),
-                record: Arc::default(),
-                worker,
-                ended: AtomicBool::new(false),
-            })
-        })
-        .collect();
-    if let Err(failure) = begin(environment, &objects, &Limit::new(manner.start)) {
-        for object in &objects {
-            environment.grid.release(object.worker);
+
+    /// Starts `count` objects of a class: all or none.
+    pub fn make(&self, count: usize, wanted: &Wanted) -> Result<Vec<Handle>, Failure> {
+        check_count(count)?;
+        let Context { grid, log, .. } = &*self.context;
+        let name = wanted.name(ErrorCode::ClassNotFound)?;
+        let found = self.context.settings().class(grid, wanted.server.as_deref(), name)?;
+        let manner = Manner::new(name, &found, &wanted.attributes)?;
+        if manner.requirements != Requirements::NONE {
+            return Err(Failure::other(format!(
+                "{name}: an object has one worker of its own: its methods cannot ask for cores, \
+                 memory, resources or a time"
+            )));
         }
-        return Err(failure);
+        let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
+        let workers = grid.reserve(count_of_workers, found.bound, false);
+        let workers = workers.map_err(|error| outcome::refused(name, &error))?;
+        let objects: Vec<Arc<ObjectHandle>> = workers
+            .into_iter()
+            .map(|worker| {
+                Arc::new(ObjectHandle {
+                    class: Arc::clone(&found.what),
+                    manner: manner.clone(),
+                    record: Arc::default(),
+                    worker,
+                    ended: AtomicBool::new(false),
+                })
+            })
+            .collect();
+        if let Err(failure) = begin(&self.context, &objects, &Limit::new(manner.start)) {
+            for object in &objects {
+                grid.release(object.worker);
+            }
+            return Err(failure);
+        }
+        log.write(Level::Debug, || format!("{count} objects of {name}"));
+        Ok(objects.into_iter().map(|object| self.slots.insert(object)).collect())
     }
-    environment.log.write(Level::Debug, || format!("{count} objects of {name}"));
-    Ok(objects.into_iter().map(|object| environment.objects.insert(object)).collect())
+
+    /// Ends objects: what they run is cancelled, then they finalize, then their workers end.
+    fn end(&self, objects: &[Arc<ObjectHandle>]) {
+        let objects: Vec<_> =
+            objects.iter().filter(|object| !object.ended.swap(true, Ordering::AcqRel)).collect();
+        let mut finalizing = Vec::new();
+        for object in &objects {
+            let was_busy = self.sessions.give_up(&object.record);
+            let is_up = self.context.grid.standing(object.worker) == Standing::Ready;
+            if !is_up {
+                continue;
+            }
+            match run(&self.context, object, "_finalize") {
+                Ok(None) => {}
+                Ok(Some(pending)) => {
+                    let limit = Limit::new(object.manner.stop);
+                    finalizing.push((pending, limit, was_busy.then_some(&object.class.name)));
+                }
+                Err(failure) => self.context.log.write(Level::Warning, || failure.detail),
+            }
+        }
+        for (pending, limit, busy) in finalizing {
+            while !self.context.waiter.wait(&pending.call, limit.left()) && !limit.is_over() {}
+            if pending.call.done()
+                && let Err(failure) = pending.land().result
+            {
+                self.context.log.write(Level::Warning, || match busy {
+                    Some(class) if failure.code == ErrorCode::CommunicationFailed => format!(
+                        "{class}: `_finalize` was not run: a method that was cancelled did not return, \
+                         and its worker was ended"
+                    ),
+                    _ => failure.detail,
+                });
+            }
+        }
+        for object in objects {
+            self.context.grid.release(object.worker);
+        }
+    }
+
+    /// Ends all objects.
+    pub fn end_all(&self) {
+        self.end(&self.slots.all());
+    }
+
+    /// Removes handles and ends their objects.
+    pub fn destruct(&self, handles: &[Handle]) -> Result<(), Failure> {
+        let removed: Vec<_> = handles.iter().map(|handle| self.slots.remove(handle)).collect();
+        let all = removed.iter().all(Option::is_some);
+        self.end(&removed.into_iter().flatten().collect::<Vec<_>>());
+        if all { Ok(()) } else { Err(invalid()) }
+    }
+
+    /// Looks a handle up.
+    pub fn get(&self, handle: &Handle) -> Result<Arc<ObjectHandle>, Failure> {
+        self.slots.get(handle).ok_or_else(invalid)
+    }
 }
 
 /// Waits until all workers are up, and all objects initialized.
-fn begin(
-    environment: &Environment,
-    objects: &[Arc<ObjectHandle>],
-    limit: &Limit,
-) -> Result<(), Failure> {
+fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Result<(), Failure> {
     let late = |object: &ObjectHandle| {
         let class = &object.class.name;
         Failure::new(
@@ -128,11 +193,11 @@ fn begin(
     };
     let mut running = Vec::new();
     for object in objects {
-        running.extend(run(environment, object, "_initialize")?);
+        running.extend(run(context, object, "_initialize")?);
     }
     for object in objects {
         loop {
-            match environment.grid.wait_for_reserved(object.worker, limit.left()) {
+            match context.grid.wait_for_reserved(object.worker, limit.left()) {
                 Standing::Ready => break,
                 Standing::Starting if limit.is_over() => return Err(late(object)),
                 Standing::Starting => {}
@@ -147,7 +212,7 @@ fn begin(
         }
     }
     for (pending, object) in running.into_iter().zip(objects) {
-        while !environment.waiter.wait(&pending.call, limit.left()) {
+        while !context.waiter.wait(&pending.call, limit.left()) {
             if limit.is_over() {
                 return Err(late(object));
             }
@@ -158,11 +223,7 @@ fn begin(
 }
 
 /// Begins a method without arguments that the class may have.
-fn run(
-    environment: &Environment,
-    object: &ObjectHandle,
-    method: &str,
-) -> Result<Option<Pending>, Failure> {
+fn run(context: &Context, object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
     let options = Options {
         deadline: None,
@@ -175,63 +236,10 @@ fn run(
     };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
-    unsafe { Pending::begin(&environment.grid, function, none, options) }.map(Some)
+    unsafe { Pending::begin(&context.grid, function, none, options) }.map(Some)
 }
 
-/// Ends objects: what they run is cancelled, then they finalize, then their workers end.
-pub fn end(environment: &Environment, objects: &[Arc<ObjectHandle>]) {
-    let objects: Vec<_> =
-        objects.iter().filter(|object| !object.ended.swap(true, Ordering::AcqRel)).collect();
-    let mut finalizing = Vec::new();
-    for object in &objects {
-        let was_busy = environment.sessions.give_up(environment, &object.record);
-        let is_up = environment.grid.standing(object.worker) == Standing::Ready;
-        if !is_up {
-            continue;
-        }
-        match run(environment, object, "_finalize") {
-            Ok(None) => {}
-            Ok(Some(pending)) => {
-                let limit = Limit::new(object.manner.stop);
-                finalizing.push((pending, limit, was_busy.then_some(&object.class.name)));
-            }
-            Err(failure) => environment.log.write(Level::Warning, || failure.detail),
-        }
-    }
-    for (pending, limit, busy) in finalizing {
-        while !environment.waiter.wait(&pending.call, limit.left()) && !limit.is_over() {}
-        if pending.call.done()
-            && let Err(failure) = pending.land().result
-        {
-            environment.log.write(Level::Warning, || match busy {
-                Some(class) if failure.code == ErrorCode::CommunicationFailed => format!(
-                    "{class}: `_finalize` was not run: a method that was cancelled did not return, \
-                     and its worker was ended"
-                ),
-                _ => failure.detail,
-            });
-        }
-    }
-    for object in objects {
-        environment.grid.release(object.worker);
-    }
-}
-
-/// Gives a handle up, and ends its object.
-pub fn destruct(environment: &Environment, handles: &[Handle]) -> Result<(), Failure> {
-    let gone: Vec<_> = handles.iter().map(|handle| environment.objects.remove(handle)).collect();
-    let all = gone.iter().all(Option::is_some);
-    let gone: Vec<_> = gone.into_iter().flatten().collect();
-    end(environment, &gone);
-    if all { Ok(()) } else { Err(invalid()) }
-}
-
-/// What a handle stands for.
-pub fn find(environment: &Environment, handle: &Handle) -> Result<Arc<ObjectHandle>, Failure> {
-    environment.objects.get(handle).ok_or_else(invalid)
-}
-
-/// The handle is none.
+/// Error: the handle is not valid.
 pub fn invalid() -> Failure {
     Failure::new(ErrorCode::InvalidObjectHandle, "")
 }

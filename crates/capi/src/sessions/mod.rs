@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::Call;
 
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::failure::Failure;
 use finished::Finished;
 use table::Table;
@@ -25,6 +25,7 @@ use table::Table;
 /// All sessions.
 #[derive(Debug)]
 pub struct Sessions {
+    context: Arc<Context>,
     table: Mutex<Table>,
     finished: Arc<Finished>,
     /// Calls without a session, whose callers wait for them, with the records of their handles.
@@ -33,8 +34,9 @@ pub struct Sessions {
 
 impl Sessions {
     /// None yet. `keep`: how many that have been waited for are kept.
-    pub fn new(keep: Option<usize>) -> Sessions {
+    pub fn new(context: Arc<Context>, keep: Option<usize>) -> Sessions {
         Sessions {
+            context,
             table: Mutex::new(Table::new(keep)),
             finished: Arc::default(),
             calls: Mutex::default(),
@@ -63,7 +65,7 @@ impl Sessions {
     }
 
     /// Cancels calls without sessions: those of one handle, or all. Returns whether there were any.
-    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<HandleRecord>>) -> bool {
+    pub fn cancel_calls(&self, of: Option<&Arc<HandleRecord>>) -> bool {
         let calls: Vec<Arc<Call>> = self
             .calls()
             .iter()
@@ -71,7 +73,7 @@ impl Sessions {
             .map(|(_, call)| Arc::clone(call))
             .collect();
         for call in &calls {
-            environment.grid.cancel(call);
+            self.context.grid.cancel(call);
         }
         !calls.is_empty()
     }
@@ -82,11 +84,7 @@ impl Sessions {
     }
 
     /// A call has begun. Returns its session's number.
-    pub fn begin(
-        &self,
-        environment: &Environment,
-        make: impl FnOnce(i32, Arc<Finished>) -> Session,
-    ) -> i32 {
+    pub fn begin(&self, make: impl FnOnce(i32, Arc<Finished>) -> Session) -> i32 {
         let id = self.table().new_id();
         let session = Arc::new(make(id, Arc::clone(&self.finished)));
         session.origin.record.begun(id);
@@ -95,7 +93,7 @@ impl Sessions {
         if let Some(call) = session.call() {
             call.watch(&session, 0);
             if session.has_finished() {
-                self.look_again(environment);
+                self.look_again();
             }
         }
         id
@@ -103,9 +101,9 @@ impl Sessions {
 
     /// Has those who wait for any session look again. One of them may be reading answers, and sees
     /// nothing else.
-    fn look_again(&self, environment: &Environment) {
+    fn look_again(&self) {
         if self.finished.is_waited_for() {
-            environment.waiter.nudge();
+            self.context.waiter.nudge();
         }
     }
 
@@ -115,51 +113,51 @@ impl Sessions {
     }
 
     /// Cancels a session.
-    pub fn cancel(&self, environment: &Environment, id: i32) -> Result<(), Failure> {
+    pub fn cancel(&self, id: i32) -> Result<(), Failure> {
         if let Some(call) = self.get(id)?.call() {
-            environment.grid.cancel(&call);
+            self.context.grid.cancel(&call);
         }
         Ok(())
     }
 
     /// Cancels all sessions that run.
-    pub fn cancel_all(&self, environment: &Environment) {
+    pub fn cancel_all(&self) {
         let calls: Vec<Arc<Call>> =
             self.table().outstanding().filter_map(|session| session.call()).collect();
         for call in calls {
-            environment.grid.cancel(&call);
+            self.context.grid.cancel(&call);
         }
     }
 
     /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
     /// written to the caller's memory for its sessions any more. Returns whether there was anything.
-    pub fn give_up(&self, environment: &Environment, record: &Arc<HandleRecord>) -> bool {
-        let mut is_any = self.cancel_calls(environment, Some(record));
+    pub fn give_up(&self, record: &Arc<HandleRecord>) -> bool {
+        let mut is_any = self.cancel_calls(Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();
             let Some(session) = session else { continue };
             match session.abandon() {
                 Some(call) => {
-                    environment.grid.cancel(&call);
+                    self.context.grid.cancel(&call);
                     is_any = true;
                 }
                 // It has ended: its results are brought to their places now, and never later.
-                None => drop(session.settle(environment)),
+                None => drop(session.settle(&self.context)),
             }
         }
         is_any
     }
 
     /// Forgets a session that has ended. `false`: it still runs.
-    pub fn forget(&self, environment: &Environment, id: i32) -> Result<bool, Failure> {
+    pub fn forget(&self, id: i32) -> Result<bool, Failure> {
         let session = self.get(id)?;
-        if session.settle(environment).is_none() {
+        if session.settle(&self.context).is_none() {
             return Ok(false);
         }
         if session.take() {
             self.table().taken(&session);
             self.finished.taken();
-            self.look_again(environment);
+            self.look_again();
         }
         self.table().forget(id);
         Ok(true)

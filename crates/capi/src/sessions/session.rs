@@ -11,7 +11,7 @@ use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::call::info::CallInfo;
 use crate::call::pending::{Ended, Pending, abandoned};
-use crate::environment::{Environment, log::Level};
+use crate::context::{Context, log::Level};
 use crate::errors::ErrorCode;
 
 /// The handle that a session was begun with.
@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// Puts the results into their places, once. `None`: the call has not ended.
-    pub fn settle(&self, environment: &Environment) -> Option<Arc<Ended>> {
+    pub fn settle(&self, context: &Context) -> Option<Arc<Ended>> {
         let mut state = self.state();
         match &*state {
             State::Ended(ended) => return Some(Arc::clone(ended)),
@@ -135,11 +135,11 @@ impl Session {
             && failure.code != ErrorCode::Canceled
         {
             let detail = &failure.detail;
-            environment.log.write(Level::Error, || format!("session {}: {detail}", self.id));
+            context.log.write(Level::Error, || format!("session {}: {detail}", self.id));
         }
         self.origin.record.landed(self.id);
         self.origin.record.ended(ended.result.as_ref().err());
-        environment.remember(ended.info, self.id, ended.code());
+        context.call_ended(ended.info, self.id, ended.code());
         Some(ended)
     }
 
@@ -165,8 +165,8 @@ impl Session {
     }
 
     /// Its times and places so far, and how it ended, if it has.
-    pub fn info(&self, environment: &Environment) -> (CallInfo, Option<Arc<Ended>>) {
-        if let Some(ended) = self.settle(environment) {
+    pub fn info(&self, context: &Context) -> (CallInfo, Option<Arc<Ended>>) {
+        if let Some(ended) = self.settle(context) {
             return (ended.info, Some(ended));
         }
         let profile = self.call().map(|call| call.profile()).unwrap_or_default();

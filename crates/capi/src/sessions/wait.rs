@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::Sessions;
 use super::finished::Seen;
 use super::session::Session;
-use crate::call::pending::Ended;
-use crate::environment::{Environment, LONG};
+use crate::call::pending::{Ended, LONG};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
@@ -43,39 +42,39 @@ enum Search {
 
 impl Sessions {
     /// Waits until a call has ended and its results have landed.
-    fn await_end(&self, environment: &Environment, session: &Session) -> Arc<Ended> {
+    fn await_end(&self, session: &Session) -> Arc<Ended> {
         loop {
-            if let Some(ended) = session.settle(environment) {
+            if let Some(ended) = session.settle(&self.context) {
                 return ended;
             }
             // Without a call another thread is at its results: `settle` waits for that.
             if let Some(call) = session.call() {
-                let _ = environment.waiter.wait(&call, LONG);
+                let _ = self.context.waiter.wait(&call, LONG);
             }
         }
     }
 
     /// The session has been waited for by the caller, who may not be the only one.
-    fn took(&self, environment: &Environment, session: &Session) {
+    fn took(&self, session: &Session) {
         if session.take() {
-            self.took_first(environment, session);
+            self.took_first(session);
         }
     }
 
     /// The same for the first one.
-    fn took_first(&self, environment: &Environment, session: &Session) {
+    fn took_first(&self, session: &Session) {
         let mut table = self.table();
         table.taken(session);
         drop(table);
         self.finished.taken();
         if self.finished.outstanding() == 0 {
-            self.look_again(environment);
+            self.look_again();
         }
         self.finished.tidy(|id| self.table().get(id).is_none_or(|session| session.is_taken()));
     }
 
     /// Waits for all of these.
-    pub fn wait_for(&self, environment: &Environment, ids: &[i32]) -> Result<Waited, Failure> {
+    pub fn wait_for(&self, ids: &[i32]) -> Result<Waited, Failure> {
         let mut sessions = Vec::with_capacity(ids.len());
         let table = self.table();
         for id in ids {
@@ -83,38 +82,30 @@ impl Sessions {
             sessions.push(Arc::clone(session));
         }
         drop(table);
-        self.wait_for_each(environment, &sessions)
+        self.wait_for_each(&sessions)
     }
 
     /// Waits for those of these that nobody has waited for.
     ///
     /// # Errors
     /// As [`Sessions::wait_for_all`].
-    pub fn wait_for_untaken(
-        &self,
-        environment: &Environment,
-        ids: &[i32],
-    ) -> Result<Waited, Failure> {
+    pub fn wait_for_untaken(&self, ids: &[i32]) -> Result<Waited, Failure> {
         let table = self.table();
         let untaken =
             ids.iter().filter_map(|id| table.get(*id)).filter(|session| !session.is_taken());
         let sessions: Vec<Arc<Session>> = untaken.cloned().collect();
         drop(table);
-        self.wait_for_each(environment, &sessions)
+        self.wait_for_each(&sessions)
     }
 
-    fn wait_for_each(
-        &self,
-        environment: &Environment,
-        sessions: &[Arc<Session>],
-    ) -> Result<Waited, Failure> {
+    fn wait_for_each(&self, sessions: &[Arc<Session>]) -> Result<Waited, Failure> {
         if let Some(own) = sessions.iter().find(|session| session.calls_back_here()) {
             return Err(Failure::waits_for_itself(own.id));
         }
         let mut waited = Waited::default();
         for session in sessions {
-            let ended = self.await_end(environment, session);
-            self.took(environment, session);
+            let ended = self.await_end(session);
+            self.took(session);
             // The same one may have been named twice.
             if ended.result.is_err() && waited.failed.back() != Some(&session.id) {
                 waited.failed.push_back(session.id);
@@ -127,10 +118,10 @@ impl Sessions {
     ///
     /// # Errors
     /// When this is a callback of one of them.
-    pub fn wait_for_all(&self, environment: &Environment) -> Result<Waited, Failure> {
+    pub fn wait_for_all(&self) -> Result<Waited, Failure> {
         let mut sessions: Vec<Arc<Session>> = self.table().outstanding().cloned().collect();
         sessions.sort_unstable_by_key(|session| session.id);
-        self.wait_for_each(environment, &sessions)
+        self.wait_for_each(&sessions)
     }
 
     /// The session that this is a callback of, if all of these are, and a wait for one of them would not end.
@@ -149,14 +140,14 @@ impl Sessions {
     ///
     /// # Errors
     /// When this is a callback of the only one.
-    pub fn wait_for_any(&self, environment: &Environment) -> Result<Waited, Failure> {
+    pub fn wait_for_any(&self) -> Result<Waited, Failure> {
         loop {
             let seen = self.finished.look();
             while let Some(id) = self.finished.pop() {
                 let session = self.table().get(id).cloned();
                 if let Some(session) = session.filter(|session| session.take()) {
-                    let ended = self.await_end(environment, &session);
-                    self.took_first(environment, &session);
+                    let ended = self.await_end(&session);
+                    self.took_first(&session);
                     return Ok(Waited::one(&session, &ended));
                 }
             }
@@ -166,22 +157,22 @@ impl Sessions {
             if let Some(own) = Sessions::only_own(self.table().outstanding()) {
                 return Err(Failure::waits_for_itself(own));
             }
-            self.sleep(environment, seen);
+            self.sleep(seen);
         }
     }
 
     /// The session has ended.
-    fn done(&self, environment: &Environment, session: &Session) -> Waited {
-        let ended = self.await_end(environment, session);
-        self.took(environment, session);
+    fn done(&self, session: &Session) -> Waited {
+        let ended = self.await_end(session);
+        self.took(session);
         Waited::one(session, &ended)
     }
 
     /// Waits until something else has ended.
-    fn sleep(&self, environment: &Environment, seen: Seen) {
+    fn sleep(&self, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
         finished.wait_begins();
-        let _ = environment.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+        let _ = self.context.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
         finished.wait_ends();
     }
 
@@ -224,7 +215,7 @@ impl Sessions {
     }
 
     /// Waits for one of these.
-    pub fn wait_for_one(&self, environment: &Environment, ids: &[i32]) -> Result<Waited, Failure> {
+    pub fn wait_for_one(&self, ids: &[i32]) -> Result<Waited, Failure> {
         if ids.is_empty() {
             return Err(Failure::new(ErrorCode::InvalidSessionId, "no sessions are given"));
         }
@@ -232,14 +223,14 @@ impl Sessions {
         let mut found = self.find_done(ids)?;
         loop {
             if let Search::Done(session) = found {
-                return Ok(self.done(environment, &session));
+                return Ok(self.done(&session));
             }
             let table = self.table();
             if let Some(own) = Sessions::only_own(ids.iter().filter_map(|id| table.get(*id))) {
                 return Err(Failure::waits_for_itself(own));
             }
             drop(table);
-            self.sleep(environment, seen);
+            self.sleep(seen);
             if let Some((ended, now)) = self.finished.since(seen, FEW) {
                 seen = now;
                 found = self.among(&ended, ids);
@@ -252,13 +243,9 @@ impl Sessions {
     }
 
     /// One of these that has ended, if there is one.
-    pub fn probe_one(
-        &self,
-        environment: &Environment,
-        ids: &[i32],
-    ) -> Result<Option<i32>, Failure> {
+    pub fn probe_one(&self, ids: &[i32]) -> Result<Option<i32>, Failure> {
         match self.search(ids)? {
-            Search::Done(session) => Ok(session.settle(environment).map(|_| session.id)),
+            Search::Done(session) => Ok(session.settle(&self.context).map(|_| session.id)),
             Search::Running => Ok(None),
         }
     }

@@ -1,0 +1,158 @@
+//! Context of handles and sessions: the grid, the log, and the configuration in effect.
+
+mod launch;
+pub mod log;
+pub mod settings;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use gridrpc_client::{Grid, Waiter};
+use gridrpc_core::GroupId;
+use gridrpc_sys::host_name;
+
+use crate::call::info::CallInfo;
+use crate::call::outcome;
+use crate::call::pending::LONG;
+use crate::config::{self, ThisMachine, Wait, Warning};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+use launch::MOST_WORKERS;
+use log::{Level, Log};
+use settings::Settings;
+
+/// Grid, log and settings of an initialized library.
+#[derive(Debug)]
+pub struct Context {
+    /// The workers.
+    pub grid: Arc<Grid>,
+    /// Waits for calls.
+    pub waiter: Waiter,
+    /// Name of this host.
+    pub host: String,
+    /// The log.
+    pub log: Log,
+    settings: RwLock<Arc<Settings>>,
+    last_call: Mutex<Option<LastCall>>,
+    /// Servers with a worker that has answered; `None`: any server.
+    servers_with_workers: Mutex<HashSet<Option<GroupId>>>,
+}
+
+/// The call that ended last.
+#[derive(Clone, Copy, Debug)]
+pub struct LastCall {
+    /// Its times and places.
+    pub info: CallInfo,
+    /// Its session; -1 if it had none.
+    pub session: i32,
+    /// Its error code.
+    pub code: ErrorCode,
+}
+
+impl Context {
+    /// Opens the log and the grid.
+    pub fn open(settings: Settings) -> Result<Context, Failure> {
+        let host = host_name();
+        let log = Log::open(&settings.config, &host);
+        let (config, started) = launch::config(&settings.config, settings.search())?;
+        for warning in settings.config.warnings(&started) {
+            log.write(level_of(warning), || warning.to_string());
+        }
+        let (workers, program) = (config.settings.workers, config.launch.program.clone());
+        let grid =
+            Grid::open(config).map_err(|error| outcome::refused("grpc_initialize", &error))?;
+        log.write(Level::Information, || {
+            format!("{workers} workers of `{}` are starting", program.display())
+        });
+        Ok(Context {
+            waiter: grid.waiter(),
+            grid: Arc::new(grid),
+            host,
+            log,
+            settings: RwLock::new(Arc::new(settings)),
+            last_call: Mutex::default(),
+            servers_with_workers: Mutex::default(),
+        })
+    }
+
+    /// The settings in effect.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the configuration again. Servers start only with the grid: new ones in the file do not.
+    pub fn configure(&self, file: Option<&str>) -> Result<Arc<Settings>, Failure> {
+        let settings = Arc::new(Settings::read(file)?);
+        let started = match self.grid.has_hosts() {
+            true => config::servers(&settings.config, &ThisMachine),
+            false => Vec::new(),
+        };
+        for warning in settings.config.warnings(&started) {
+            self.log.write(level_of(warning), || warning.to_string());
+        }
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&settings);
+        Ok(settings)
+    }
+
+    /// Waits until a worker of the server is up, any worker if `server` is `None`. Starts as many
+    /// workers as there are function handles, up to [`MOST_WORKERS`].
+    pub fn provide_workers(
+        &self,
+        what: &str,
+        handles: usize,
+        server: Option<GroupId>,
+        start: Wait,
+    ) -> Result<(), Failure> {
+        let wanted = u32::try_from(handles).unwrap_or(u32::MAX).min(MOST_WORKERS);
+        if wanted > self.grid.workers()
+            && let Err(error) = self.grid.grow(wanted)
+        {
+            // Calls wait for each other then.
+            self.log.write(Level::Warning, || format!("no more workers: {error}"));
+        }
+        if self.servers_with_workers().contains(&server) {
+            return Ok(());
+        }
+        let timeout = match start {
+            Wait::Forever => LONG,
+            Wait::For(time) => time,
+        };
+        loop {
+            let waited = match server {
+                None => self.grid.wait_for_workers(1, timeout),
+                Some(server) => self.grid.wait_for_server(server, timeout),
+            };
+            match waited {
+                Ok(true) => break,
+                Ok(false) if start == Wait::Forever => {}
+                Ok(false) => {
+                    let detail = format!("{what}: no worker has started within {timeout:?}");
+                    return Err(Failure::new(ErrorCode::Timeout, detail));
+                }
+                Err(error) => return Err(outcome::refused(what, &error)),
+            }
+        }
+        self.servers_with_workers().insert(server);
+        Ok(())
+    }
+
+    fn servers_with_workers(&self) -> MutexGuard<'_, HashSet<Option<GroupId>>> {
+        self.servers_with_workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call has ended.
+    pub fn call_ended(&self, info: CallInfo, session: i32, code: ErrorCode) {
+        let last = LastCall { info, session, code };
+        *self.last_call.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+    }
+
+    /// The call that ended last.
+    pub fn last_call(&self) -> Option<LastCall> {
+        *self.last_call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Log level of a configuration warning.
+fn level_of(warning: &Warning) -> Level {
+    if warning.is_notice { Level::Information } else { Level::Warning }
+}
