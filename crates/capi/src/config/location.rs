@@ -57,7 +57,7 @@ impl Machine for ThisMachine {
 /// The host in a server's name: Ninf-G allows `host:port/jobmanager:subject`, where all but the
 /// host may be missing.
 #[must_use]
-pub fn host(name: &str) -> &str {
+pub fn host_of(name: &str) -> &str {
     if name.parse::<IpAddr>().is_ok() {
         return name;
     }
@@ -167,7 +167,7 @@ mod tests {
             ("", ""),
             (":1", ""),
         ] {
-            assert_eq!(host(name), expected, "{name}");
+            assert_eq!(host_of(name), expected, "{name}");
         }
     }
 

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::str;
 
+use super::client::{ClientConfig, FunctionInfo, InformationSource};
 use super::error::{ConfigError, Position, Scope, Warning};
-use super::files::{Files, MAX_FILE};
+use super::files::{Disk, Files, MAX_FILE};
 use super::lines::{self, Fault, Line};
 use super::section::{Content, Entry, fault_at, malformed};
 use super::server::{Draft, Server, ServerSettings};
 use super::table::{Role, Section};
-use super::{ClientConfig, FunctionInfo, InformationSource, signals, values};
+use super::{signals, values};
 
 /// How deep files may include others.
 const MAX_DEPTH: usize = 16;
@@ -38,8 +39,33 @@ struct PendingServer {
     draft: Draft,
 }
 
+impl ClientConfig {
+    /// Reads a file and the files it includes.
+    pub fn read(path: &Path) -> Result<ClientConfig, ConfigError> {
+        ClientConfig::read_from(path, &Disk)
+    }
+
+    /// Reads a file from other storage than the disk.
+    pub fn read_from(path: &Path, files: &dyn Files) -> Result<ClientConfig, ConfigError> {
+        let mut reader = Reader::new(files);
+        reader.file(path, None)?;
+        Ok(reader.finish())
+    }
+
+    /// Reads the content of the file `file`.
+    pub fn parse(
+        file: &Path,
+        content: &[u8],
+        files: &dyn Files,
+    ) -> Result<ClientConfig, ConfigError> {
+        let mut reader = Reader::new(files);
+        reader.text(file, content)?;
+        Ok(reader.finish())
+    }
+}
+
 /// What has been read so far.
-pub(super) struct Reader<'f> {
+struct Reader<'f> {
     files: &'f dyn Files,
     /// The files that include the current one, and it.
     including: Vec<PathBuf>,
@@ -53,7 +79,7 @@ pub(super) struct Reader<'f> {
 }
 
 impl<'f> Reader<'f> {
-    pub(super) fn new(files: &'f dyn Files) -> Self {
+    fn new(files: &'f dyn Files) -> Self {
         Reader {
             files,
             including: Vec::new(),
@@ -68,7 +94,7 @@ impl<'f> Reader<'f> {
     }
 
     /// Reads a file, which `at` includes.
-    pub(super) fn file(&mut self, path: &Path, at: Option<Position>) -> Result<(), ConfigError> {
+    fn file(&mut self, path: &Path, at: Option<Position>) -> Result<(), ConfigError> {
         let identity = self.files.identity(path);
         if let Some(at) = &at {
             if self.including.contains(&identity) {
@@ -103,7 +129,7 @@ impl<'f> Reader<'f> {
     }
 
     /// Reads the content of a file.
-    pub(super) fn text(&mut self, file: &Path, content: &[u8]) -> Result<(), ConfigError> {
+    fn text(&mut self, file: &Path, content: &[u8]) -> Result<(), ConfigError> {
         if content.len() as u64 > MAX_FILE {
             return Err(fault_at(
                 file,
@@ -427,7 +453,7 @@ impl<'f> Reader<'f> {
     }
 
     /// All files have been read.
-    pub(super) fn finish(self) -> ClientConfig {
+    fn finish(self) -> ClientConfig {
         let Reader { mut config, default, servers, .. } = self;
         config.server_default = default.unwrap_or_default().over(&ServerSettings::default());
         config.servers = servers

@@ -6,8 +6,10 @@ use std::time::Duration;
 use gridrpc_config::{FOREVER, HEARTBEAT, Host, LauncherKind, Server as Described, ServerOutput};
 use gridrpc_wire::Compression;
 
-use super::location::{Location, Machine, host};
-use super::{ClientConfig, Elsewhere, Server, ServerSettings, Wait};
+use super::client::ClientConfig;
+use super::error::{Scope, Warning};
+use super::location::{Location, Machine, host_of};
+use super::server::{Elsewhere, Server, ServerSettings, Wait};
 
 /// What Ninf-G took where only the other half of a heartbeat was said.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
@@ -26,7 +28,7 @@ pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<StartedServe
     let mut described = Vec::new();
     for (section, server) in client.servers.iter().enumerate() {
         let own = hosts(server, &taken);
-        taken.extend(server.hostnames.iter().map(|name| host(name).to_ascii_lowercase()));
+        taken.extend(server.hostnames.iter().map(|name| host_of(name).to_ascii_lowercase()));
         let is_elsewhere =
             |host: &&Host| client.location(&host.name, machine) == Location::Elsewhere;
         let hosts: Vec<Host> = match started_by_ssh(&server.settings.elsewhere) {
@@ -57,6 +59,17 @@ pub struct StartedServer {
     pub server: Described,
 }
 
+impl ClientConfig {
+    /// Warnings that apply when these servers start on other machines.
+    pub fn warnings(&self, started: &[StartedServer]) -> impl Iterator<Item = &Warning> {
+        self.warnings.iter().filter(|warning| match warning.scope {
+            Scope::Nowhere => true,
+            Scope::Server(index) => started.iter().all(|server| server.section != index),
+            Scope::Elsewhere => started.is_empty(),
+        })
+    }
+}
+
 fn started_by_ssh(elsewhere: &Elsewhere) -> bool {
     elsewhere.invoke_server.as_ref().is_none_or(|name| name.eq_ignore_ascii_case("SSH"))
 }
@@ -65,7 +78,7 @@ fn started_by_ssh(elsewhere: &Elsewhere) -> bool {
 /// cannot be meant by it.
 fn hosts(server: &Server, taken: &HashSet<String>) -> Vec<Host> {
     let mut seen = HashSet::new();
-    let names = server.hostnames.iter().map(|name| host(name));
+    let names = server.hostnames.iter().map(|name| host_of(name));
     names
         .filter(|name| {
             let name = name.to_ascii_lowercase();

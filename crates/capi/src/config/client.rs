@@ -1,0 +1,169 @@
+//! Client configuration: options of the program, servers, functions and modules.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::error::Warning;
+use super::location::{Location, Machine, host_of, locate};
+use super::server::{Server, ServerSettings};
+use super::signals;
+
+/// How many sessions that have ended are kept unless something else is said.
+const SAVED_SESSIONS: usize = 256;
+
+/// Where a module is that has a function, and how long the function may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// The server, as the section names it.
+    pub hostname: String,
+    /// The function or class, `module/name`.
+    pub funcname: String,
+    /// The module, or one of the names that `ng_gen` gives it.
+    pub path: PathBuf,
+    /// How long a session may take; `None`: as long as it takes.
+    pub session_timeout: Option<Duration>,
+}
+
+/// Files that tell of modules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InformationSource {
+    /// Its name for servers.
+    pub tag: Option<String>,
+    /// The files, one or more.
+    pub files: Vec<PathBuf>,
+}
+
+/// What a configuration says, with what is built in where it says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// How much is logged, 0 nothing to 5 everything.
+    pub log_level: u8,
+    /// The log file, in which `%t`, `%h` and `%p` stand for time, host and process; `None`:
+    /// standard error.
+    pub log_file: Option<PathBuf>,
+    /// Where files of arguments are kept.
+    pub tmp_dir: PathBuf,
+    /// Whether numbers are passed by address.
+    pub fortran_compatible: bool,
+    /// How many sessions that have ended are kept; `None`: all.
+    pub save_session_info: Option<usize>,
+    /// The signals at which all sessions are cancelled and the program ends.
+    pub handling_signals: Vec<i32>,
+    /// The name by which servers on other machines reach the client.
+    pub hostname: Option<String>,
+    /// The port at which they do; `None`: any.
+    pub listen_port: Option<u16>,
+    /// Functions, in the order of the file.
+    pub function_infos: Vec<FunctionInfo>,
+    /// Servers, in the order of the file.
+    pub servers: Vec<Server>,
+    /// What holds for servers that are not listed.
+    pub server_default: ServerSettings,
+    /// Where to learn of modules, in the order of the file.
+    pub information_sources: Vec<InformationSource>,
+    /// What has no effect.
+    pub warnings: Vec<Warning>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        ClientConfig {
+            log_level: 2,
+            log_file: None,
+            tmp_dir: "/tmp".into(),
+            fortran_compatible: false,
+            save_session_info: Some(SAVED_SESSIONS),
+            handling_signals: signals::BY_DEFAULT.into(),
+            hostname: None,
+            listen_port: None,
+            function_infos: Vec::new(),
+            servers: Vec::new(),
+            server_default: ServerSettings::default(),
+            information_sources: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl ClientConfig {
+    /// The server that a program means: the one with this tag, else the first with this host name.
+    /// `None`: it is not listed, and [`ClientConfig::server_default`] holds for it.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Option<&Server> {
+        let host = host_of(name);
+        let tagged =
+            |name: &str| self.servers.iter().find(|server| server.tag.as_deref() == Some(name));
+        tagged(name).or_else(|| tagged(host)).or_else(|| {
+            self.servers.iter().find(|server| {
+                server.hostnames.iter().any(|known| host_of(known).eq_ignore_ascii_case(host))
+            })
+        })
+    }
+
+    /// The host name of a server that a program means: of the server with this tag, or the name
+    /// itself, without port and job manager.
+    #[must_use]
+    pub fn hostname<'a>(&'a self, name: &'a str) -> &'a str {
+        let host = host_of(name);
+        let tagged = self
+            .servers
+            .iter()
+            .find(|server| server.tag.as_deref().is_some_and(|tag| tag == name || tag == host));
+        tagged.and_then(|server| server.hostnames.first()).map_or(host, |name| host_of(name))
+    }
+
+    /// Whether the server that a program means is this machine.
+    pub fn location(&self, name: &str, machine: &dyn Machine) -> Location {
+        locate(self.hostname(name), machine)
+    }
+
+    /// The first server that is this machine.
+    #[must_use]
+    pub fn here(&self, machine: &dyn Machine) -> Option<&Server> {
+        let is_here = |name: &String| locate(host_of(name), machine) == Location::Here;
+        self.servers.iter().find(|server| server.hostnames.iter().any(is_here))
+    }
+
+    /// The server that is meant when a program names none: the first.
+    #[must_use]
+    pub fn default_server(&self) -> Option<&Server> {
+        self.servers.first()
+    }
+
+    /// What is said of a function on a server: for its tag or its host name.
+    #[must_use]
+    pub fn function_info(&self, server: &str, function: &str) -> Option<&FunctionInfo> {
+        let hostname = self.hostname(server);
+        self.function_infos.iter().find(|info| {
+            info.funcname == function
+                && (info.hostname == server
+                    || self.hostname(&info.hostname).eq_ignore_ascii_case(hostname))
+        })
+    }
+
+    /// The log file with time, host and process filled in.
+    #[must_use]
+    pub fn log_path(&self, time: &str, host: &str, process: u32) -> Option<PathBuf> {
+        let pattern = self.log_file.as_ref()?.to_str()?;
+        let mut path = String::with_capacity(pattern.len());
+        let mut parts = pattern.split('%');
+        path.push_str(parts.next().unwrap_or_default());
+        while let Some(part) = parts.next() {
+            let mut rest = part.chars();
+            match rest.next() {
+                Some('t') => path.push_str(time),
+                Some('h') => path.push_str(host),
+                Some('p') => path.push_str(&process.to_string()),
+                // `%%`
+                None => {
+                    path.push('%');
+                    path.push_str(parts.next().unwrap_or_default());
+                    continue;
+                }
+                Some(other) => path.extend(['%', other]),
+            }
+            path.push_str(rest.as_str());
+        }
+        Some(path.into())
+    }
+}
