@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
-use crate::handles::function::{FunctionHandle, Wanted};
+use crate::handles::function::{FunctionHandle, HandleRequest};
 
 /// An entry that has been found.
 #[derive(Clone, Debug)]
@@ -87,23 +87,26 @@ pub fn find(environment: &Arc<Environment>, name: &str) -> Result<Entry, Failure
     drop(all);
     let usual = || std::env::var("NINF_SERVER").ok().filter(|server| !server.is_empty());
     let server = server.map(str::to_owned).or(set).or_else(usual);
-    let wanted =
-        Wanted { server, name: Some(function.to_owned()), attributes: HandleAttributes::default() };
-    let entry = make(environment, &wanted)?;
+    let request = HandleRequest {
+        server,
+        name: Some(function.to_owned()),
+        attributes: HandleAttributes::default(),
+    };
+    let entry = make(environment, &request)?;
     entries().known.insert(name.to_owned(), entry.clone());
     Ok(entry)
 }
 
-fn make(environment: &Environment, wanted: &Wanted) -> Result<Entry, Failure> {
-    let handle = environment.functions.resolve(wanted)?;
-    environment.functions.provide_workers(&handle.manner)?;
+fn make(environment: &Environment, request: &HandleRequest) -> Result<Entry, Failure> {
+    let handle = environment.functions.resolve(request)?;
+    environment.functions.provide_workers(&handle.defaults)?;
     Ok(Entry { handle: Arc::new(handle), is_group: false })
 }
 
 /// The same function with sessions of its own.
 fn anew(entry: &Entry) -> Entry {
-    let FunctionHandle { function, manner, .. } = &*entry.handle;
-    let handle = FunctionHandle::new(Arc::clone(function), manner.clone());
+    let FunctionHandle { function, defaults, .. } = &*entry.handle;
+    let handle = FunctionHandle::new(Arc::clone(function), defaults.clone());
     Entry { handle: Arc::new(handle), is_group: false }
 }
 

@@ -36,8 +36,8 @@ pub struct Environment {
 
 type Current = RwLock<Option<Arc<Environment>>>;
 
-/// The environment of this process. A forked child gets a place of its own: it can use nothing of
-/// its parent's, and may not even touch the lock.
+/// The environment of this process. A forked child gets its own: it cannot use its parent's, nor
+/// the lock.
 static CURRENT: AtomicPtr<Current> = AtomicPtr::new(std::ptr::null_mut());
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -81,8 +81,8 @@ pub fn current() -> Result<Arc<Environment>, Failure> {
     current.as_ref().map(Arc::clone).ok_or_else(not_initialized)
 }
 
-/// Tells something in the log; on standard error as long as no configuration has been read.
-pub fn tell(level: Level, text: impl FnOnce() -> String) {
+/// Writes a line to the log, or to standard error if the library is not initialized.
+pub fn log(level: Level, text: impl FnOnce() -> String) {
     match current() {
         Ok(environment) => environment.context.log.write(level, text),
         Err(_) => Log::without_configuration().write(level, text),
@@ -104,7 +104,7 @@ pub fn initialize(file: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The environment, made if it is not there. What Ninf's functions do.
+/// The environment, initialized on first use, for the functions of Ninf.
 pub fn current_or_initialize() -> Result<Arc<Environment>, Failure> {
     if let Ok(current) = current() {
         return Ok(current);
@@ -115,7 +115,7 @@ pub fn current_or_initialize() -> Result<Arc<Environment>, Failure> {
     }
 }
 
-/// Cancels what still runs and ends all workers.
+/// Cancels running calls and ends all workers.
 pub fn finalize() -> Result<(), Failure> {
     let taken = place().write().unwrap_or_else(PoisonError::into_inner).take();
     let environment = taken.ok_or_else(not_initialized)?;
@@ -143,7 +143,7 @@ impl Environment {
     }
 
     fn close(&self) {
-        self.signals.give_back();
+        self.signals.restore();
         self.sessions.cancel_all();
         self.objects.end_all();
         self.context.grid.close();

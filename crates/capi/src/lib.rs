@@ -1,13 +1,19 @@
-//! The library for C and Fortran programs: the GridRPC API, and that of the original Ninf.
+//! The C library: the GridRPC API and the original Ninf API, for C, C++ and Fortran programs.
 //!
-//! What it offers to them stands in `include/`; the functions are in `ffi`. Those that take any
-//! number of arguments have to be in C: `variadic.c` takes the arguments by the types that the
-//! interface has, and goes on in Rust.
+//! The headers are in `include/`. Variadic functions are in C: `variadic.c` takes the arguments by
+//! the types of the interface and continues in Rust.
 //!
-//! - `config` reads client configurations; no unsafe code, as in `errors` and `failure`.
-//! - `environment` is all that lies between `grpc_initialize` and `grpc_finalize`.
-//! - `handles` and `sessions` are what handles and session numbers of programs stand for.
-//! - `call` takes one call from its arguments to its results.
+//! Layers, from the top; each depends on those below it only:
+//!
+//! - `ffi`: the functions of the headers.
+//! - `entries`: Ninf entries by name.
+//! - `environment`: everything between `grpc_initialize` and `grpc_finalize`.
+//! - `handles`: function and object handles, and their attributes. `signals`: signal handling.
+//! - `sessions`: asynchronous calls by number.
+//! - `context`: the grid, the log, and the configuration in effect.
+//! - `call`: one call from its arguments to its results. `slots`: tables by handle.
+//! - `failure` and `errors`: error codes and texts; `config`: configuration files, neither with
+//!   unsafe code. `c_types`: the types of the headers.
 
 mod c_types;
 mod call;

@@ -1,7 +1,7 @@
-//! Signals: at those that the configuration lists all sessions are cancelled and the program ends,
-//! unless it handles them itself.
+//! Signals: those listed in the configuration cancel all sessions and end the program, unless the
+//! program handles them itself.
 //!
-//! What a signal handler may do is very little. So ours only passes the number on to a thread.
+//! A signal handler may do very little: this one passes the number on to a thread.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,24 +15,24 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, si
 
 use crate::failure::Failure;
 
-/// A handler of the program's.
+/// Handler of the program.
 pub type Handler = unsafe extern "C" fn(i32);
 
-/// What happens at a signal.
+/// Reaction to a signal.
 #[derive(Clone, Copy, Debug)]
 enum Reaction {
     /// The program ends, and with it everything else.
     End,
-    /// The program is told.
-    Tell(Handler),
+    /// The program's handler runs.
+    Call(Handler),
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     reactions: HashMap<i32, Reaction>,
-    /// What was there before.
+    /// Earlier actions, to restore.
     before: HashMap<i32, SigAction>,
-    /// What tells the thread to end.
+    /// Pipe to the thread; 0 ends it.
     thread: Option<UnixStream>,
 }
 
@@ -55,7 +55,7 @@ const DIRECTLY: [Signal; 8] = [
     Signal::SIGPIPE,
 ];
 
-/// Where the handler writes to.
+/// Pipe from the handler to the thread.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn pass_on(number: i32) {
@@ -79,7 +79,7 @@ impl Signals {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over signals that nobody handles.
+    /// Takes over the signals that have no handler.
     pub fn take_over(self: &Arc<Signals>, numbers: &[i32]) -> Result<(), Failure> {
         for number in numbers {
             let signal = signal(*number)?;
@@ -106,7 +106,7 @@ impl Signals {
             SigHandler::Handler(handler) if !directly => {
                 inner.serve(self)?;
                 let before = set(signal, SigHandler::Handler(pass_on))?;
-                inner.reactions.insert(number, Reaction::Tell(handler));
+                inner.reactions.insert(number, Reaction::Call(handler));
                 before
             }
             handler => {
@@ -123,8 +123,8 @@ impl Signals {
         self.lock().reactions.get(&number).copied()
     }
 
-    /// Puts everything back.
-    pub fn give_back(&self) {
+    /// Restores the earlier actions.
+    pub fn restore(&self) {
         let mut inner = self.lock();
         inner.reactions.clear();
         for (number, before) in inner.before.drain() {
@@ -172,7 +172,7 @@ fn serve(mut pipe: UnixStream, signals: &Weak<Signals>) {
         let Some(signals) = signals.upgrade() else { return };
         match signals.reaction(number) {
             // SAFETY: the program has given a function that takes the number.
-            Some(Reaction::Tell(handler)) => unsafe { handler(number) },
+            Some(Reaction::Call(handler)) => unsafe { handler(number) },
             Some(Reaction::End) => end(&signals, number),
             None => {}
         }
@@ -182,7 +182,7 @@ fn serve(mut pipe: UnixStream, signals: &Weak<Signals>) {
 /// Ends the program by the signal itself, so that its parent sees it. The workers end with it: their
 /// connections do.
 fn end(signals: &Signals, number: i32) {
-    signals.give_back();
+    signals.restore();
     if let Ok(signal) = Signal::try_from(number) {
         let _ = raise(signal);
         // In this thread it may be blocked.

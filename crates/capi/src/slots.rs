@@ -1,4 +1,4 @@
-//! What handles stand for: tables in which a handle is a place and a generation.
+//! Tables of values by handle: a handle is a place and a generation.
 //!
 //! A handle is a few numbers in the caller's memory, which may never have been set, or be left over
 //! from something that is gone. So a place is given a new generation each time it is used, and the
@@ -19,7 +19,7 @@ struct Inner<T> {
     free: Vec<usize>,
 }
 
-/// HandleKind of a handle: its first number.
+/// Kind of a handle: its first number.
 #[derive(Clone, Copy, Debug)]
 pub enum HandleKind {
     /// A function handle.

@@ -59,7 +59,7 @@ pub struct Callbacks {
     /// Whether numbers are passed by address.
     pub by_address: bool,
     /// What they take.
-    pub tally: Arc<CallCounters>,
+    pub counters: Arc<CallCounters>,
 }
 
 thread_local! {
@@ -71,8 +71,8 @@ thread_local! {
 struct Running;
 
 impl Running {
-    fn of(tally: &Arc<CallCounters>) -> Running {
-        RUNNING.with_borrow_mut(|running| running.push(Arc::as_ptr(tally)));
+    fn of(counters: &Arc<CallCounters>) -> Running {
+        RUNNING.with_borrow_mut(|running| running.push(Arc::as_ptr(counters)));
         Running
     }
 }
@@ -84,8 +84,8 @@ impl Drop for Running {
 }
 
 /// Whether this thread runs a callback of the call with these figures. It cannot end before that returns.
-pub fn runs_here(tally: &Arc<CallCounters>) -> bool {
-    RUNNING.with_borrow(|running| running.contains(&Arc::as_ptr(tally)))
+pub fn runs_here(counters: &Arc<CallCounters>) -> bool {
+    RUNNING.with_borrow(|running| running.contains(&Arc::as_ptr(counters)))
 }
 
 impl CallbackHandler for Callbacks {
@@ -96,18 +96,18 @@ impl CallbackHandler for Callbacks {
         let add = |to: &AtomicU64, value: u64| to.fetch_add(value, Ordering::Relaxed);
         let begin = monotonic_ns();
         let mut ran = 0;
-        add(&self.tally.bytes_in, arguments.iter().map(|section| section.len() as u64).sum());
+        add(&self.counters.bytes_in, arguments.iter().map(|section| section.len() as u64).sum());
         let payload = self.frame.run(index, arguments, grid.payload(), |parameters, values| {
             let called = monotonic_ns();
-            let _running = Running::of(&self.tally);
+            let _running = Running::of(&self.counters);
             call(function, parameters, values, self.by_address)?;
             ran = monotonic_ns() - called;
             Ok(())
         })?;
-        add(&self.tally.count, 1);
-        add(&self.tally.run, ran);
-        add(&self.tally.transfer, (monotonic_ns() - begin).saturating_sub(ran));
-        add(&self.tally.bytes_out, payload.bytes);
+        add(&self.counters.count, 1);
+        add(&self.counters.run, ran);
+        add(&self.counters.transfer, (monotonic_ns() - begin).saturating_sub(ran));
+        add(&self.counters.bytes_out, payload.bytes);
         Ok(payload)
     }
 }

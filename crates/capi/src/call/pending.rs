@@ -37,12 +37,12 @@ impl Requirements {
         Requirements { cores: 1, resources: Resources::NONE, expected: None };
 }
 
-/// How a call is to be made.
+/// Options of a call.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// After which time it fails.
     pub deadline: Option<Duration>,
-    /// The server that has to run it, if not any that has room.
+    /// The server that runs it; `None`: any server.
     pub server: Option<GroupId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
@@ -64,7 +64,7 @@ pub struct Pending {
     function: Arc<Function>,
     landing: Landing,
     texts: Vec<(usize, TextPlace)>,
-    tally: Option<Arc<CallCounters>>,
+    counters: Option<Arc<CallCounters>>,
 }
 
 /// How a call ended.
@@ -104,15 +104,15 @@ impl Pending {
         let ranks = ranks(target, options.ranks, options.requirements.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
-        let mut tally = None;
+        let mut counters = None;
         let callbacks = (!callbacks.is_empty()).then(|| {
-            let tally = tally.insert(Arc::new(CallCounters::default()));
+            let counters = counters.insert(Arc::new(CallCounters::default()));
             RuntimeCallbacks(Arc::new(Callbacks {
                 grid: Arc::downgrade(grid),
                 frame: CallbackFrame::new(Arc::clone(target), prepared.scalars.clone()),
                 functions: callbacks,
                 by_address: function.by_address,
-                tally: Arc::clone(tally),
+                counters: Arc::clone(counters),
             }))
         });
         let Options { deadline, server, on, runs_again, requirements, .. } = options;
@@ -146,17 +146,17 @@ impl Pending {
                 }
             }
         };
-        Ok(Pending { call, function: Arc::clone(function), landing, texts, tally })
+        Ok(Pending { call, function: Arc::clone(function), landing, texts, counters })
     }
 
     /// Whether this thread runs a callback of the call.
     pub fn calls_back_here(&self) -> bool {
-        self.tally.as_ref().is_some_and(runs_here)
+        self.counters.as_ref().is_some_and(runs_here)
     }
 
     /// Takes what came of the call, which has ended, and puts its results where they belong.
     pub fn land(self) -> Ended {
-        let Pending { call, function, landing, texts, tally } = self;
+        let Pending { call, function, landing, texts, counters } = self;
         let name = &function.target.name;
         let begin = monotonic_ns();
         let result = match call.take_outcome() {
@@ -171,7 +171,7 @@ impl Pending {
             }
         };
         let landing = monotonic_ns().saturating_sub(begin);
-        Ended { result, info: info(&call, landing, tally.as_deref()) }
+        Ended { result, info: info(&call, landing, counters.as_deref()) }
     }
 
     /// Gives the caller's memory back: nothing will be written to it any more. Returns the call.
@@ -216,13 +216,13 @@ fn failed(function: &str, outcome: Option<Outcome>) -> Failure {
     }
 }
 
-fn info(call: &Call, landing: u64, tally: Option<&CallCounters>) -> CallInfo {
-    let callbacks = tally.map_or(CallbackInfo::default(), |tally| CallbackInfo {
-        count: tally.count.load(Ordering::Relaxed),
-        run: tally.run.load(Ordering::Relaxed),
-        transfer: tally.transfer.load(Ordering::Relaxed),
-        bytes_in: tally.bytes_in.load(Ordering::Relaxed),
-        bytes_out: tally.bytes_out.load(Ordering::Relaxed),
+fn info(call: &Call, landing: u64, counters: Option<&CallCounters>) -> CallInfo {
+    let callbacks = counters.map_or(CallbackInfo::default(), |counters| CallbackInfo {
+        count: counters.count.load(Ordering::Relaxed),
+        run: counters.run.load(Ordering::Relaxed),
+        transfer: counters.transfer.load(Ordering::Relaxed),
+        bytes_in: counters.bytes_in.load(Ordering::Relaxed),
+        bytes_out: counters.bytes_out.load(Ordering::Relaxed),
     });
     CallInfo { profile: call.profile(), landing, callbacks }
 }

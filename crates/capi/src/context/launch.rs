@@ -1,4 +1,4 @@
-//! How the workers of the embedded grid are started.
+//! Launch configuration of the grid and its workers.
 
 use std::ffi::{CStr, OsString};
 use std::mem::MaybeUninit;
@@ -16,14 +16,14 @@ use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, Th
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// More workers than this are not started by themselves, however many handles there are.
+/// Most workers that the library starts on its own.
 pub const MOST_WORKERS: u32 = 1024;
 
-/// Calls that may wait for workers before those that make more have to wait.
+/// Most calls that wait for workers; further calls block.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// What the grid is to be, and the servers of the configuration that it starts on other machines.
-/// `search` finds modules.
+/// Configuration of the grid, and the configured servers that it starts on other machines. `search`
+/// finds modules.
 pub fn config(
     client: &ClientConfig,
     search: &ModuleSearch,

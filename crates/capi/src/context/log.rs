@@ -1,4 +1,4 @@
-//! What the library tells of itself: to standard error or a file, as much as the configuration says.
+//! Log of the library, to standard error or a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::config::ClientConfig;
 
-/// How important a line is: those up to the configured level are written.
+/// Level of a line. Lines up to the configured level are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Why a function failed.
@@ -34,7 +34,7 @@ impl Level {
     }
 }
 
-/// Where lines go.
+/// The log.
 #[derive(Debug)]
 pub struct Log {
     level: u8,
@@ -42,12 +42,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// What there is before a configuration has been read.
+    /// The log before a configuration has been read.
     pub fn without_configuration() -> Log {
         Log { level: ClientConfig::default().log_level, file: None }
     }
 
-    /// As the configuration says. A file that cannot be opened is no error: standard error is used.
+    /// Opens the configured log. If the file cannot be opened, the log goes to standard error.
     pub fn open(config: &ClientConfig, host: &str) -> Log {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let path = config.log_path(&time.to_string(), host, std::process::id());
@@ -66,7 +66,7 @@ impl Log {
         log
     }
 
-    /// Writes a line, if the level asks for it.
+    /// Writes a line if its level is enabled.
     pub fn write(&self, level: Level, text: impl FnOnce() -> String) {
         if level.least() > self.level {
             return;
@@ -77,7 +77,7 @@ impl Log {
             Level::Information | Level::Debug | Level::Everything => "",
         };
         let line = format!("gridrpc: {kind}{}\n", text());
-        // If it cannot be written there is nobody to tell.
+        // A line that cannot be written is lost.
         let _ = match &self.file {
             Some(file) => {
                 file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())

@@ -1,4 +1,4 @@
-//! What one reading of the configuration brings: servers, and functions and classes by name.
+//! Settings: one configuration, and the functions and classes resolved with it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,28 +31,28 @@ pub struct Class {
     pub methods: HashMap<String, Arc<Function>>,
 }
 
-/// What is to be known for a handle.
+/// A resolved function or class, with the configuration of its server.
 #[derive(Clone, Debug)]
-pub struct Found<T> {
+pub struct Resolved<T> {
     /// The function or class.
-    pub what: Arc<T>,
+    pub item: Arc<T>,
     /// How long a session may take.
     pub session_timeout: Option<Duration>,
     /// How long a worker may take to start.
     pub start: Wait,
     /// How long to wait for a worker's end.
     pub stop: Wait,
-    /// When calls return that are not waited for.
+    /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
     /// On how many ranks it runs if it is a parallel function.
     pub ranks: Option<u32>,
     /// The server, as it was named; empty if any is meant, and there are several.
     pub server: String,
-    /// What it is bound to, if not to any worker.
+    /// The server that runs its calls; `None`: any server.
     pub bound: Option<GroupId>,
 }
 
-/// What is found once is not looked for again.
+/// Cache of resolved names.
 #[derive(Debug, Default)]
 struct Known {
     locations: HashMap<String, Location>,
@@ -61,17 +61,17 @@ struct Known {
     files: HashMap<PathBuf, Arc<ModuleFile>>,
 }
 
-/// One reading of the configuration.
+/// One configuration, and a cache of the names resolved with it.
 #[derive(Debug)]
 pub struct Settings {
-    /// What it says.
+    /// The configuration.
     pub config: ClientConfig,
     search: ModuleSearch,
     known: Mutex<Known>,
 }
 
 impl Settings {
-    /// As the configuration says.
+    /// Settings of a configuration.
     pub fn new(config: ClientConfig) -> Settings {
         let search = ModuleSearch::new(places(&config));
         Settings { config, search, known: Mutex::default() }
@@ -218,18 +218,18 @@ impl Settings {
         Ok((module, own))
     }
 
-    fn found<T>(
+    fn resolve<T>(
         &self,
         grid: &Grid,
         server: Option<&str>,
         name: &str,
         find: impl FnOnce(&str) -> Result<Arc<T>, Failure>,
-    ) -> Result<Found<T>, Failure> {
+    ) -> Result<Resolved<T>, Failure> {
         let (server, settings, bound) = self.server(grid, server)?;
-        let what = find(&server)?;
+        let item = find(&server)?;
         let info = self.config.function_info(&server, name);
-        Ok(Found {
-            what,
+        Ok(Resolved {
+            item,
             session_timeout: info.and_then(|info| info.session_timeout),
             start: settings.job_start_timeout,
             stop: settings.job_stop_timeout,
@@ -246,8 +246,8 @@ impl Settings {
         grid: &Grid,
         server: Option<&str>,
         name: &str,
-    ) -> Result<Found<Function>, Failure> {
-        let found = self.found(grid, server, name, |server| {
+    ) -> Result<Resolved<Function>, Failure> {
+        let resolved = self.resolve(grid, server, name, |server| {
             if let Some(known) = self.lock().functions.get(name) {
                 return Ok(Arc::clone(known));
             }
@@ -263,8 +263,8 @@ impl Settings {
             self.lock().functions.insert(name.to_owned(), Arc::clone(&function));
             Ok(function)
         })?;
-        let ranks = found.ranks.filter(|_| found.what.target.interface().is_parallel());
-        Ok(Found { ranks, ..found })
+        let ranks = resolved.ranks.filter(|_| resolved.item.target.interface().is_parallel());
+        Ok(Resolved { ranks, ..resolved })
     }
 
     /// A class, with its methods known to the grid.
@@ -273,8 +273,8 @@ impl Settings {
         grid: &Grid,
         server: Option<&str>,
         name: &str,
-    ) -> Result<Found<Class>, Failure> {
-        self.found(grid, server, name, |server| {
+    ) -> Result<Resolved<Class>, Failure> {
+        self.resolve(grid, server, name, |server| {
             if let Some(known) = self.lock().classes.get(name) {
                 return Ok(Arc::clone(known));
             }

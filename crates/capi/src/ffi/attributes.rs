@@ -154,7 +154,7 @@ unsafe extern "C" fn grpc_session_attr_initialize_np(
         // SAFETY: The caller gives a handle and room for one, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(function::invalid)?;
-            let values = environment.functions.get(&handle)?.manner.session();
+            let values = environment.functions.get(&handle)?.defaults.session_attributes();
             make_for_session(&environment, attributes, values)
         }
     })
@@ -170,7 +170,7 @@ unsafe extern "C" fn grpc_session_attr_initialize_with_object_handle_np(
         // SAFETY: The caller gives a handle and room for one, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(object::invalid)?;
-            let values = environment.objects.get(&handle)?.manner.session();
+            let values = environment.objects.get(&handle)?.defaults.session_attributes();
             make_for_session(&environment, attributes, values)
         }
     })

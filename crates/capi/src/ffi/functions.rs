@@ -15,9 +15,9 @@ use crate::environment::{Environment, current};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
-use crate::handles::function::{Wanted, check_count, invalid};
+use crate::handles::function::{HandleRequest, check_count, invalid};
 
-/// Makes handles of whatever kind where the caller wants them.
+/// Makes handles of either kind at the caller's address.
 ///
 /// # Safety
 /// `handles` is NULL or the address of room for so many.
@@ -44,32 +44,32 @@ pub unsafe fn make(
     })
 }
 
-/// What a program wants by names.
+/// Request for a handle by server and name.
 ///
 /// # Safety
 /// Both are texts or NULL.
-pub unsafe fn wanted(server: *const c_char, name: *const c_char) -> Wanted {
+pub unsafe fn request_by_names(server: *const c_char, name: *const c_char) -> HandleRequest {
     // SAFETY: The caller says so.
     let (server, name) = unsafe { (text(server), text(name)) };
-    Wanted {
+    HandleRequest {
         server: server.filter(|server| !server.is_empty()).map(Into::into),
         name: name.map(Into::into),
         attributes: HandleAttributes::default(),
     }
 }
 
-/// What a program wants by attributes.
+/// Request for a handle by attributes.
 ///
 /// # Safety
 /// `attributes` is NULL or the address of such a handle.
-pub unsafe fn wanted_by(
+pub unsafe fn request_by_attributes(
     environment: &Environment,
     attributes: *const Handle,
-) -> Result<Wanted, Failure> {
+) -> Result<HandleRequest, Failure> {
     // SAFETY: The caller says so.
     let attributes = unsafe { attributes::of_handles(environment, attributes)? };
     let attributes = attributes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(Wanted::of(attributes.clone()))
+    Ok(HandleRequest::of(attributes.clone()))
 }
 
 #[unsafe(no_mangle)]
@@ -109,7 +109,7 @@ unsafe extern "C" fn grpc_function_handle_array_default_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.functions.make(count, &wanted(std::ptr::null(), name))
+            environment.functions.make(count, &request_by_names(std::ptr::null(), name))
         })
     }
 }
@@ -124,7 +124,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.functions.make(count, &wanted(server, name))
+            environment.functions.make(count, &request_by_names(server, name))
         })
     }
 }
@@ -138,7 +138,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_with_attr_np(
     // SAFETY: The caller gives room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.functions.make(count, &wanted_by(environment, attributes)?)
+            environment.functions.make(count, &request_by_attributes(environment, attributes)?)
         })
     }
 }
@@ -210,7 +210,7 @@ unsafe extern "C" fn grpc_function_handle_get_attr_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let values = environment.functions.get(&handle)?.manner.attributes();
+        let values = environment.functions.get(&handle)?.defaults.handle_attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })

@@ -1,5 +1,4 @@
-//! Calls of functions and methods, with whatever arguments: what the functions of the API have in
-//! common.
+//! Calls of functions and methods, shared by all calling functions of the API.
 
 use std::sync::Arc;
 
@@ -15,14 +14,14 @@ use crate::context::log::Level;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::handles::attributes::SessionAttributes;
-use crate::handles::function::{FunctionHandle, Manner};
+use crate::handles::function::{CallDefaults, FunctionHandle};
 use crate::handles::object::ObjectHandle;
 use crate::sessions::{HandleRecord, Origin, Session};
 
-/// What is called.
+/// A function or method to call.
 pub struct Callee<'h> {
     function: &'h Arc<Function>,
-    manner: &'h Manner,
+    defaults: &'h CallDefaults,
     record: &'h Arc<HandleRecord>,
     on: Option<Reservation>,
     runs_again: bool,
@@ -34,8 +33,8 @@ pub struct Callee<'h> {
 impl<'h> Callee<'h> {
     /// A function.
     pub fn function(of: &'h FunctionHandle, handle: Handle, address: usize) -> Callee<'h> {
-        let FunctionHandle { function, manner, record } = of;
-        Callee { function, manner, record, on: None, runs_again: false, handle, address }
+        let FunctionHandle { function, defaults, record } = of;
+        Callee { function, defaults, record, on: None, runs_again: false, handle, address }
     }
 
     /// A method.
@@ -46,8 +45,8 @@ impl<'h> Callee<'h> {
         address: usize,
     ) -> Result<Callee<'h>, Failure> {
         let function = of.method(name)?;
-        let (manner, record, on) = (&of.manner, &of.record, Some(of.worker));
-        Ok(Callee { function, manner, record, on, runs_again: false, handle, address })
+        let (defaults, record, on) = (&of.defaults, &of.record, Some(of.worker));
+        Ok(Callee { function, defaults, record, on, runs_again: false, handle, address })
     }
 
     /// The same, called again when a worker is lost.
@@ -64,8 +63,8 @@ impl<'h> Callee<'h> {
     }
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
-        let server = self.manner.bound;
-        let (ranks, requirements) = (self.manner.ranks, self.manner.requirements.clone());
+        let server = self.defaults.bound;
+        let (ranks, requirements) = (self.defaults.ranks, self.defaults.requirements.clone());
         let (deadline, on, runs_again) = (attributes.timeout, self.on, self.runs_again);
         Options { deadline, server, on, ranks, runs_again, requirements, lending }
     }
@@ -80,7 +79,7 @@ impl<'h> Callee<'h> {
         attributes: Option<SessionAttributes>,
         arguments: Arguments<'_>,
     ) -> Result<(), Failure> {
-        let attributes = attributes.unwrap_or_else(|| self.manner.session());
+        let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let options = self.options(attributes, Lending::UntilLanded);
         // SAFETY: the caller says so; results have landed before this returns.
         let pending =
@@ -107,7 +106,7 @@ impl<'h> Callee<'h> {
         attributes: Option<SessionAttributes>,
         arguments: Arguments<'_>,
     ) -> Result<i32, Failure> {
-        let attributes = attributes.unwrap_or_else(|| self.manner.session());
+        let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let lending = match attributes.transfer {
             ArgumentTransfer::NoWait => Lending::UntilLanded,
             ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,

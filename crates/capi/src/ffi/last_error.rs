@@ -26,7 +26,7 @@ pub fn note(code: ErrorCode, detail: impl Into<String>) -> c_int {
         _ => !detail.is_empty(),
     };
     if is_logged {
-        environment::tell(Level::Error, || detail.clone());
+        environment::log(Level::Error, || detail.clone());
     }
     // A thread that ends has no storage left, and no reader.
     let _ = LAST.try_with(|last| last.replace((code, detail)));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::boundary::{enter_for, guard, null, text};
 use super::invoke::Callee;
-use super::sessions::report;
-use super::variadic::tell_codes;
+use super::sessions::finish_wait;
+use super::variadic::store_codes;
 use crate::c_types::{Arguments as Slots, Handle};
 use crate::call::arguments::Arguments;
 use crate::call::info::{CallInfo, host_name};
@@ -90,7 +90,7 @@ unsafe extern "C" fn gridrpc_entry_codes(
 ) -> c_int {
     // SAFETY: The caller gives a text or NULL, and the C part the rest.
     ninf(|environment| unsafe {
-        tell_codes(&entry(environment, name)?.handle.function, codes, count).map(|()| 0)
+        store_codes(&entry(environment, name)?.handle.function, codes, count).map(|()| 0)
     })
 }
 
@@ -102,7 +102,7 @@ unsafe extern "C" fn gridrpc_executable_codes(
 ) -> c_int {
     // SAFETY: The C part gives room.
     ninf(|_| unsafe {
-        tell_codes(&entries::executable(executable.addr())?.handle.function, codes, count)
+        store_codes(&entries::executable(executable.addr())?.handle.function, codes, count)
             .map(|()| 0)
     })
 }
@@ -115,7 +115,7 @@ unsafe extern "C" fn gridrpc_group_codes(
 ) -> c_int {
     // SAFETY: The C part gives room.
     ninf(|_| unsafe {
-        tell_codes(&entries::group(group.addr())?.handle.function, codes, count).map(|()| 0)
+        store_codes(&entries::group(group.addr())?.handle.function, codes, count).map(|()| 0)
     })
 }
 
@@ -263,7 +263,7 @@ unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
 extern "C" fn Ninf_executable_finalize(executable: *mut c_void) -> c_int {
     ninf(|environment| {
         let gone = entries::remove_executable(executable.addr())?;
-        environment.sessions.give_up(&gone.handle.record);
+        environment.sessions.abandon_handle(&gone.handle.record);
         Ok(0)
     })
 }
@@ -278,7 +278,7 @@ unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> *mut c_void {
 extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
     ninf(|environment| {
         let sessions = entries::take_sessions(group.addr())?;
-        report(environment.sessions.wait_for_untaken(&sessions)?).map(|()| 0)
+        finish_wait(environment.sessions.wait_for_untaken(&sessions)?).map(|()| 0)
     })
 }
 
@@ -286,7 +286,7 @@ extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
 extern "C" fn Ninf_group_finalize(group: *mut c_void) -> c_int {
     ninf(|environment| {
         let gone = entries::remove_group(group.addr())?;
-        environment.sessions.give_up(&gone.handle.record);
+        environment.sessions.abandon_handle(&gone.handle.record);
         Ok(0)
     })
 }
@@ -301,7 +301,7 @@ extern "C" fn Ninf_transaction_end() -> c_int {
     ninf(|environment| {
         let transaction = entries::end_transaction()?;
         let sessions = transaction.sessions;
-        report(environment.sessions.wait_for_untaken(&sessions)?)?;
+        finish_wait(environment.sessions.wait_for_untaken(&sessions)?)?;
         if transaction.has_failed {
             return Err(Failure::other("a call of the transaction failed"));
         }
@@ -351,7 +351,7 @@ unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
     ninf(|environment| {
         // SAFETY: The caller gives so many numbers.
         let sessions = unsafe { sessions_of(environment, sessions, n)? };
-        report(environment.sessions.wait_for(&sessions)?).map(|()| 0)
+        finish_wait(environment.sessions.wait_for(&sessions)?).map(|()| 0)
     })
 }
 

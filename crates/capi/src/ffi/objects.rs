@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use gridrpc_core::Standing;
 
 use super::boundary::{enter, null, read, store, text};
-use super::functions::{describe, make, wanted, wanted_by};
+use super::functions::{describe, make, request_by_attributes, request_by_names};
 use super::{attributes, last_error};
 use crate::c_types::{Handle, Parameter};
 use crate::call::outcome::object_lost;
@@ -52,7 +52,7 @@ unsafe extern "C" fn grpc_object_handle_array_default_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.objects.make(count, &wanted(std::ptr::null(), name))
+            environment.objects.make(count, &request_by_names(std::ptr::null(), name))
         })
     }
 }
@@ -67,7 +67,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_np(
     // SAFETY: The caller gives room for the handles, and texts or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.objects.make(count, &wanted(server, name))
+            environment.objects.make(count, &request_by_names(server, name))
         })
     }
 }
@@ -81,7 +81,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_with_attr_np(
     // SAFETY: The caller gives room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
-            environment.objects.make(count, &wanted_by(environment, attributes)?)
+            environment.objects.make(count, &request_by_attributes(environment, attributes)?)
         })
     }
 }
@@ -138,7 +138,7 @@ unsafe extern "C" fn grpc_object_handle_get_attr_np(
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        let values = environment.objects.get(&handle)?.manner.attributes();
+        let values = environment.objects.get(&handle)?.defaults.handle_attributes();
         // SAFETY: The caller gives room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })

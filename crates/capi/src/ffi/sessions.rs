@@ -35,15 +35,15 @@ unsafe fn listed<'a>(ids: *const c_int, count: usize) -> Result<&'a [c_int], Fai
     Ok(unsafe { std::slice::from_raw_parts(ids, count) })
 }
 
-/// How a wait for several sessions went. Those that failed can be asked for.
-pub fn report(waited: Waited) -> Result<(), Failure> {
-    let result = tell(&waited);
+/// Result of a wait for several sessions. Keeps those that failed for `grpc_get_failed_sessionid`.
+pub fn finish_wait(waited: Waited) -> Result<(), Failure> {
+    let result = result_of(&waited);
     // While the thread ends there is nobody left to ask.
     let _ = FAILED.try_with(|list| list.replace(waited.failed));
     result
 }
 
-fn tell(waited: &Waited) -> Result<(), Failure> {
+fn result_of(waited: &Waited) -> Result<(), Failure> {
     // The library may have been finalized meanwhile.
     let environment = current()?;
     let Some(first) = waited.failed.front() else { return Ok(()) };
@@ -113,7 +113,7 @@ unsafe extern "C" fn grpc_probe_or(
 pub extern "C" fn grpc_wait(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
-        tell(&environment.sessions.wait_for(&[session_id])?)
+        result_of(&environment.sessions.wait_for(&[session_id])?)
     })
 }
 
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn grpc_wait_and(session_ids: *const c_int, n: usize) -> c
         let environment = current()?;
         // SAFETY: The caller gives so many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
-        report(environment.sessions.wait_for(ids)?)
+        finish_wait(environment.sessions.wait_for(ids)?)
     })
 }
 
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn grpc_wait_or(
         let waited = environment.sessions.wait_for_one(ids)?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
-        report(waited)
+        finish_wait(waited)
     })
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn grpc_wait_or(
 pub extern "C" fn grpc_wait_all() -> c_int {
     enter(|| {
         let environment = current()?;
-        report(environment.sessions.wait_for_all()?)
+        finish_wait(environment.sessions.wait_for_all()?)
     })
 }
 
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn grpc_wait_any(done_id: *mut c_int) -> c_int {
         let waited = environment.sessions.wait_for_any()?;
         // SAFETY: The caller gives room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
-        report(waited)
+        finish_wait(waited)
     })
 }
 

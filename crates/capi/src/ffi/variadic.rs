@@ -12,11 +12,11 @@ use crate::environment::current;
 use crate::failure::Failure;
 use crate::handles::{function, object};
 
-/// Tells the C part how to take the arguments of a function.
+/// Stores the codes by which the C part takes the arguments of a function.
 ///
 /// # Safety
 /// There is room for both.
-pub unsafe fn tell_codes(
+pub unsafe fn store_codes(
     function: &Function,
     codes: *mut *const u8,
     count: *mut usize,
@@ -54,7 +54,7 @@ unsafe extern "C" fn gridrpc_parameter_codes(
         // SAFETY: The caller gives a handle or NULL, and the C part the rest.
         unsafe {
             let handle = read(handle).ok_or_else(function::invalid)?;
-            tell_codes(&environment.functions.get(&handle)?.function, codes, count)
+            store_codes(&environment.functions.get(&handle)?.function, codes, count)
         }
     })
 }
@@ -73,7 +73,7 @@ unsafe extern "C" fn gridrpc_method_codes(
             let handle = read(handle).ok_or_else(object::invalid)?;
             let object = environment.objects.get(&handle)?;
             let name = text(method_name).ok_or_else(|| null("the method's name"))?;
-            tell_codes(object.method(&name)?, codes, count)
+            store_codes(object.method(&name)?, codes, count)
         }
     })
 }

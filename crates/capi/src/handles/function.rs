@@ -1,4 +1,4 @@
-//! Function handles: a function that has been found, and how its calls are to be made.
+//! Function handles: a resolved function, defaults for its calls, and its sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use crate::call::pending::Requirements;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::context::Context;
 use crate::context::log::Level;
-use crate::context::settings::Found;
+use crate::context::settings::Resolved;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::sessions::{HandleRecord, Sessions};
 use crate::slots::{HandleKind, Slots};
 
-/// No more handles are made at once.
+/// Most handles that one function of the API makes.
 const MOST_AT_ONCE: usize = 1 << 20;
 
-/// How the calls of a handle are to be made unless something else is said.
+/// Defaults for the calls of a handle.
 #[derive(Clone, Debug)]
-pub struct Manner {
-    /// The server, as it was named.
+pub struct CallDefaults {
+    /// The server, as the program names it.
     pub server: String,
-    /// What its calls are bound to, if not to any worker.
+    /// The server that runs its calls; `None`: any server.
     pub bound: Option<GroupId>,
-    /// The function or class, as it was named.
+    /// The function or class, as the program names it.
     pub name: String,
     /// How long a session may take.
     pub timeout: Option<Duration>,
@@ -36,84 +36,84 @@ pub struct Manner {
     pub start: Wait,
     /// How long to wait for a worker's end.
     pub stop: Wait,
-    /// When calls return that are not waited for.
+    /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
-    /// On how many ranks calls of parallel functions run.
+    /// Number of ranks for parallel functions.
     pub ranks: u32,
     /// What calls require beyond one worker.
     pub requirements: Requirements,
 }
 
-impl Manner {
-    /// As the attributes say, and what was found where they say nothing.
+impl CallDefaults {
+    /// The attributes' values, and the configuration's where an attribute is not set.
     pub fn new<T>(
         name: &str,
-        found: &Found<T>,
+        resolved: &Resolved<T>,
         attributes: &HandleAttributes,
-    ) -> Result<Manner, Failure> {
-        Ok(Manner {
-            server: found.server.clone(),
-            bound: found.bound,
+    ) -> Result<CallDefaults, Failure> {
+        Ok(CallDefaults {
+            server: resolved.server.clone(),
+            bound: resolved.bound,
             name: name.to_owned(),
-            timeout: found.session_timeout,
-            start: attributes.start().unwrap_or(found.start),
-            stop: attributes.stop().unwrap_or(found.stop),
-            transfer: attributes.transfer().unwrap_or(found.transfer),
-            ranks: attributes.ranks().or(found.ranks).unwrap_or(1),
+            timeout: resolved.session_timeout,
+            start: attributes.start().unwrap_or(resolved.start),
+            stop: attributes.stop().unwrap_or(resolved.stop),
+            transfer: attributes.transfer().unwrap_or(resolved.transfer),
+            ranks: attributes.ranks().or(resolved.ranks).unwrap_or(1),
             requirements: attributes.requirements()?,
         })
     }
 
-    /// As attributes of handles.
-    pub fn attributes(&self) -> HandleAttributes {
+    /// Attributes of the handle.
+    pub fn handle_attributes(&self) -> HandleAttributes {
         let times = (self.start, self.stop);
-        let Manner { server, name, transfer, ranks, requirements, .. } = self;
+        let CallDefaults { server, name, transfer, ranks, requirements, .. } = self;
         HandleAttributes::of(server, name, times, *transfer, *ranks, requirements)
     }
 
-    /// As attributes of sessions.
-    pub fn session(&self) -> SessionAttributes {
+    /// Attributes of its sessions.
+    pub fn session_attributes(&self) -> SessionAttributes {
         SessionAttributes::new(self.transfer, self.timeout)
     }
 }
 
-/// What a function handle stands for.
+/// A function handle.
 #[derive(Debug)]
 pub struct FunctionHandle {
     /// The function.
     pub function: Arc<Function>,
-    /// How it is called.
-    pub manner: Manner,
+    /// Defaults for its calls.
+    pub defaults: CallDefaults,
     /// Its sessions.
     pub record: Arc<HandleRecord>,
 }
 
 impl FunctionHandle {
     /// A handle without sessions.
-    pub fn new(function: Arc<Function>, manner: Manner) -> FunctionHandle {
-        FunctionHandle { function, manner, record: Arc::default() }
+    pub fn new(function: Arc<Function>, defaults: CallDefaults) -> FunctionHandle {
+        FunctionHandle { function, defaults, record: Arc::default() }
     }
 }
 
-/// What handles are to be made of.
+/// Request for a handle: server, name and attributes.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct HandleRequest {
     /// The server.
     pub server: Option<String>,
     /// The function or class.
     pub name: Option<String>,
-    /// Everything else.
+    /// Attributes of the handle.
     pub attributes: HandleAttributes,
 }
 
-impl Wanted {
-    /// What attributes say.
-    pub fn of(attributes: HandleAttributes) -> Wanted {
+impl HandleRequest {
+    /// The request that attributes describe.
+    pub fn of(attributes: HandleAttributes) -> HandleRequest {
         let server = attributes.server().filter(|server| !server.is_empty());
-        Wanted { server, name: attributes.function(), attributes }
+        HandleRequest { server, name: attributes.function(), attributes }
     }
 
-    /// The name, which has to be there.
+    /// The name, or the error `missing` if there is none.
     pub fn name(&self, missing: ErrorCode) -> Result<&str, Failure> {
         self.name
             .as_deref()
@@ -122,7 +122,7 @@ impl Wanted {
     }
 }
 
-/// Checks how many handles are to be made at once.
+/// Checks the number of handles to make.
 pub fn check_count(count: usize) -> Result<(), Failure> {
     if count <= MOST_AT_ONCE {
         return Ok(());
@@ -130,7 +130,7 @@ pub fn check_count(count: usize) -> Result<(), Failure> {
     Err(Failure::other(format!("{count} handles at once: at most {MOST_AT_ONCE} can be made")))
 }
 
-/// Function handles by their C handles.
+/// Table of function handles.
 #[derive(Debug)]
 pub struct FunctionHandles {
     context: Arc<Context>,
@@ -145,40 +145,45 @@ impl FunctionHandles {
     }
 
     /// Finds a function.
-    pub fn resolve(&self, wanted: &Wanted) -> Result<FunctionHandle, Failure> {
-        let name = wanted.name(ErrorCode::FunctionNotFound)?;
+    pub fn resolve(&self, request: &HandleRequest) -> Result<FunctionHandle, Failure> {
+        let name = request.name(ErrorCode::FunctionNotFound)?;
         let settings = self.context.settings();
-        let found = settings.function(&self.context.grid, wanted.server.as_deref(), name)?;
-        let manner = Manner::new(name, &found, &wanted.attributes)?;
-        Ok(FunctionHandle::new(found.what, manner))
+        let resolved = settings.function(&self.context.grid, request.server.as_deref(), name)?;
+        let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
+        Ok(FunctionHandle::new(resolved.item, defaults))
     }
 
     /// Waits until a worker can run the calls of a handle, and starts workers for all handles.
-    pub fn provide_workers(&self, manner: &Manner) -> Result<(), Failure> {
-        self.context.provide_workers(&manner.name, self.slots.len(), manner.bound, manner.start)
+    pub fn provide_workers(&self, defaults: &CallDefaults) -> Result<(), Failure> {
+        self.context.provide_workers(
+            &defaults.name,
+            self.slots.len(),
+            defaults.bound,
+            defaults.start,
+        )
     }
 
     /// Makes `count` handles of a function: all or none.
-    pub fn make(&self, count: usize, wanted: &Wanted) -> Result<Vec<Handle>, Failure> {
+    pub fn make(&self, count: usize, request: &HandleRequest) -> Result<Vec<Handle>, Failure> {
         check_count(count)?;
-        let FunctionHandle { function, manner, .. } = self.resolve(wanted)?;
-        let make = || FunctionHandle::new(Arc::clone(&function), manner.clone());
+        let FunctionHandle { function, defaults, .. } = self.resolve(request)?;
+        let make = || FunctionHandle::new(Arc::clone(&function), defaults.clone());
         let handles: Vec<Handle> =
             (0..count).map(|_| self.slots.insert(Arc::new(make()))).collect();
-        if let Err(failure) = self.provide_workers(&manner) {
+        if let Err(failure) = self.provide_workers(&defaults) {
             for handle in &handles {
                 self.slots.remove(handle);
             }
             return Err(failure);
         }
-        self.context.log.write(Level::Debug, || format!("{count} handles of {}", manner.name));
+        self.context.log.write(Level::Debug, || format!("{count} handles of {}", defaults.name));
         Ok(handles)
     }
 
     /// Removes a handle and cancels its sessions that still run.
     pub fn destruct(&self, handle: &Handle) -> Result<(), Failure> {
         let removed = self.slots.remove(handle).ok_or_else(invalid)?;
-        self.sessions.give_up(&removed.record);
+        self.sessions.abandon_handle(&removed.record);
         Ok(())
     }
 

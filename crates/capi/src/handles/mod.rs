@@ -1,4 +1,4 @@
-//! What handles stand for: functions, objects, what their calls ask for, and attributes of both and of sessions.
+//! Function and object handles, and attributes of handles and sessions.
 
 pub mod attributes;
 pub mod function;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{Reservation, Standing};
 use gridrpc_invoke::Lending;
 
-use super::function::{Manner, Wanted, check_count};
+use super::function::{CallDefaults, HandleRequest, check_count};
 use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
@@ -22,13 +22,13 @@ use crate::failure::Failure;
 use crate::sessions::{HandleRecord, Sessions};
 use crate::slots::{HandleKind, Slots};
 
-/// What an object handle stands for.
+/// An object handle.
 #[derive(Debug)]
 pub struct ObjectHandle {
     /// Its class.
     pub class: Arc<Class>,
-    /// How its methods are called.
-    pub manner: Manner,
+    /// Defaults for its methods' calls.
+    pub defaults: CallDefaults,
     /// Its sessions.
     pub record: Arc<HandleRecord>,
     /// Its worker.
@@ -72,7 +72,7 @@ impl Limit {
     }
 }
 
-/// Object handles by their C handles.
+/// Table of object handles.
 #[derive(Debug)]
 pub struct ObjectHandles {
     context: Arc<Context>,
@@ -87,34 +87,34 @@ impl ObjectHandles {
     }
 
     /// Starts `count` objects of a class: all or none.
-    pub fn make(&self, count: usize, wanted: &Wanted) -> Result<Vec<Handle>, Failure> {
+    pub fn make(&self, count: usize, request: &HandleRequest) -> Result<Vec<Handle>, Failure> {
         check_count(count)?;
         let Context { grid, log, .. } = &*self.context;
-        let name = wanted.name(ErrorCode::ClassNotFound)?;
-        let found = self.context.settings().class(grid, wanted.server.as_deref(), name)?;
-        let manner = Manner::new(name, &found, &wanted.attributes)?;
-        if manner.requirements != Requirements::NONE {
+        let name = request.name(ErrorCode::ClassNotFound)?;
+        let resolved = self.context.settings().class(grid, request.server.as_deref(), name)?;
+        let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
+        if defaults.requirements != Requirements::NONE {
             return Err(Failure::other(format!(
                 "{name}: an object has one worker of its own: its methods cannot ask for cores, \
                  memory, resources or a time"
             )));
         }
         let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
-        let workers = grid.reserve(count_of_workers, found.bound, false);
+        let workers = grid.reserve(count_of_workers, resolved.bound, false);
         let workers = workers.map_err(|error| outcome::refused(name, &error))?;
         let objects: Vec<Arc<ObjectHandle>> = workers
             .into_iter()
             .map(|worker| {
                 Arc::new(ObjectHandle {
-                    class: Arc::clone(&found.what),
-                    manner: manner.clone(),
+                    class: Arc::clone(&resolved.item),
+                    defaults: defaults.clone(),
                     record: Arc::default(),
                     worker,
                     ended: AtomicBool::new(false),
                 })
             })
             .collect();
-        if let Err(failure) = begin(&self.context, &objects, &Limit::new(manner.start)) {
+        if let Err(failure) = begin(&self.context, &objects, &Limit::new(defaults.start)) {
             for object in &objects {
                 grid.release(object.worker);
             }
@@ -124,13 +124,13 @@ impl ObjectHandles {
         Ok(objects.into_iter().map(|object| self.slots.insert(object)).collect())
     }
 
-    /// Ends objects: what they run is cancelled, then they finalize, then their workers end.
+    /// Ends objects: cancels their calls, runs `_finalize`, then ends their workers.
     fn end(&self, objects: &[Arc<ObjectHandle>]) {
         let objects: Vec<_> =
             objects.iter().filter(|object| !object.ended.swap(true, Ordering::AcqRel)).collect();
         let mut finalizing = Vec::new();
         for object in &objects {
-            let was_busy = self.sessions.give_up(&object.record);
+            let was_busy = self.sessions.abandon_handle(&object.record);
             let is_up = self.context.grid.standing(object.worker) == Standing::Ready;
             if !is_up {
                 continue;
@@ -138,7 +138,7 @@ impl ObjectHandles {
             match run(&self.context, object, "_finalize") {
                 Ok(None) => {}
                 Ok(Some(pending)) => {
-                    let limit = Limit::new(object.manner.stop);
+                    let limit = Limit::new(object.defaults.stop);
                     finalizing.push((pending, limit, was_busy.then_some(&object.class.name)));
                 }
                 Err(failure) => self.context.log.write(Level::Warning, || failure.detail),
@@ -182,7 +182,7 @@ impl ObjectHandles {
     }
 }
 
-/// Waits until all workers are up, and all objects initialized.
+/// Waits until all workers are up and all objects are initialized.
 fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Result<(), Failure> {
     let late = |object: &ObjectHandle| {
         let class = &object.class.name;
@@ -222,7 +222,7 @@ fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Res
     Ok(())
 }
 
-/// Begins a method without arguments that the class may have.
+/// Begins a method without arguments, if the class has it.
 fn run(context: &Context, object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
     let options = Options {

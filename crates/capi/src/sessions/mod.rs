@@ -33,7 +33,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// None yet. `keep`: how many that have been waited for are kept.
+    /// An empty table that keeps `keep` sessions after they were waited for.
     pub fn new(context: Arc<Context>, keep: Option<usize>) -> Sessions {
         Sessions {
             context,
@@ -129,9 +129,9 @@ impl Sessions {
         }
     }
 
-    /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
-    /// written to the caller's memory for its sessions any more. Returns whether there was anything.
-    pub fn give_up(&self, record: &Arc<HandleRecord>) -> bool {
+    /// Cancels the running calls of a destructed handle. Nothing is written to the caller's memory for
+    /// its sessions any more. Returns whether any call ran.
+    pub fn abandon_handle(&self, record: &Arc<HandleRecord>) -> bool {
         let mut is_any = self.cancel_calls(Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();

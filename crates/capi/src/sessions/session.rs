@@ -1,4 +1,4 @@
-//! One session: a call, and what came of it.
+//! One session: a call and its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
