@@ -5,8 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_client::parent::Upstream;
-use gridrpc_client::{Call, GridError, Outcome, SubmitError, Watcher, loss_on_the_wire};
+use gridrpc_client::{Call, GridError, Outcome, Parent, SubmitError, Watcher, loss_on_the_wire};
 use gridrpc_core::{End, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
@@ -247,7 +246,7 @@ impl Watcher for Answers {
     }
 }
 
-impl Upstream for Answers {
+impl Parent for Answers {
     fn settle(&self) {
         if self.unsent.swap(false, Ordering::AcqRel) {
             self.up.flush();

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridrpc_client::parent::Upstream as _;
+use gridrpc_client::Parent as _;
 use gridrpc_link::{LinkError, Received, Receiver, Sender};
 use gridrpc_transport::dial::dial;
-use gridrpc_transport::listener::{Admitted, Door};
+use gridrpc_transport::listener::{Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 use gridrpc_wire::{Compression, Message, Place, SECRET, Section};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,7 +21,7 @@ use crate::incoming::Places;
 /// The longest data that is taken, bytes.
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// How long another agent has to dial, or to go on sending.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one that sends on waits for the next bytes at a time.
 const MOMENT: Duration = Duration::from_micros(500);
 /// What is sent on at a time, bytes.
@@ -30,13 +30,13 @@ const PIECE: usize = 256 << 10;
 /// How many agents may be here before the client has told that they are expected.
 const EARLY: usize = 64;
 
-/// What is expected from other agents, by the number that the door knows it by.
+/// What is expected from other agents, by the number that the listener knows it by.
 type Expected = Arc<Mutex<HashMap<u32, (u64, Instant)>>>;
 
 /// Sends shared data on, and takes what others send on.
 #[derive(Debug)]
-pub(super) struct Spreading {
-    door: Door,
+pub(super) struct Broadcast {
+    listener: Listener,
     keys: Option<TicketKeys>,
     expected: Expected,
     next: u32,
@@ -45,13 +45,13 @@ pub(super) struct Spreading {
     pub(super) compression: Compression,
 }
 
-impl Spreading {
+impl Broadcast {
     /// Opens a port for other agents of the same grid.
     pub(super) fn new(
         keys: Option<&TicketKeys>,
         places: &Places,
         answers: &Arc<Answers>,
-    ) -> io::Result<Spreading> {
+    ) -> io::Result<Broadcast> {
         let own = keys.map(Keys::among_agents).transpose().map_err(io::Error::other)?;
         let keys = own.as_ref().map(Keys::ticket);
         let expected = Expected::default();
@@ -73,25 +73,25 @@ impl Spreading {
             // Without a thread it is missing as if nobody had dialled.
             let _ = thread::Builder::new().name("gridrpc-peer".into()).spawn(taking);
         };
-        let door = Door::open(&[], None, own.map(Arc::new), EARLY, admit)?;
+        let listener = Listener::open(&[], None, own.map(Arc::new), EARLY, admit)?;
         let (places, answers) = (places.clone(), Arc::clone(answers));
         let compression = Compression::Off;
-        Ok(Spreading { door, keys, expected, next: 0, places, answers, compression })
+        Ok(Broadcast { listener, keys, expected, next: 0, places, answers, compression })
     }
 
     /// Where other agents can dial.
     pub(super) fn port(&self) -> u16 {
-        self.door.port()
+        self.listener.port()
     }
 
     /// Shared data will come from another agent.
     pub(super) fn expect(&mut self, blob: u64, secret: &[u8; SECRET]) {
         self.next = self.next.wrapping_add(1);
-        let due = Instant::now() + PATIENCE;
+        let due = Instant::now() + HANDSHAKE_TIMEOUT;
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         expected.insert(self.next, (blob, due));
         drop(expected);
-        self.door.invite(self.next, secret);
+        self.listener.invite(self.next, secret);
     }
 
     /// Tells the client what has not come in time; says when to look again.
@@ -100,7 +100,7 @@ impl Spreading {
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let overdue = expected.extract_if(|_, (_, due)| *due <= now);
         for (number, (blob, _)) in overdue {
-            self.door.revoke(number);
+            self.listener.revoke(number);
             self.answers.tell(&Message::Missing { blob });
         }
         expected.values().map(|(_, due)| *due).min()
@@ -137,7 +137,7 @@ fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<()
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let mut waited = [PollFd::new(transport.socket(), PollFlags::POLLIN)];
-                let patience = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
+                let patience = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
                 if poll(&mut waited, patience) == Ok(0) {
                     return Err(io::Error::from(io::ErrorKind::TimedOut).into());
                 }
@@ -165,8 +165,8 @@ fn send_on(
     places: &Places,
     compression: Compression,
 ) -> Result<(), String> {
-    let data = places.blobs.wait_for(blob, PATIENCE).ok_or("it has not begun to come")?;
-    let dialled = dial(ticket, PATIENCE, true).map_err(|error| error.to_string())?;
+    let data = places.blobs.wait_for(blob, HANDSHAKE_TIMEOUT).ok_or("it has not begun to come")?;
+    let dialled = dial(ticket, HANDSHAKE_TIMEOUT, true).map_err(|error| error.to_string())?;
     let told = |error: io::Error| error.to_string();
     let mut sender = Sender::new(dialled.transport);
     sender.compress(compression);
@@ -180,7 +180,7 @@ fn send_on(
         let mut since = Instant::now();
         while let Some(piece) = data.piece(part, sent, PIECE) {
             if piece.is_empty() {
-                if since.elapsed() > PATIENCE || data.is_given_up() {
+                if since.elapsed() > HANDSHAKE_TIMEOUT || data.is_given_up() {
                     return Err("the rest of it has not come".to_owned());
                 }
                 thread::sleep(MOMENT);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::CallbackHandler;
-use gridrpc_client::parent::Upstream as _;
+use gridrpc_client::Parent as _;
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_wire::Message;
 

@@ -9,22 +9,22 @@ use gridrpc_transport::dial::Dialled;
 use gridrpc_wire::{MAX_ECHO, Message};
 
 use crate::answers::Answers;
-use crate::inspect::{Load, There, Way};
+use crate::inspect::{HostFindings, Load, Route};
 use crate::modules;
 
 /// How long a client that examines may take until it asks again: others may have their turn before.
 pub(super) const NEXT: Duration = Duration::from_secs(600);
 
 /// What an examined agent has at hand.
-pub(super) struct Examining {
-    way: Way,
+pub(super) struct Examination {
+    way: Route,
     /// Made when it is asked for first.
     load: Option<Load>,
 }
 
-impl Examining {
-    pub(super) fn new(dialled: &Dialled) -> Examining {
-        Examining { way: Way::of(dialled), load: None }
+impl Examination {
+    pub(super) fn new(dialled: &Dialled) -> Examination {
+        Examination { way: Route::of(dialled), load: None }
     }
 
     /// Answers what is no request to serve. What has no place here is an error.
@@ -36,7 +36,7 @@ impl Examining {
         match received.message {
             Message::Examine(examine) => {
                 let staging = modules::folder(examine.staging).unwrap_or_else(std::env::temp_dir);
-                let there = There::look(&examine, &staging, &self.way);
+                let there = HostFindings::look(&examine, &staging, &self.way);
                 let text = serde_json::to_string(&there).unwrap_or_default();
                 answers.tell(&Message::Findings { text: &text });
             }

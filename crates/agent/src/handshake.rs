@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::parent::Upstream;
-use gridrpc_client::{Config, Launch, Output, Preload, Preparation};
+use gridrpc_client::{Config, Launch, Output, Parent, Preload, Preparation};
 use gridrpc_core::Settings;
 use gridrpc_link::{LinkError, Received, Receiver, Socket};
 use gridrpc_sys::{memory, monotonic_ns, processors, thread_limits};
@@ -16,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::AgentError;
 use crate::answers::Answers;
-use crate::examination::{self, Examining};
+use crate::examination::{self, Examination};
 use crate::incoming::whole;
 use crate::modules::ModuleFiles;
 
@@ -101,7 +100,7 @@ impl Wanted {
         Ok(Config {
             shared_threshold: self.shared_threshold,
             keep_free: self.keep_free,
-            output: Output::Upstream,
+            output: Output::Parent,
             ..Config::here(launch, self.settings.clone())
         })
     }
@@ -144,7 +143,7 @@ pub(super) fn greet(
     socket: &Socket,
     blocked: &AtomicBool,
     port: u16,
-    mut examining: Examining,
+    mut examining: Examination,
 ) -> Result<Option<Wanted>, AgentError> {
     let own = addresses::of_this_host();
     answers.tell(&Message::Join(Join {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use gridrpc_client::parent::Upstream;
+use gridrpc_client::Parent;
 use gridrpc_wire::Message;
 
 use crate::answers::Answers;
@@ -18,18 +18,18 @@ const BEATS: u32 = 3;
 
 /// Gives signs of life until it is dropped.
 #[derive(Debug)]
-pub(super) struct Heart {
+pub(super) struct Heartbeat {
     /// Its end ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Heart {
+impl Heartbeat {
     /// `heartbeat`: how long the client waits for a sign of life.
     ///
     /// # Errors
     /// When there can be no thread.
-    pub(super) fn new(heartbeat: Duration, answers: &Arc<Answers>) -> io::Result<Heart> {
+    pub(super) fn new(heartbeat: Duration, answers: &Arc<Answers>) -> io::Result<Heartbeat> {
         let (end, ended) = channel();
         let answers = Arc::clone(answers);
         let beat = move || {
@@ -41,11 +41,11 @@ impl Heart {
             }
         };
         let thread = Builder::new().name("gridrpc-heart".to_owned()).spawn(beat)?;
-        Ok(Heart { end: Some(end), thread: Some(thread) })
+        Ok(Heartbeat { end: Some(end), thread: Some(thread) })
     }
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.end = None;
         // It has no reason to panic, and nobody would be told here.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::parent::Upstream;
-use gridrpc_client::{Callbacks, FunctionRef, Grid, Request, SharedData, Waiter, loss_on_the_wire};
+use gridrpc_client::{
+    Callbacks, FunctionRef, Grid, Parent, Request, SharedData, Waiter, loss_on_the_wire,
+};
 use gridrpc_core::{BlobId, Reservation, Resources, Standing};
 use gridrpc_link::NOT_PRELOADED;
 use gridrpc_link::payload::Payload;
@@ -23,11 +24,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::AgentError;
 use crate::answers::{Answers, Running};
-use crate::broadcast::Spreading;
+use crate::broadcast::Broadcast;
 use crate::callbacks::{Backwards, Waiting};
-use crate::examination::Examining;
+use crate::examination::Examination;
 use crate::handshake::{greet, is_passing};
-use crate::heartbeat::Heart;
+use crate::heartbeat::Heartbeat;
 use crate::incoming::{Places, all, whole};
 use crate::modules::ModuleFiles;
 use crate::shared_data::Filling;
@@ -37,7 +38,7 @@ use crate::standard_input::Input;
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// How many times the heartbeat a client may be silent: it may be held up, or stopped for a while by whoever uses
 /// it. One that has ended shows that by the end of the connection.
-const PATIENCE: u32 = 10;
+const HANDSHAKE_TIMEOUT: u32 = 10;
 /// So often something is taken from the client, while streams come in, before it is looked what else there is.
 const TAKEN_AT_ONCE: u32 = 16;
 /// So much comes between two waits over a link that is fast enough to look out for more without sleeping, bytes.
@@ -69,7 +70,7 @@ struct Agent {
     answers: Arc<Answers>,
     waiting: Arc<Waiting>,
     places: Places,
-    spreading: Spreading,
+    spreading: Broadcast,
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
     blobs: HashSet<u64>,
@@ -102,7 +103,7 @@ pub(super) fn serve(
     keys: Option<&TicketKeys>,
     input: &Input,
 ) -> Result<(), AgentError> {
-    let examining = Examining::new(&dialled);
+    let examining = Examination::new(&dialled);
     let socket: Socket = dialled.transport;
     let system = |what| move |error| AgentError::System { what, error };
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
@@ -127,12 +128,12 @@ pub(super) fn serve(
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let places = Places::new(answers.kept.clone());
     let mut spreading =
-        Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
+        Broadcast::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
     let Some(wanted) = greeted else { return Ok(()) };
-    let heart = wanted.heartbeat.map(|heartbeat| Heart::new(heartbeat, &answers));
+    let heart = wanted.heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers));
     let heart = heart.transpose().map_err(system("starting a thread"))?;
-    let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
+    let parent: Arc<dyn Parent> = Arc::clone(&answers) as _;
     answers.up.compress(wanted.compression);
     spreading.compression = wanted.compression;
     let config = match wanted.config() {
@@ -145,7 +146,7 @@ pub(super) fn serve(
             return Err(AgentError::NoWorkers(why));
         }
     };
-    let grid = Arc::new(Grid::open_for(config, None, Some(upstream))?);
+    let grid = Arc::new(Grid::open_for(config, None, Some(parent))?);
     let unwanted = Arc::new(AtomicBool::new(false));
     let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
     input.tell(move || {
@@ -175,7 +176,7 @@ pub(super) fn serve(
         streaming: SpinWait::default(),
         ended: false,
     };
-    let patience = wanted.heartbeat.map(|heartbeat| heartbeat * PATIENCE);
+    let patience = wanted.heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
     let served = agent.serve(&mut receiver, &socket, &blocked, patience);
     agent.waiting.give_up();
     agent.grid.close();
@@ -524,7 +525,7 @@ impl Agent {
             // The client counts them.
             resources: Resources::NONE,
             expected: None,
-            server: None,
+            group: None,
             on,
             callbacks: Some(Callbacks(Arc::new(backwards))),
             sinks: Vec::new(),

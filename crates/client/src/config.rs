@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_core::Settings;
 use gridrpc_sys::status_line::Progress;
 
@@ -78,7 +78,7 @@ pub struct Config {
     /// Where the workers' output goes.
     pub output: Output,
     /// Hosts with more workers.
-    pub servers: Option<Servers>,
+    pub groups: Option<HostGroups>,
     /// How the user is told of hosts that are waited for.
     pub progress: Progress,
 }
@@ -93,17 +93,17 @@ impl Config {
             shared_threshold: 32 << 10,
             keep_free: 512 << 20,
             output: Output::Plain,
-            servers: None,
+            groups: None,
             progress: Progress::default(),
         }
     }
 }
 
-/// The servers of a grid.
+/// The groups of a grid.
 #[derive(Clone, Debug)]
-pub struct Servers {
+pub struct HostGroups {
     /// Which.
-    pub list: Vec<Server>,
+    pub list: Vec<HostGroup>,
     /// The `gridrpc` program of this machine, which hosts get a copy of.
     pub program: PathBuf,
     /// What their workers are.
@@ -115,11 +115,11 @@ pub struct Servers {
 pub struct RemoteWorkers {
     /// Python workers; none: native ones.
     pub python: Option<PythonWorkers>,
-    /// Environment variables, before those of each server.
+    /// Environment variables, before those of each group.
     pub environment: Vec<(String, String)>,
-    /// Working directory on this machine, for servers that name none; empty: where the agent is.
+    /// Working directory on this machine, for groups that name none; empty: where the agent is.
     pub directory: String,
-    /// What they have from the beginning, for each server; none: nothing.
+    /// What they have from the beginning, for each group; none: nothing.
     pub preload: Vec<Preload>,
 }
 
@@ -136,6 +136,6 @@ pub struct PythonWorkers {
     pub path: Vec<String>,
     /// Modules to import before workers are started.
     pub modules: Vec<String>,
-    /// Environment variables, before those of each server.
+    /// Environment variables, before those of each group.
     pub environment: Vec<(String, String)>,
 }

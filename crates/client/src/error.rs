@@ -33,17 +33,17 @@ pub enum GridError {
     UnknownServer {
         /// What it was called.
         name: String,
-        /// What servers and hosts are called.
+        /// What groups and hosts are called.
         known: Vec<String>,
     },
     /// It cannot run on any host that is trusted.
     #[error("{what} needs a trusted host, and {} has none: servers with `trusted = false` run only functions of \
-             compiled modules", whose(.server.as_deref()))]
+             compiled modules", whose(.group.as_deref()))]
     NotTrusted {
         /// What needs one.
         what: String,
-        /// The server that it is bound to, if it is.
-        server: Option<String>,
+        /// The group that it is bound to, if it is.
+        group: Option<String>,
     },
     /// Too many grids lie in each other.
     #[error("{0}")]
@@ -53,6 +53,6 @@ pub enum GridError {
     TooFewWorkers(Arc<Loss>),
 }
 
-fn whose(server: Option<&str>) -> String {
-    server.map_or_else(|| "this grid".to_owned(), |server| format!("server {server:?}"))
+fn whose(group: Option<&str>) -> String {
+    group.map_or_else(|| "this grid".to_owned(), |group| format!("server {group:?}"))
 }

@@ -1,11 +1,11 @@
-//! Servers by name: what calls and reserved workers may be bound to. A name means a server, or a host of one or
+//! Host groups by name: what calls and reserved workers may be bound to. A name means a group, or a host of one or
 //! several, or this machine.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_core::{GroupId, WorkerId};
 
 /// Names that an error tells.
@@ -19,8 +19,8 @@ const HERE: &str = "localhost";
 pub(crate) struct Names {
     /// The number of the first host.
     first: u32,
-    /// Servers, and the names of their hosts, in the order of the core's.
-    servers: Vec<(String, Vec<String>)>,
+    /// Host groups, and the names of their hosts, in the order of the core's.
+    groups: Vec<(String, Vec<String>)>,
     /// Whether this machine has workers of its own.
     here: bool,
     known: Mutex<HashMap<String, GroupId>>,
@@ -35,19 +35,19 @@ enum Meaning {
 
 impl Names {
     /// For a grid with so many workers on this machine.
-    pub(crate) fn new(workers: u32, servers: &[Server]) -> Names {
-        let hosts = |server: &Server| server.hosts.iter().map(|host| host.name.clone()).collect();
-        let servers = servers.iter().map(|server| (server.name.clone(), hosts(server)));
-        let (servers, known) = (servers.collect(), Mutex::default());
-        Names { first: workers, servers, here: workers > 0, known }
+    pub(crate) fn new(workers: u32, groups: &[HostGroup]) -> Names {
+        let hosts = |group: &HostGroup| group.hosts.iter().map(|host| host.name.clone()).collect();
+        let groups = groups.iter().map(|group| (group.name.clone(), hosts(group)));
+        let (groups, known) = (groups.collect(), Mutex::default());
+        Names { first: workers, groups, here: workers > 0, known }
     }
 
     /// Whether there are other executors than this machine's own workers.
     pub(crate) fn has_hosts(&self) -> bool {
-        !self.servers.is_empty()
+        !self.groups.is_empty()
     }
 
-    /// What this name means; `add` makes a server of hosts that have not been called by it before.
+    /// What this name means; `add` makes a group of hosts that have not been called by it before.
     ///
     /// # Errors
     /// All names, when it is none of them.
@@ -69,12 +69,12 @@ impl Names {
         Ok(id)
     }
 
-    /// The hosts of which this holds, given their server's name and their own.
+    /// The hosts of which this holds, given their group's name and their own.
     fn hosts(&self, is_meant: impl Fn(&str, &str) -> bool) -> Vec<WorkerId> {
-        let all = self.servers.iter().flat_map(|(server, hosts)| {
-            hosts.iter().map(move |host| (server.as_str(), host.as_str()))
+        let all = self.groups.iter().flat_map(|(group, hosts)| {
+            hosts.iter().map(move |host| (group.as_str(), host.as_str()))
         });
-        let numbered = all.enumerate().filter(|(_, (server, host))| is_meant(server, host));
+        let numbered = all.enumerate().filter(|(_, (group, host))| is_meant(group, host));
         numbered.map(|(index, _)| WorkerId(self.first + index as u32)).collect()
     }
 
@@ -83,9 +83,9 @@ impl Names {
             let (_, bare) = host.rsplit_once('@').unwrap_or(("", host));
             host == name || bare.eq_ignore_ascii_case(name)
         };
-        let of_server = self.hosts(|server, _| server == name);
+        let of_group = self.hosts(|group, _| group == name);
         let meant =
-            if of_server.is_empty() { self.hosts(|_, host| is_host(host)) } else { of_server };
+            if of_group.is_empty() { self.hosts(|_, host| is_host(host)) } else { of_group };
         if !meant.is_empty() {
             return Some(Meaning::Hosts(meant));
         }
@@ -94,10 +94,10 @@ impl Names {
         is_here.then_some(Meaning::Here)
     }
 
-    /// All names: of the servers, of hosts that are called otherwise, and of this machine.
+    /// All names: of the groups, of hosts that are called otherwise, and of this machine.
     fn all(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.servers.iter().map(|(server, _)| server.clone()).collect();
-        let hosts = self.servers.iter().flat_map(|(_, hosts)| hosts);
+        let mut all: Vec<String> = self.groups.iter().map(|(group, _)| group.clone()).collect();
+        let hosts = self.groups.iter().flat_map(|(_, hosts)| hosts);
         for name in hosts.map(String::as_str).chain(self.here.then_some(HERE)) {
             if !all.iter().any(|known| known == name) {
                 all.push(name.to_owned());
@@ -127,16 +127,16 @@ mod tests {
     use gridrpc_config::{Host, LauncherKind};
 
     fn names(workers: u32) -> Names {
-        let server = |name: &str, hosts: &[&str]| {
+        let group = |name: &str, hosts: &[&str]| {
             let hosts = hosts.iter().map(|host| Host::named(*host)).collect();
-            Server::new(name, LauncherKind::Local { prefix: Vec::new() }, hosts)
+            HostGroup::new(name, LauncherKind::Local { prefix: Vec::new() }, hosts)
         };
-        let servers = [
-            server("lab", &["node1", "ann@node2"]),
-            server("node3", &["node3"]),
-            server("spare", &["Node1", "lab"]),
+        let groups = [
+            group("lab", &["node1", "ann@node2"]),
+            group("node3", &["node3"]),
+            group("spare", &["Node1", "lab"]),
         ];
-        Names::new(workers, &servers)
+        Names::new(workers, &groups)
     }
 
     fn hosts(hosts: &[u32]) -> Option<Meaning> {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_go_before_hosts_and_these_before_this_machine() {
+    fn groups_go_before_hosts_and_these_before_this_machine() {
         let names = names(2);
         assert_eq!(names.meaning("lab"), hosts(&[2, 3]));
         assert_eq!(names.meaning("node3"), hosts(&[4]));

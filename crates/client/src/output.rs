@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gridrpc_sys::printer::Printer;
 
-use crate::parent::Upstream;
+use crate::parent::Parent;
 
 /// What is kept, bytes.
 const KEEP: usize = 4096;
@@ -24,7 +24,7 @@ pub enum Output {
     /// Both come line by line, each line with its worker before it.
     Labelled,
     /// Both go to the client that this grid works for.
-    Upstream,
+    Parent,
     /// Neither comes; only the last lines of the standard error are kept, for error messages.
     Kept,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Passing {
 /// The way to the client that a grid works for.
 #[derive(Clone, Debug)]
 pub(crate) struct Upward {
-    pub(crate) client: Arc<dyn Upstream>,
+    pub(crate) client: Arc<dyn Parent>,
     pub(crate) worker: u32,
 }
 

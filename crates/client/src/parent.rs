@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The client of an agent. All methods return at once; they are called in the grid's own threads.
-pub trait Upstream: fmt::Debug + Send + Sync {
+pub trait Parent: fmt::Debug + Send + Sync {
     /// The answers given so far can go.
     fn settle(&self);
 

@@ -1,15 +1,15 @@
-//! Who reads: the reactor sits behind one lock, the seat, and whoever holds it leads.
+//! The reactor lock: whoever holds it reads for all, and leads.
 //!
 //! A caller that waits for its own call leads by itself where it can: the answer then wakes one
 //! thread instead of two. Otherwise a thread of the grid's own leads. The protocol:
 //!
-//! - A caller that waits counts itself as a follower *before* it tries the seat. If the seat is
-//!   taken, its holder looks for followers *after* it has left the seat, and calls the grid's own
+//! - A caller that waits counts itself as a follower *before* it tries the lock. If the lock is
+//!   taken, its holder looks for followers *after* it has left the lock, and calls the grid's own
 //!   thread if there are any. So no follower is left with nobody leading.
-//! - The grid's thread leads until a caller asks for the seat: one that has got an answer as the
+//! - The grid's thread leads until a caller asks for the lock: one that has got an answer as the
 //!   only follower, and so is likely to wait for the next one alone. The thread leaves only while
 //!   there are no followers. While it is back it looks every millisecond whether a caller has led
-//!   meanwhile, and takes the seat again if none has; so calls that nobody waits for, timers and
+//!   meanwhile, and takes the lock again if none has; so calls that nobody waits for, timers and
 //!   deaths are never late by more than that.
 
 //!
@@ -39,9 +39,9 @@ pub(crate) trait Wake {
 const STEP_BACK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(crate) struct Seat<R, W> {
+pub(crate) struct ReactorLock<R, W> {
     reactor: TryMutex<R>,
-    alarm: Arc<W>,
+    wakeup: Arc<W>,
     /// Threads that wait for calls, leading or not.
     followers: AtomicUsize,
     /// A caller would rather lead itself.
@@ -62,11 +62,11 @@ impl Drop for Follower<'_> {
     }
 }
 
-impl<R: Read, W: Wake> Seat<R, W> {
-    pub(crate) fn new(alarm: Arc<W>, reactor: R) -> Seat<R, W> {
-        Seat {
+impl<R: Read, W: Wake> ReactorLock<R, W> {
+    pub(crate) fn new(wakeup: Arc<W>, reactor: R) -> ReactorLock<R, W> {
+        ReactorLock {
             reactor: TryMutex::new(reactor),
-            alarm,
+            wakeup,
             followers: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
             leads: AtomicU64::new(0),
@@ -76,8 +76,8 @@ impl<R: Read, W: Wake> Seat<R, W> {
     }
 
     /// What whoever leads is woken by.
-    pub(crate) fn alarm(&self) -> &W {
-        &self.alarm
+    pub(crate) fn wakeup(&self) -> &W {
+        &self.wakeup
     }
 
     /// The grid's own thread: leads while no caller does, until the grid is closed.
@@ -97,7 +97,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
             if self.wanted.swap(false, Ordering::SeqCst) && !self.has_followers() {
                 drop(reactor);
                 if self.has_followers() {
-                    // One came while we left: it has not found the seat free.
+                    // One came while we left: it has not found the lock free.
                     self.call_back();
                 }
                 return true;
@@ -105,7 +105,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
         }
     }
 
-    /// Leaves the seat to callers while they use it.
+    /// Leaves the lock to callers while they use it.
     fn step_back(&self) {
         loop {
             let led = self.leads.load(Ordering::SeqCst);
@@ -131,10 +131,10 @@ impl<R: Read, W: Wake> Seat<R, W> {
 
     /// Has whoever leads look again whether it is ready.
     pub(crate) fn nudge(&self) {
-        self.alarm.wake();
+        self.wakeup.wake();
     }
 
-    /// Waits until `ready`, at most until `until`; leads meanwhile if the seat is free, else sleeps
+    /// Waits until `ready`, at most until `until`; leads meanwhile if the lock is free, else sleeps
     /// by `sleep`, which returns early when it is ready. Returns whether it is.
     pub(crate) fn wait(
         &self,
@@ -150,7 +150,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
             let is_ready = sleep(Duration::from_nanos(until.since(now())));
             drop(follower);
             if is_ready && !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
-                self.alarm.wake();
+                self.wakeup.wake();
             }
             return is_ready;
         };
@@ -167,7 +167,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
         ready()
     }
 
-    /// Leads for a moment, if the seat is free, without sleeping: `look` asks what it is given as often as it
+    /// Leads for a moment, if the lock is free, without sleeping: `look` asks what it is given as often as it
     /// sees fit. Returns whether it is ready. It is for a thread that has other things to wait for.
     pub(crate) fn look(
         &self,
@@ -178,7 +178,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
         let Ok(mut reactor) = self.reactor.try_lock() else {
             drop(follower);
             if !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
-                self.alarm.wake();
+                self.wakeup.wake();
             }
             return false;
         };
@@ -196,14 +196,14 @@ impl<R: Read, W: Wake> Seat<R, W> {
         is_ready
     }
 
-    /// Counts the caller in, so that whoever leaves the seat from here on sees it.
+    /// Counts the caller in, so that whoever leaves the lock from here on sees it.
     fn follower(&self) -> Follower<'_> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         Follower(&self.followers)
     }
 
-    /// Whether anybody waits. Asked by whoever has just left the seat, or thinks of it.
+    /// Whether anybody waits. Asked by whoever has just left the lock, or thinks of it.
     fn has_followers(&self) -> bool {
         fence(Ordering::SeqCst);
         self.followers.load(Ordering::SeqCst) > 0

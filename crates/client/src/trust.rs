@@ -1,9 +1,9 @@
 //! Hosts that are not trusted: they run functions of compiled modules, and are given nothing of Python. All other
-//! calls are bound to servers without them.
+//! calls are bound to groups without them.
 
 use std::collections::{HashMap, HashSet};
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_core::{Core, GroupId, Reservation, WorkerId};
 use gridrpc_wire::FunctionForm;
 
@@ -19,8 +19,8 @@ pub(crate) struct Trust {
     untrusted: HashSet<WorkerId>,
     /// All other hosts, and this machine; none: there are no such executors.
     all: Option<GroupId>,
-    /// By server: its name, and the server of those of its executors that are trusted, if there are any.
-    servers: HashMap<GroupId, (String, Option<GroupId>)>,
+    /// By group: its name, and the group of those of its executors that are trusted, if there are any.
+    groups: HashMap<GroupId, (String, Option<GroupId>)>,
 }
 
 impl Trust {
@@ -28,9 +28,9 @@ impl Trust {
     pub(crate) fn of<T: Clone>(
         core: &mut Core<T>,
         first: u32,
-        servers: &[Server],
+        groups: &[HostGroup],
     ) -> Option<Trust> {
-        let trusts = servers.iter().flat_map(|one| one.hosts.iter().map(|_| one.trusted));
+        let trusts = groups.iter().flat_map(|one| one.hosts.iter().map(|_| one.trusted));
         let (trusted, untrusted): (Vec<_>, Vec<_>) =
             (first..).map(WorkerId).zip(trusts).partition(|(_, is_trusted)| *is_trusted);
         if untrusted.is_empty() {
@@ -40,10 +40,10 @@ impl Trust {
         let hosts: Vec<WorkerId> = trusted.into_iter().map(|(id, _)| id).collect();
         let all = (here || !hosts.is_empty()).then(|| core.add_group(ALL, here, hosts));
         let untrusted = untrusted.into_iter().map(|(id, _)| id).collect();
-        Some(Trust { untrusted, all, servers: HashMap::new() })
+        Some(Trust { untrusted, all, groups: HashMap::new() })
     }
 
-    /// Notes a server of some hosts that calls can be bound to.
+    /// Notes a group of some hosts that calls can be bound to.
     pub(crate) fn note<T: Clone>(
         &mut self,
         core: &mut Core<T>,
@@ -58,7 +58,7 @@ impl Trust {
             all if all == hosts.len() => Some(id),
             _ => Some(core.add_group(name, false, trusted)),
         };
-        self.servers.insert(id, (name.to_owned(), theirs));
+        self.groups.insert(id, (name.to_owned(), theirs));
     }
 
     /// Whether this executor is a host that is trusted, or no host.
@@ -66,18 +66,18 @@ impl Trust {
         !self.untrusted.contains(&id)
     }
 
-    /// What a call is bound to that has to run on a trusted executor of a server, or on any.
+    /// What a call is bound to that has to run on a trusted executor of a group, or on any.
     ///
     /// # Errors
     /// When there is none.
     pub(crate) fn bound(
         &self,
-        server: Option<GroupId>,
+        group: Option<GroupId>,
         what: &str,
     ) -> Result<Option<GroupId>, GridError> {
-        let (name, bound) = match server {
+        let (name, bound) = match group {
             None => (None, self.all),
-            Some(id) => match self.servers.get(&id) {
+            Some(id) => match self.groups.get(&id) {
                 Some((name, theirs)) => (Some(name.clone()), *theirs),
                 None => (None, Some(id)),
             },
@@ -85,7 +85,7 @@ impl Trust {
         if bound.is_some() {
             return Ok(bound);
         }
-        Err(GridError::NotTrusted { what: what.to_owned(), server: name })
+        Err(GridError::NotTrusted { what: what.to_owned(), group: name })
     }
 
     /// What a call is to be bound to. `refers`: it needs shared data, or results of other calls; `on`: a reserved
@@ -98,12 +98,12 @@ impl Trust {
         core: &Core<T>,
         function: &FunctionRef,
         refers: bool,
-        server: Option<GroupId>,
+        group: Option<GroupId>,
         on: Option<Reservation>,
     ) -> Result<Option<GroupId>, GridError> {
         let is_typed = function.form() == FunctionForm::Library;
         if is_typed && !refers {
-            return Ok(server);
+            return Ok(group);
         }
         let why = match is_typed {
             false => "a Python function",
@@ -112,8 +112,8 @@ impl Trust {
         let what = format!("`{}`, {why},", function.name());
         let home = on.and_then(|on| core.home(on.worker));
         if home.is_some_and(|home| !self.trusts(home)) {
-            return Err(GridError::NotTrusted { what, server: None });
+            return Err(GridError::NotTrusted { what, group: None });
         }
-        if on.is_some() { Ok(None) } else { self.bound(server, &what) }
+        if on.is_some() { Ok(None) } else { self.bound(group, &what) }
     }
 }

@@ -9,12 +9,12 @@ use crate::reactor_lock::Wake;
 
 /// A descriptor that can be read from when somebody wants the reactor.
 #[derive(Debug)]
-pub(crate) struct Alarm(EventFd);
+pub(crate) struct Wakeup(EventFd);
 
-impl Alarm {
-    pub(crate) fn new() -> io::Result<Alarm> {
+impl Wakeup {
+    pub(crate) fn new() -> io::Result<Wakeup> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        Ok(Alarm(EventFd::from_value_and_flags(0, flags)?))
+        Ok(Wakeup(EventFd::from_value_and_flags(0, flags)?))
     }
 
     /// The reactor has heard.
@@ -23,13 +23,13 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Wakeup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Wake for Alarm {
+impl Wake for Wakeup {
     fn wake(&self) {
         // Fails only when the counter is full, and then the reactor is awake.
         let _ = self.0.write(1);

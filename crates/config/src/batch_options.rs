@@ -1,4 +1,4 @@
-//! What a batch system is asked for: the keys of a server that its jobs are made of.
+//! What a batch system is asked for: the keys of a group that its jobs are made of.
 
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ impl Draft {
         }
     }
 
-    /// The launcher, and the hosts of a server with this name; `defaults`: what stands in for what is
+    /// The launcher, and the hosts of a group with this name; `defaults`: what stands in for what is
     /// missing. `left` is how many hosts there may still be.
     pub(super) fn launcher(
         self,

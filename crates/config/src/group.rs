@@ -27,9 +27,9 @@ pub const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 /// After how long a silent one is lost.
 pub const HEARTBEAT: Duration = Duration::from_secs(6);
 
-/// A server: hosts that are started alike.
+/// A group: hosts that are started alike.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Server {
+pub struct HostGroup {
     /// Its name, unique in a grid.
     pub name: String,
     /// What starts the agents.
@@ -66,7 +66,7 @@ pub struct Server {
     /// The folder on the hosts where programs and modules are kept; none: `~/.cache/gridrpc`.
     pub staging: Option<String>,
     /// Where its workers' output goes.
-    pub output: ServerOutput,
+    pub output: WorkerOutput,
     /// Whether connections are encrypted and authenticated (TLS 1.3).
     pub encryption: bool,
     /// Whether data is compressed on the way.
@@ -80,12 +80,12 @@ pub struct Server {
     pub idle: Duration,
 }
 
-impl Server {
-    /// A server of which nothing else is said.
+impl HostGroup {
+    /// A group of which nothing else is said.
     #[must_use]
-    pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> Server {
+    pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> HostGroup {
         let waits = matches!(launcher, LauncherKind::Batch(_));
-        Server {
+        HostGroup {
             name: name.into(),
             launcher,
             hosts,
@@ -103,7 +103,7 @@ impl Server {
             stop_timeout: STOP_TIMEOUT,
             heartbeat: HEARTBEAT,
             staging: None,
-            output: ServerOutput::default(),
+            output: WorkerOutput::default(),
             encryption: true,
             trusted: true,
             compression: Compression::default(),
@@ -112,10 +112,10 @@ impl Server {
         }
     }
 
-    /// The same server, whose workers load these modules as well while they start.
+    /// The same group, whose workers load these modules as well while they start.
     #[must_use]
-    pub fn with_preload(&self, modules: &[String]) -> Server {
-        Server { preload: [modules, &self.preload].concat(), ..self.clone() }
+    pub fn with_preload(&self, modules: &[String]) -> HostGroup {
+        HostGroup { preload: [modules, &self.preload].concat(), ..self.clone() }
     }
 
     /// What each host has for calls. `memory`: what it says that it has, once it has said so; 0: that is not known.
@@ -172,9 +172,9 @@ impl LauncherKind {
     }
 }
 
-/// Where the output of a server's workers goes.
+/// Where the output of a group's workers goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ServerOutput {
+pub enum WorkerOutput {
     /// To the client, each line with host and worker before it.
     #[default]
     Labelled,

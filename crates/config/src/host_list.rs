@@ -234,17 +234,17 @@ impl Pattern {
 /// The most hosts of a file.
 pub(super) const MOST_HOSTS: u64 = 100_000;
 
-/// A host of a server.
+/// A host of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// As the launcher knows it: a name, an address, `user@name`, an alias of ssh's configuration.
     pub name: String,
-    /// How many workers; none: as the server says.
+    /// How many workers; none: as the group says.
     pub workers: Option<u32>,
 }
 
 impl Host {
-    /// A host with as many workers as its server says.
+    /// A host with as many workers as its group says.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Host {
         Host { name: name.into(), workers: None }

@@ -1,4 +1,4 @@
-//! The keys of a server, and how those of `[defaults]` and what is built in stand in for missing ones.
+//! The keys of a group, and how those of `[defaults]` and what is built in stand in for missing ones.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use toml::de::DeTable;
 
 use super::batch_options;
 use super::batch_systems::BatchSystem;
-use super::group::{FOREVER, LauncherKind, Server, ServerOutput};
+use super::group::{FOREVER, HostGroup, LauncherKind, WorkerOutput};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
+
 pub use super::schema::{kind, names};
 use super::values::{Entry, in_order, shown};
 
@@ -46,10 +47,10 @@ const LAUNCHERS: [(&str, Launcher); 7] = [
     ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
     ("mpi", Launcher::Batch(BatchSystem::Mpi)),
 ];
-const OUTPUTS: [(&str, ServerOutput); 3] = [
-    ("labelled", ServerOutput::Labelled),
-    ("plain", ServerOutput::Plain),
-    ("kept", ServerOutput::Kept),
+const OUTPUTS: [(&str, WorkerOutput); 3] = [
+    ("labelled", WorkerOutput::Labelled),
+    ("plain", WorkerOutput::Plain),
+    ("kept", WorkerOutput::Kept),
 ];
 const ENCRYPTIONS: [(&str, bool); 2] = [("tls", true), ("none", false)];
 const COMPRESSIONS: [(&str, Compression); 3] =
@@ -62,7 +63,7 @@ impl Launcher {
 }
 
 /// The word of a table for what it stands for.
-pub(super) fn output_name(output: ServerOutput) -> &'static str {
+pub(super) fn output_name(output: WorkerOutput) -> &'static str {
     OUTPUTS.iter().find(|(_, one)| *one == output).map_or("labelled", |(name, _)| name)
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Draft {
     stop_timeout: Option<Duration>,
     heartbeat: Option<Duration>,
     staging: Option<String>,
-    output: Option<ServerOutput>,
+    output: Option<WorkerOutput>,
     encryption: Option<bool>,
     compression: Option<Compression>,
     trusted: Option<bool>,
@@ -205,15 +206,15 @@ impl Draft {
         self.launcher.or(inherited).unwrap_or(Launcher::Ssh)
     }
 
-    /// The server, with the defaults above what is built in; `at` is where its table begins.
-    pub(super) fn server(
+    /// The group, with the defaults above what is built in; `at` is where its table begins.
+    pub(super) fn group(
         self,
         name: &str,
         at: usize,
         defaults: &Draft,
         left: &mut u64,
         report: &mut Report<'_>,
-    ) -> Server {
+    ) -> HostGroup {
         self.check(Some(defaults), report);
         let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
         let launcher = self.launcher(Some(defaults));
@@ -263,10 +264,10 @@ impl Draft {
         resources.extend(self.resources);
         let is_asked_for = matches!(launcher, LauncherKind::Batch(_));
         let memory = self.memory.or(defaults.memory).filter(|_| !is_asked_for);
-        let built_in = Server::new(name, launcher, hosts);
+        let built_in = HostGroup::new(name, launcher, hosts);
         let or =
             |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());
-        Server {
+        HostGroup {
             workers: self.workers.or(defaults.workers).unwrap_or(built_in.workers),
             python: or(self.python, &defaults.python),
             program: or(self.program, &defaults.program),
@@ -298,7 +299,7 @@ impl Draft {
     }
 }
 
-/// The hosts of a server, each once.
+/// The hosts of a group, each once.
 fn hosts(entry: &Entry<'_>, left: &mut u64, report: &mut Report<'_>) -> Vec<Host> {
     const EXPECTED: &str = "a list of hosts, such as [\"node1\", \"gpu[01-08]\"]";
     let mut hosts: Vec<Host> = Vec::new();

@@ -19,8 +19,8 @@ mod write;
 
 pub use batch_systems::{BatchSystem, Node};
 pub use group::{
-    Batch, FOREVER, HEARTBEAT, IDLE, LauncherKind, QUEUE_TIMEOUT, RequestForm, START_TIMEOUT,
-    STOP_TIMEOUT, Server, ServerOutput,
+    Batch, FOREVER, HEARTBEAT, HostGroup, IDLE, LauncherKind, QUEUE_TIMEOUT, RequestForm,
+    START_TIMEOUT, STOP_TIMEOUT, WorkerOutput,
 };
 pub use host_list::{Host, HostFault};
 pub use problems::{Fault, Part, Problem, Problems, listed};

@@ -1,4 +1,4 @@
-//! What is wrong with a description of servers: all of it, each with its place and what to do about it.
+//! What is wrong with a description of groups: all of it, each with its place and what to do about it.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ pub enum Part {
     Whole,
     /// The table `[defaults]`.
     Defaults,
-    /// The table of the server with this name.
-    Server(String),
+    /// The table of the group with this name.
+    HostGroup(String),
 }
 
 /// One thing that is wrong, and where.
@@ -43,7 +43,7 @@ impl fmt::Display for Part {
         match self {
             Part::Whole => Ok(()),
             Part::Defaults => f.write_str("[defaults]: "),
-            Part::Server(name) => write!(f, "server {name:?}: "),
+            Part::HostGroup(name) => write!(f, "server {name:?}: "),
         }
     }
 }
@@ -73,10 +73,10 @@ pub enum Fault {
     /// A value in the place of a table.
     #[error("`{name}` is {found}: write a table, as in {example}")]
     NotATable { name: String, found: String, example: &'static str },
-    /// A key that servers do not have.
+    /// A key that groups do not have.
     #[error("there is no key `{key}`: {}", key_meant(.near, *.option))]
     UnknownKey { key: String, near: Option<&'static str>, option: Option<&'static str> },
-    /// Hosts that all servers would have.
+    /// Hosts that all groups would have.
     #[error("`hosts` cannot be in [defaults]: write the hosts of each server into its own table")]
     DefaultHosts,
     /// A value that a key cannot have.
@@ -111,7 +111,7 @@ pub enum Fault {
     /// A list of hosts with nothing in it.
     #[error("`hosts` is empty: name at least one host")]
     EmptyHosts,
-    /// A server without hosts.
+    /// A group without hosts.
     #[error(
         "there are no `hosts`: name them, as in hosts = [\"node1\", \"node2\"], or write \
          launcher = \"local\" for workers on this machine"
@@ -191,7 +191,7 @@ pub fn listed(names: &[String]) -> String {
     if names.len() > MOST_NAMED { format!("{named}, ...") } else { named }
 }
 
-/// `option`: how an option is written of the batch system that the server has.
+/// `option`: how an option is written of the batch system that the group has.
 fn key_meant(near: &Option<&'static str>, option: Option<&'static str>) -> String {
     match (near, option) {
         (Some(near), _) => format!("did you mean `{near}`?"),

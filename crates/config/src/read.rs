@@ -1,4 +1,4 @@
-//! Reads the description of servers from a file in TOML, and tells all that is wrong with it at once.
+//! Reads the description of groups from a file in TOML, and tells all that is wrong with it at once.
 
 use std::fs;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::group::Server;
+use super::group::HostGroup;
 use super::host_list::MOST_HOSTS;
 use super::keys::Draft;
 use super::problems::{Fault, Part, Problems, Report};
@@ -14,7 +14,7 @@ use super::values::{found, in_order, shown};
 
 /// The longest description, bytes.
 const LONGEST: usize = 1 << 20;
-/// The most servers.
+/// The most groups.
 const MOST_SERVERS: usize = 1000;
 /// The tables of a file.
 const TABLES: [&str; 3] = ["grid", "defaults", "server"];
@@ -24,7 +24,7 @@ const TABLES: [&str; 3] = ["grid", "defaults", "server"];
 /// # Errors
 ///
 /// All that is wrong with it.
-pub fn read_file(path: &Path) -> Result<Vec<Server>, Problems> {
+pub fn read_file(path: &Path) -> Result<Vec<HostGroup>, Problems> {
     let file = &path.display().to_string();
     let content = load(path)
         .map_err(|error| Problems::one(file, 0, Fault::Unreadable { reason: error.to_string() }))?;
@@ -45,7 +45,7 @@ pub fn read_file(path: &Path) -> Result<Vec<Server>, Problems> {
 /// The text of a small file that people write.
 ///
 /// # Errors
-/// When it cannot be read, is larger than a file of servers may be, or is no text.
+/// When it cannot be read, is larger than a file of groups may be, or is no text.
 pub fn small_text(path: &Path) -> std::io::Result<String> {
     let content = load(path)?;
     if content.len() > LONGEST {
@@ -64,13 +64,13 @@ fn load(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads the servers of a description, in its order; `file` is what messages call it. What the table
+/// Reads the groups of a description, in its order; `file` is what messages call it. What the table
 /// `[grid]` says is not looked at.
 ///
 /// # Errors
 ///
 /// All that is wrong with it; if it is not valid TOML, only why not.
-pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
+pub fn read(text: &str, file: &str) -> Result<Vec<HostGroup>, Problems> {
     if text.len() > LONGEST {
         return Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }));
     }
@@ -83,8 +83,8 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
     if !report.is_empty() {
         return report.finish(Vec::new());
     }
-    let servers = tables(document.get_ref(), &mut report);
-    report.finish(servers)
+    let groups = tables(document.get_ref(), &mut report);
+    report.finish(groups)
 }
 
 /// What is wrong with a text that is not TOML, in the parser's words but for what is there twice.
@@ -118,9 +118,9 @@ fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
     }
 }
 
-fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {
+fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<HostGroup> {
     let mut defaults = Draft::default();
-    let mut servers = None;
+    let mut groups = None;
     for (name, value) in in_order(document) {
         let at = name.span().start;
         let table = value.get_ref().as_table();
@@ -133,7 +133,7 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {
                 defaults.check(None, report);
                 report.part = Part::Whole;
             }
-            ("server", Some(table)) => servers = Some(table),
+            ("server", Some(table)) => groups = Some(table),
             (name, None) if TABLES.contains(&name) => {
                 let example = match name {
                     "grid" => "[grid]",
@@ -148,15 +148,15 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {
             }
         }
     }
-    let Some(servers) = servers else { return Vec::new() };
-    if servers.len() > MOST_SERVERS {
-        let at = in_order(servers)[MOST_SERVERS].0.span().start;
+    let Some(groups) = groups else { return Vec::new() };
+    if groups.len() > MOST_SERVERS {
+        let at = in_order(groups)[MOST_SERVERS].0.span().start;
         report.add(at, Fault::TooManyServers { most: MOST_SERVERS });
         return Vec::new();
     }
     let mut left = MOST_HOSTS;
     let mut made = Vec::new();
-    for (name, value) in in_order(servers) {
+    for (name, value) in in_order(groups) {
         let at = name.span().start;
         let name: &str = name.get_ref();
         let DeValue::Table(table) = value.get_ref() else {
@@ -165,12 +165,12 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {
             report.add(at, Fault::NotATable { name, found, example });
             continue;
         };
-        report.part = Part::Server(cut(name));
+        report.part = Part::HostGroup(cut(name));
         if !is_name(name) {
             report.add(at, Fault::Name { found: shown(name) });
         }
         let draft = Draft::read(table, &mut left, report);
-        made.push(draft.server(name, at, &defaults, &mut left, report));
+        made.push(draft.group(name, at, &defaults, &mut left, report));
         report.part = Part::Whole;
     }
     made

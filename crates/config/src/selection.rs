@@ -1,33 +1,33 @@
-//! Which servers a program uses: URLs, or names from a configuration file.
+//! Which groups a program uses: URLs, or names from a configuration file.
 
 use std::path::Path;
 
-use super::group::Server;
+use super::group::HostGroup;
 use super::problems::{Fault, Problem, Problems};
 use super::read::read_file;
 use super::url::from_url;
 
-/// The servers that these words name: URLs, or servers of `file`, all of which are used if nothing is named.
+/// The groups that these words name: URLs, or groups of `file`, all of which are used if nothing is named.
 ///
 /// # Errors
 /// All that is wrong with the file, or the first word that is neither.
-pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<Server>, Problems> {
+pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<HostGroup>, Problems> {
     let known = file.map(read_file).transpose()?.unwrap_or_default();
     if words.is_empty() {
         return Ok(known);
     }
-    let find = |word: &String| match known.iter().find(|server| server.name == *word) {
-        Some(server) => Ok(server.clone()),
+    let find = |word: &String| match known.iter().find(|group| group.name == *word) {
+        Some(group) => Ok(group.clone()),
         None => from_url(word).map_err(|problem| Problems::from(named(problem, &known))),
     };
     words.iter().map(find).collect()
 }
 
 /// What is no URL may be a name that is written wrongly.
-fn named(problem: Problem, known: &[Server]) -> Problem {
+fn named(problem: Problem, known: &[HostGroup]) -> Problem {
     if *problem.fault != Fault::Scheme || known.is_empty() {
         return problem;
     }
-    let names = known.iter().map(|server| server.name.clone()).collect();
+    let names = known.iter().map(|group| group.name.clone()).collect();
     Problem { fault: Box::new(Fault::NoServer { names }), ..problem }
 }

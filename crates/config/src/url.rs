@@ -1,10 +1,10 @@
-//! A server as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
+//! A group as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
 //! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`.
 //!
 //! The keys of the query are those of a table. So a URL becomes a table, and is read as one: what can be
 //! wrong with a value is told in one place.
 
-use super::group::{LauncherKind, Server};
+use super::group::{HostGroup, LauncherKind};
 use super::problems::{Fault, Part, Problem};
 use super::read::read;
 use super::schema::{Kind, kind};
@@ -14,12 +14,12 @@ use super::write::{key as written_key, list, quoted};
 /// The longest URL, bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The server that a URL describes. It has the name of its host.
+/// The group that a URL describes. It has the name of its host.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong with it.
-pub fn from_url(text: &str) -> Result<Server, Problem> {
+pub fn from_url(text: &str) -> Result<HostGroup, Problem> {
     let place = format!("`{}`", text.chars().take(200).collect::<String>());
     let problem = |fault| {
         let fault = Box::new(fault);
@@ -27,15 +27,15 @@ pub fn from_url(text: &str) -> Result<Server, Problem> {
     };
     let table = table(text).map_err(problem)?;
     let found = read(&table.text, "");
-    let servers = found.map_err(|found| match found.told.into_iter().next() {
+    let groups = found.map_err(|found| match found.told.into_iter().next() {
         Some(first) => problem(*first.fault),
         None => problem(Fault::Scheme),
     })?;
-    let mut server = servers.into_iter().next().ok_or_else(|| problem(Fault::Scheme))?;
-    if let (Some(port), LauncherKind::Ssh { command }) = (table.port, &mut server.launcher) {
+    let mut group = groups.into_iter().next().ok_or_else(|| problem(Fault::Scheme))?;
+    if let (Some(port), LauncherKind::Ssh { command }) = (table.port, &mut group.launcher) {
         command.extend(["-p".into(), port.to_string()]);
     }
-    Ok(server)
+    Ok(group)
 }
 
 /// What a URL says, as the text of a table, and beside it.

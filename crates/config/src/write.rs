@@ -1,4 +1,4 @@
-//! Writes servers as the file that describes them, with all that was left out of it filled in.
+//! Writes groups as the file that describes them, with all that was left out of it filled in.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use super::batch_options::{own_names, request_name};
 use super::batch_systems::BatchSystem;
-use super::group::{Batch, IDLE, LauncherKind, Server};
+use super::group::{Batch, HostGroup, IDLE, LauncherKind};
 use super::host_list::Host;
 use super::keys::{compression_name, output_name};
 
-/// A file with these servers. What it says nothing of is as [`Server`] has it for none.
+/// A file with these groups. What it says nothing of is as [`HostGroup`] has it for none.
 #[must_use]
-pub fn write(servers: &[Server]) -> String {
-    let tables: Vec<String> = servers.iter().map(table).collect();
+pub fn write(groups: &[HostGroup]) -> String {
+    let tables: Vec<String> = groups.iter().map(table).collect();
     tables.join("\n")
 }
 
-fn table(server: &Server) -> String {
-    let (launcher, words) = match &server.launcher {
+fn table(group: &HostGroup) -> String {
+    let (launcher, words) = match &group.launcher {
         LauncherKind::Local { prefix } if prefix.is_empty() => ("local", None),
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
         LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
         LauncherKind::Program { command } => ("program", Some(("command", command))),
         LauncherKind::Batch(batch) => (batch.system.name(), None),
     };
-    let hosts: Vec<String> = server.hosts.iter().map(host).collect();
+    let hosts: Vec<String> = group.hosts.iter().map(host).collect();
     let mut lines = vec![format!("launcher = {}", quoted(launcher))];
     let mut line = |key: &str, value: Option<String>| {
         lines.extend(value.map(|value| format!("{key} = {value}")));
@@ -33,34 +33,34 @@ fn table(server: &Server) -> String {
     if let Some((key, words)) = words {
         line(key, Some(list(words)));
     }
-    match &server.launcher {
+    match &group.launcher {
         LauncherKind::Batch(batch) => {
             line("nodes", Some(hosts.len().to_string()));
             self::batch(batch, &mut line);
         }
         _ => line("hosts", Some(list(&hosts))),
     }
-    line("workers", (server.workers > 0).then(|| server.workers.to_string()));
-    line("python", server.python.as_deref().map(quoted));
-    line("program", server.program.as_deref().map(quoted));
-    line("directory", server.directory.as_deref().map(quoted));
-    line("environment", variables(&server.environment));
-    line("preload", (!server.preload.is_empty()).then(|| list(&server.preload)));
-    line("memory", server.memory.map(|bytes| quoted(&format!("{bytes} B"))));
-    line("resources", resources(&server.resources));
-    line("addresses", (!server.addresses.is_empty()).then(|| list(&server.addresses)));
-    line("ports", server.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
-    line("start_timeout", Some(seconds(server.start_timeout)));
-    line("stop_timeout", Some(seconds(server.stop_timeout)));
-    line("heartbeat", Some(seconds(server.heartbeat)));
-    line("staging", server.staging.as_deref().map(quoted));
-    line("output", Some(quoted(output_name(server.output))));
-    line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
-    line("trusted", (!server.trusted).then(|| "false".to_owned()));
-    line("min_hosts", server.min_hosts.map(|least| least.to_string()));
-    line("idle", (server.idle != IDLE).then(|| seconds(server.idle)));
-    line("compression", Some(quoted(compression_name(server.compression))));
-    format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
+    line("workers", (group.workers > 0).then(|| group.workers.to_string()));
+    line("python", group.python.as_deref().map(quoted));
+    line("program", group.program.as_deref().map(quoted));
+    line("directory", group.directory.as_deref().map(quoted));
+    line("environment", variables(&group.environment));
+    line("preload", (!group.preload.is_empty()).then(|| list(&group.preload)));
+    line("memory", group.memory.map(|bytes| quoted(&format!("{bytes} B"))));
+    line("resources", resources(&group.resources));
+    line("addresses", (!group.addresses.is_empty()).then(|| list(&group.addresses)));
+    line("ports", group.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
+    line("start_timeout", Some(seconds(group.start_timeout)));
+    line("stop_timeout", Some(seconds(group.stop_timeout)));
+    line("heartbeat", Some(seconds(group.heartbeat)));
+    line("staging", group.staging.as_deref().map(quoted));
+    line("output", Some(quoted(output_name(group.output))));
+    line("encryption", Some(quoted(if group.encryption { "tls" } else { "none" })));
+    line("trusted", (!group.trusted).then(|| "false".to_owned()));
+    line("min_hosts", group.min_hosts.map(|least| least.to_string()));
+    line("idle", (group.idle != IDLE).then(|| seconds(group.idle)));
+    line("compression", Some(quoted(compression_name(group.compression))));
+    format!("[server.{}]\n{}\n", key(&group.name), lines.join("\n"))
 }
 
 /// The keys of batch systems.

@@ -16,9 +16,9 @@ pub(crate) enum CallState {
     Blocked {
         waits_for: u32,
     },
-    /// In the queue for all workers, or in that of the server that it is bound to.
+    /// In the queue for all workers, or in that of the group that it is bound to.
     Queued,
-    /// Among the calls that ask for more than a worker's place, of its server or of all.
+    /// Among the calls that ask for more than a worker's place, of its group or of all.
     QueuedWide,
     /// In the queue of a reserved worker, or of the host where its arguments are.
     Waiting(WorkerId),
@@ -92,7 +92,7 @@ impl Waiting {
 }
 
 fn at(line: Line) -> usize {
-    line.map_or(0, |server| server.index() + 1)
+    line.map_or(0, |group| group.index() + 1)
 }
 
 /// The place of a call among those of all lines.
@@ -105,9 +105,9 @@ fn place<T>(call: &Call<T>) -> Order {
 pub(crate) struct Calls<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// The queue for all, and behind it those of the servers.
+    /// The queue for all, and behind it those of the groups.
     lines: Vec<Waiting>,
-    /// Servers that calls wait for, and how many calls that are.
+    /// Host groups that calls wait for, and how many calls that are.
     waited_for: Vec<GroupId>,
     bound: usize,
     submitted: u64,
@@ -142,7 +142,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// There is another server that calls may be bound to.
+    /// There is another group that calls may be bound to.
     pub(crate) fn add_line(&mut self) {
         self.lines.push(Waiting::default());
     }
@@ -193,7 +193,7 @@ impl<T> Calls<T> {
     }
 
     fn leave(&mut self, call: &Call<T>) {
-        let (line, bytes) = (call.task.server, call.task.bytes);
+        let (line, bytes) = (call.task.group, call.task.bytes);
         match call.state {
             CallState::Queued => self.leave_queue(line, bytes),
             CallState::QueuedWide => {
@@ -207,7 +207,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Puts a call into the queue for all workers, or into that of its server, in its place.
+    /// Puts a call into the queue for all workers, or into that of its group, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         if call.task.is_wide() {
@@ -215,15 +215,15 @@ impl<T> Calls<T> {
         }
         call.state = CallState::Queued;
         let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
-        let line = call.task.server;
+        let line = call.task.group;
         self.queued_bytes += bytes;
         let waiting = &mut self.lines[at(line)];
         waiting.live += 1;
         waiting.queue.insert(priority, Entry { serial, id });
-        if let Some(server) = line {
+        if let Some(group) = line {
             self.bound += 1;
             if waiting.live == 1 {
-                self.waited_for.push(server);
+                self.waited_for.push(group);
             }
         }
     }
@@ -291,10 +291,10 @@ impl<T> Calls<T> {
             queue.retain(|id| self.get(id).is_some_and(|call| call.state == CallState::Queued));
             self.lines[at(line)].queue = queue;
         }
-        if let Some(server) = line {
+        if let Some(group) = line {
             self.bound -= 1;
             if live == 0 {
-                self.waited_for.retain(|other| *other != server);
+                self.waited_for.retain(|other| *other != group);
             }
         }
     }
@@ -321,12 +321,12 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Calls that wait for the server that they are bound to.
+    /// Calls that wait for the group that they are bound to.
     pub(crate) fn bound(&self) -> usize {
         self.bound
     }
 
-    /// Servers that calls wait for.
+    /// Host groups that calls wait for.
     pub(crate) fn waited_for(&self) -> Vec<GroupId> {
         self.waited_for.clone()
     }

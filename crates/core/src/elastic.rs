@@ -52,7 +52,7 @@ pub(crate) struct Stay {
     pub(crate) asleep: bool,
     /// From when to when it is there, if that is known.
     pub(crate) life: Option<Life>,
-    /// How long calls had it the last time, or another host of its server since, as far as that is known.
+    /// How long calls had it the last time, or another host of its group since, as far as that is known.
     pub(crate) span: Option<Span>,
     /// Results of calls lie there that somebody may need.
     pub(crate) keeps: bool,

@@ -17,7 +17,7 @@ pub enum End {
     WorkerLost(Arc<Loss>),
     /// No worker could be started. Tells how the last attempt failed.
     NoWorkers(Arc<Loss>),
-    /// It was bound to a server, by this name, of which no worker could be started. Tells how the last
+    /// It was bound to a group, by this name, of which no worker could be started. Tells how the last
     /// attempt failed.
     NoServer(Arc<str>, Arc<Loss>),
     /// A call that it needs the result of has ended without one.
@@ -39,16 +39,16 @@ pub struct TooWide {
     pub cores: u32,
     /// What the largest host has.
     pub most: u32,
-    /// The server that it is bound to, if it is bound to one.
-    pub server: Option<Arc<str>>,
+    /// The group that it is bound to, if it is bound to one.
+    pub group: Option<Arc<str>>,
 }
 
 impl fmt::Display for TooWide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooWide { cores, most, server } = self;
+        let TooWide { cores, most, group } = self;
         write!(f, "the call asks for {cores} cores of one host, and the largest host ")?;
-        if let Some(server) = server {
-            write!(f, "of server \"{server}\" ")?;
+        if let Some(group) = group {
+            write!(f, "of server \"{group}\" ")?;
         }
         write!(f, "has workers for {most}")
     }
@@ -63,15 +63,15 @@ pub struct Unfit {
     pub resources: Resources,
     /// How long it is expected to take, ns, if that was said.
     pub expected: Option<u64>,
-    /// What there is, hosts of one server that have the same together.
+    /// What there is, hosts of one group that have the same together.
     pub there: Vec<Site>,
 }
 
 /// What a host has for calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its server.
-    pub server: Arc<str>,
+    /// Its group.
+    pub group: Arc<str>,
     /// Processors of its workers; none: it is not known yet.
     pub cores: Option<u32>,
     /// What else it has.
@@ -80,7 +80,7 @@ pub struct Site {
     pub life: Option<u64>,
 }
 
-/// Servers that are told of.
+/// Host groups that are told of.
 const MOST_SITES: usize = 20;
 
 impl fmt::Display for Unfit {
@@ -108,7 +108,7 @@ impl fmt::Display for Unfit {
             if let Some(life) = site.life.filter(|_| expected.is_some()) {
                 has.push(format!("jobs of {} s", seconds(life)));
             }
-            format!("\"{}\" has {}", site.server, listed(has))
+            format!("\"{}\" has {}", site.group, listed(has))
         };
         let mut sites: Vec<String> = there.iter().take(MOST_SITES).map(told).collect();
         if there.len() > MOST_SITES {

@@ -16,8 +16,8 @@ pub(crate) struct Host {
     pub(crate) wanted: usize,
     /// Processors that each of its workers has; 0 means 1.
     pub(crate) cores: u32,
-    /// Its server, as errors name it.
-    pub(crate) server: Arc<str>,
+    /// Its group, as errors name it.
+    pub(crate) group: Arc<str>,
     /// What else calls may take of it.
     pub(crate) stock: Available,
     /// Its places are collected for a call that asks for several: others have to wait.

@@ -79,5 +79,5 @@ impl GroupId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
 
-/// In which line a call waits: in that of a server, or of those that any executor may run.
+/// In which line a call waits: in that of a group, or of those that any executor may run.
 pub(crate) type Line = Option<GroupId>;

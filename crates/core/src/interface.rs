@@ -78,8 +78,8 @@ pub struct Task<T> {
     /// How long its function is expected to run, ns, if its caller says so: it is begun nowhere where it would not
     /// be done before the host ends. Not for a reserved worker.
     pub expected: Option<u64>,
-    /// The server that has to run it, if not any that has room. A reserved worker has its own.
-    pub server: Option<GroupId>,
+    /// The group that has to run it, if not any that has room. A reserved worker has its own.
+    pub group: Option<GroupId>,
     /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
     pub on: Option<Reservation>,
     /// The caller's own.
@@ -101,7 +101,7 @@ impl<T> Task<T> {
             threads: 0,
             resources: Resources::NONE,
             expected: None,
-            server: None,
+            group: None,
             on: None,
             payload,
         }
@@ -111,7 +111,7 @@ impl<T> Task<T> {
     pub fn with<U>(self, payload: U) -> Task<U> {
         let Task { function, bytes, blobs, deadline, idempotent, priority, cores, .. } = self;
         let (threads, resources, expected) = (self.threads, self.resources, self.expected);
-        let (server, on) = (self.server, self.on);
+        let (group, on) = (self.group, self.on);
         Task {
             function,
             bytes,
@@ -123,7 +123,7 @@ impl<T> Task<T> {
             threads,
             resources,
             expected,
-            server,
+            group,
             on,
             payload,
         }
@@ -316,7 +316,7 @@ pub enum Refusal {
     /// No worker could be started.
     #[error("no worker could be started: {0}")]
     NoWorkers(Arc<Loss>),
-    /// No worker of the server that it is bound to could be started.
+    /// No worker of the group that it is bound to could be started.
     #[error("no worker of server \"{0}\" could be started: {1}")]
     NoServer(Arc<str>, Arc<Loss>),
     /// It asks for more cores than any host can have.

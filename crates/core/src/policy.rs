@@ -98,7 +98,7 @@ impl<T> View<'_, T> {
     }
 
     /// Whether a worker or host can be sent a call of this function: it is there, works for all and is of the
-    /// server that the call is bound to, and has nothing to do, or so little that such a call does not
+    /// group that the call is bound to, and has nothing to do, or so little that such a call does not
     /// wait for long.
     #[must_use]
     pub fn can_take(&self, id: WorkerId, function: FunctionId) -> bool {

@@ -1,4 +1,4 @@
-//! A queue of calls that wait for any worker, or for one of a server: higher priorities first, and those of
+//! A queue of calls that wait for any worker, or for one of a group: higher priorities first, and those of
 //! one priority in the order in which they were submitted.
 
 use std::cmp::Reverse;

@@ -16,7 +16,7 @@ pub(crate) struct ResourceRequest {
 
 impl ResourceRequest {
     pub(crate) fn of<T>(task: &Task<T>) -> ResourceRequest {
-        let (resources, line) = (task.resources.clone(), task.server);
+        let (resources, line) = (task.resources.clone(), task.group);
         ResourceRequest { cores: task.cores, resources, expected: task.expected, line }
     }
 }

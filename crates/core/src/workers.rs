@@ -48,7 +48,7 @@ pub(crate) struct Sent<T> {
     pub(crate) retracting: bool,
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
-    pub(crate) server: Option<GroupId>,
+    pub(crate) group: Option<GroupId>,
     /// Workers' places that it takes.
     pub(crate) slots: u32,
     /// What else it takes of its host.
@@ -102,8 +102,8 @@ pub(crate) struct Worker<T> {
     pub(crate) reserved: Option<Reserved>,
     /// It is no process but a host, with workers of its own.
     pub(crate) host: Option<Host>,
-    /// A host: servers that it belongs to.
-    pub(crate) servers: Vec<GroupId>,
+    /// A host: groups that it belongs to.
+    pub(crate) groups: Vec<GroupId>,
     /// A reserved worker: the host that it lives on, if not this machine.
     pub(crate) home: Option<WorkerId>,
 }
@@ -147,7 +147,7 @@ impl<T> Worker<T> {
             idle: None,
             reserved: None,
             host: None,
-            servers: Vec::new(),
+            groups: Vec::new(),
             home: None,
         }
     }

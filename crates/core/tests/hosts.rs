@@ -1,6 +1,6 @@
 //! A grid with hosts in a random world: messages take their time and arrive in order, hosts vanish with
 //! all that is on the way and come back, workers come and go, calls are cancelled, time out and are wanted
-//! back, and need results that have stayed on hosts; some are bound to servers, which are hosts or this
+//! back, and need results that have stayed on hosts; some are bound to groups, which are hosts or this
 //! machine. Each run is a pure function of its seed; every invariant is checked after every step.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -64,7 +64,7 @@ struct Wanted {
     id: CallId,
     idempotent: bool,
     on: Option<Reservation>,
-    server: Option<GroupId>,
+    group: Option<GroupId>,
     ran: u32,
     ended: bool,
     function: FunctionId,
@@ -104,8 +104,8 @@ struct World<P> {
     calls: Vec<Wanted>,
     reserved: Vec<Reservation>,
     to_gather: Vec<(CallId, u32)>,
-    /// Servers, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
-    servers: HashMap<GroupId, (bool, HashSet<WorkerId>)>,
+    /// Host groups, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
+    groups: HashMap<GroupId, (bool, HashSet<WorkerId>)>,
     counts: HashMap<&'static str, u64>,
 }
 
@@ -144,7 +144,7 @@ impl<P: Policy> World<P> {
             calls: Vec::new(),
             reserved: Vec::new(),
             to_gather: Vec::new(),
-            servers: HashMap::new(),
+            groups: HashMap::new(),
             counts: HashMap::new(),
         };
         for index in 0..world.hosts.len() {
@@ -157,33 +157,33 @@ impl<P: Policy> World<P> {
         world
     }
 
-    /// Some of the hosts are a server from now on; they may be part of others as well.
+    /// Some of the hosts are a group from now on; they may be part of others as well.
     fn add_group(&mut self) {
         let mut hosts: Vec<WorkerId> = (0..self.hosts.len()).map(|host| self.id(host)).collect();
         self.rng.shuffle(&mut hosts);
         hosts.truncate(self.rng.usize(1..=hosts.len()));
         let here = self.settings.workers > 0 && self.rng.bool();
         let id = self.core.add_group("some", here, hosts.clone());
-        self.servers.insert(id, (here, hosts.into_iter().collect()));
+        self.groups.insert(id, (here, hosts.into_iter().collect()));
     }
 
-    fn some_server(&mut self) -> Option<GroupId> {
-        let mut servers: Vec<GroupId> = self.servers.keys().copied().collect();
-        servers.sort();
-        servers.extend((self.settings.workers > 0).then_some(GroupId::HERE));
-        self.rng.choice(servers)
+    fn some_group(&mut self) -> Option<GroupId> {
+        let mut groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        groups.sort();
+        groups.extend((self.settings.workers > 0).then_some(GroupId::HERE));
+        self.rng.choice(groups)
     }
 
-    /// A call is nowhere but on the server that it is bound to.
-    fn check_server(&self, payload: u32, worker: WorkerId) {
-        match self.calls[payload as usize].server {
+    /// A call is nowhere but on the group that it is bound to.
+    fn check_group(&self, payload: u32, worker: WorkerId) {
+        match self.calls[payload as usize].group {
             None => {}
             Some(GroupId::HERE) => assert!(self.host(worker).is_none(), "it is bound here"),
-            Some(server) => {
+            Some(group) => {
                 let at = self.core.home(worker).unwrap_or(worker);
-                let (here, hosts) = &self.servers[&server];
+                let (here, hosts) = &self.groups[&group];
                 let is_of_it = hosts.contains(&at) || *here && self.host(at).is_none();
-                assert!(is_of_it, "{worker:?} is not of {server:?}");
+                assert!(is_of_it, "{worker:?} is not of {group:?}");
             }
         }
     }
@@ -234,7 +234,7 @@ impl<P: Policy> World<P> {
             Action::Send { worker, call, payload, function, .. } => {
                 assert!(!self.calls[payload as usize].ended, "sent after its end");
                 self.has_its_arguments(worker, payload);
-                self.check_server(payload, worker);
+                self.check_group(payload, worker);
                 match (self.host(worker), self.home(worker)) {
                     (Some(host), _) => self.tell(host, Down::Call(call, payload, function)),
                     (None, Some(host)) => {
@@ -286,7 +286,7 @@ impl<P: Policy> World<P> {
             Action::Gather { call, payload } => self.to_gather.push((call, payload)),
             Action::Run { payload, worker, .. } => {
                 assert_eq!(self.calls[payload as usize].near, None, "its arguments are elsewhere");
-                self.check_server(payload, worker);
+                self.check_group(payload, worker);
                 self.calls[payload as usize].ended = true;
                 self.count("run by who waits");
             }
@@ -326,7 +326,7 @@ impl<P: Policy> World<P> {
         if live {
             wanted.result = ResultAt::Here;
         }
-        let bound = wanted.server.is_some();
+        let bound = wanted.group.is_some();
         self.count(if bound { "bound returned" } else { "returned" });
     }
 
@@ -416,7 +416,7 @@ impl<P: Policy> World<P> {
             }
             let mut task = Task::new(call.function, payload as u32);
             task.idempotent = true;
-            task.server = call.server;
+            task.group = call.group;
             task.cores = call.cores;
             task.resources = resources(call.asked);
             (call.ended, call.repeated) = (false, true);
@@ -438,7 +438,7 @@ impl<P: Policy> World<P> {
         };
         let on: Vec<Reservation> = self.reserved.iter().filter(ready).copied().collect();
         task.on = (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
-        task.server = if self.rng.u32(0..3) == 0 { self.some_server() } else { None };
+        task.group = if self.rng.u32(0..3) == 0 { self.some_group() } else { None };
         task.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
         task.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
         let mut asked = [0, 0];
@@ -450,7 +450,7 @@ impl<P: Policy> World<P> {
             task.expected = Some(self.rng.u64(0..u64::MAX));
         }
         let (cores, asked) = if task.on.is_some() { (1, [0, 0]) } else { (task.cores, asked) };
-        let server = task.server.filter(|_| task.on.is_none());
+        let group = task.group.filter(|_| task.on.is_none());
         let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
         // Its number is known before it may end in the course of being taken.
         let id = CallId(u64::MAX);
@@ -466,7 +466,7 @@ impl<P: Policy> World<P> {
             id,
             idempotent,
             on,
-            server,
+            group,
             ran: 0,
             ended: false,
             function: task.function,
@@ -487,7 +487,7 @@ impl<P: Policy> World<P> {
                 self.calls.pop();
             }
             Err(Refusal::NoServer(..)) => {
-                assert!(server.is_some());
+                assert!(group.is_some());
                 self.calls.pop();
                 self.count("no server");
             }
@@ -723,15 +723,15 @@ impl<P: Policy> World<P> {
                 self.drive(|core, now, out| core.cancel(now, id, out));
             }
             33 if self.reserved.len() < 6 => {
-                let server = if self.rng.bool() { self.some_server() } else { None };
-                let more = self.drive(|core, _, out| core.reserve(1, server, out));
+                let group = if self.rng.bool() { self.some_group() } else { None };
+                let more = self.drive(|core, _, out| core.reserve(1, group, out));
                 for reservation in &more {
                     let lost = matches!(self.core.standing(*reservation), Standing::Lost(_));
                     let home = self.core.home(reservation.worker);
-                    match server {
+                    match group {
                         Some(GroupId::HERE) => assert!(home.is_none()),
-                        Some(server) if !lost => {
-                            let (here, hosts) = &self.servers[&server];
+                        Some(group) if !lost => {
+                            let (here, hosts) = &self.groups[&group];
                             assert!(home.map_or(*here, |home| hosts.contains(&home)));
                         }
                         _ => {}
@@ -739,7 +739,7 @@ impl<P: Policy> World<P> {
                 }
                 self.reserved.extend(more);
             }
-            45 if self.servers.len() < 4 => self.add_group(),
+            45 if self.groups.len() < 4 => self.add_group(),
             34 if !self.reserved.is_empty() => {
                 let of = self.reserved.swap_remove(self.rng.usize(..self.reserved.len()));
                 self.drive(|core, now, out| core.release(now, of, out));
@@ -772,7 +772,7 @@ impl<P: Policy> World<P> {
         self.drive(|core, _, out| core.nests(by, out));
         let claim = self.drive(|core, now, out| core.claim(now, id, by, out));
         if let Claim::Run(payload) = claim {
-            self.check_server(payload, by);
+            self.check_group(payload, by);
             self.calls[payload as usize].ended = true;
             self.count("run by who waits");
         }
@@ -1018,17 +1018,17 @@ fn two_hosts() -> (Core<u32>, [GroupId; 2], Vec<Action<u32>>) {
         Core::new(Settings { workers: 0, hosts: vec![1, 1], ..Settings::default() });
     let mut out = Vec::new();
     core.open(Time(0), &mut out);
-    let servers = [0, 1].map(|host| core.add_group("one", false, vec![WorkerId(host)]));
+    let groups = [0, 1].map(|host| core.add_group("one", false, vec![WorkerId(host)]));
     for host in 0..2 {
         core.host_joined(WorkerId(host), 1, &mut out);
         core.host_has(Time(1), WorkerId(host), 1, 1, &mut out);
     }
     out.clear();
-    (core, servers, out)
+    (core, groups, out)
 }
 
-fn bound(payload: u32, server: GroupId) -> Task<u32> {
-    Task { server: Some(server), ..Task::new(FunctionId(0), payload) }
+fn bound(payload: u32, group: GroupId) -> Task<u32> {
+    Task { group: Some(group), ..Task::new(FunctionId(0), payload) }
 }
 
 /// The calls that were sent, and to whom.
@@ -1079,7 +1079,7 @@ fn calls_that_are_bound_hold_up_nobody_and_keep_their_place() {
 }
 
 #[test]
-fn calls_of_a_server_that_is_given_up_end_and_others_do_not() {
+fn calls_of_a_group_that_is_given_up_end_and_others_do_not() {
     let (mut core, [first, second], mut out) = two_hosts();
     core.worker_lost(Time(2), WorkerId(0), None, loss(0), &mut out);
     out.retain(|action| matches!(action, Action::Start(_)));
@@ -1125,7 +1125,7 @@ fn calls_of_a_server_that_is_given_up_end_and_others_do_not() {
 }
 
 #[test]
-fn calls_that_come_back_run_on_their_own_server_alone() {
+fn calls_that_come_back_run_in_their_own_group_alone() {
     let (mut core, [first, _], mut out) = two_hosts();
     let task = Task { idempotent: true, ..bound(0, first) };
     core.submit(Time(2), task, &mut out).expect("taken");

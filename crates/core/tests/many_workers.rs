@@ -27,7 +27,7 @@ fn task(payload: u32) -> Task<u32> {
         threads: 0,
         resources: Resources::NONE,
         expected: None,
-        server: None,
+        group: None,
         on: None,
         payload,
     }

@@ -510,8 +510,8 @@ impl<P: Policy> World<P> {
         match self.rng.u32(0..100) {
             0..2 => {
                 let count = self.rng.u32(1..3);
-                let server = self.rng.bool().then_some(GroupId::HERE);
-                let reserved = self.core.reserve(count, server, &mut out);
+                let group = self.rng.bool().then_some(GroupId::HERE);
+                let reserved = self.core.reserve(count, group, &mut out);
                 self.reserved_ever.extend(reserved.iter().map(|one| one.worker));
                 self.reserved.extend(reserved);
             }
@@ -619,7 +619,7 @@ impl<P: Policy> World<P> {
             }
             let priority = task.priority;
             let bound = self.rng.u32(0..3) == 0;
-            task.server = bound.then_some(GroupId::HERE);
+            task.group = bound.then_some(GroupId::HERE);
             if self.rng.u32(0..5) == 0 {
                 task.cores = self.rng.u32(2..self.settings.workers + 3);
             }

@@ -21,9 +21,9 @@ pub fn preload(
     python: bool,
     search: &ModuleSearch,
 ) -> Result<(), GridError> {
-    if let Some(servers) = &mut config.servers {
-        let found = servers.list.iter().map(|server| found(&server.preload, python, search));
-        servers.workers.preload = found.collect::<Result<_, _>>()?;
+    if let Some(groups) = &mut config.groups {
+        let found = groups.list.iter().map(|group| found(&group.preload, python, search));
+        groups.workers.preload = found.collect::<Result<_, _>>()?;
     }
     let Preload { modules, libraries } = found(here, python, search)?;
     let preload = &mut config.launch.preparation.preload;

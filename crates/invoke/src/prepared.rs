@@ -49,8 +49,8 @@ pub struct CallOptions {
     pub resources: Resources,
     /// How long its function is expected to run, if that is known.
     pub expected: Option<Duration>,
-    /// The server that has to run it, if not any that has room.
-    pub server: Option<GroupId>,
+    /// The group that has to run it, if not any that has room.
+    pub group: Option<GroupId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// What its function may call back.
@@ -74,7 +74,7 @@ impl Prepared {
 
 /// The request for a call that needs nothing else.
 pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, cores, resources, expected, server, on, callbacks, runs_again } =
+    let CallOptions { deadline, cores, resources, expected, group, on, callbacks, runs_again } =
         options;
     Request {
         function: Arc::clone(&target.function),
@@ -87,7 +87,7 @@ pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -
         threads: 0,
         resources,
         expected,
-        server,
+        group,
         on,
         callbacks,
         sinks: Vec::new(),

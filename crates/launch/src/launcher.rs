@@ -98,6 +98,6 @@ pub trait Launcher: fmt::Debug + Send {
         false
     }
 
-    /// Ends all agents, and waits for that, at most as long as the server's `stop_timeout`.
+    /// Ends all agents, and waits for that, at most as long as the group's `stop_timeout`.
     fn close(&mut self);
 }

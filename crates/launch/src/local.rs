@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 
 use super::agents::{Agent, Agents, NotSpawned, never_started};
 use super::child::how;
@@ -29,14 +29,19 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub(super) fn new(server: &Server, prefix: &[String], program: &Path, report: Report) -> Local {
-        let named = server.program.as_ref().map(OsString::from);
+    pub(super) fn new(
+        group: &HostGroup,
+        prefix: &[String],
+        program: &Path,
+        report: Report,
+    ) -> Local {
+        let named = group.program.as_ref().map(OsString::from);
         let program = named.unwrap_or_else(|| program.as_os_str().to_owned());
         let command = prefix.iter().map(OsString::from).chain([program, "agent".into()]);
         Local {
             agents: Agents::new(report, usize::MAX),
             command: command.collect(),
-            patience: server.stop_timeout,
+            patience: group.stop_timeout,
         }
     }
 }

@@ -10,12 +10,13 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
 use super::batch::{
-    Batch, Commands, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted, job_name, quoted,
+    Batch, Commands, Failure, JobRequest, JobState, Placing, Submission, System, Task, TaskStatus,
+    job_name, quoted,
 };
 use super::child::{Child, how};
 use crate::launcher::{Launcher, Report};
@@ -29,7 +30,7 @@ const TOLD: usize = 2000;
 /// ends at once. What users have set, such as `OMPI_MCA_rmaps_base_oversubscribe`, stays.
 const OF_RANKS: [&str; 4] = ["PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_UNIVERSE_SIZE"];
 
-/// `mpirun`, as the agents of one server need it.
+/// `mpirun`, as the agents of one group need it.
 #[derive(Debug)]
 struct Mpi {
     batch: gridrpc_config::Batch,
@@ -44,29 +45,29 @@ struct Run {
     child: Arc<Child>,
     folder: PathBuf,
     /// How it has ended.
-    ended: Option<Stand>,
+    ended: Option<JobState>,
 }
 
-/// The launcher of a server.
+/// The launcher of a group.
 pub(super) fn open(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(server, own_program);
+    let placing = Placing::new(group, own_program);
     let mpi = Mpi {
         batch: batch.clone(),
-        name: job_name(server),
-        patience: server.stop_timeout,
+        name: job_name(group),
+        patience: group.stop_timeout,
         runs: Mutex::default(),
     };
-    Box::new(Batch::new(mpi, placing, server.stop_timeout, report))
+    Box::new(Batch::new(mpi, placing, group.stop_timeout, report))
 }
 
 impl Mpi {
-    fn command(&self, wanted: &Wanted<'_>) -> Command {
-        let Wanted { agents, program, folder } = *wanted;
+    fn command(&self, wanted: &JobRequest<'_>) -> Command {
+        let JobRequest { agents, program, folder } = *wanted;
         let folder = quoted(folder);
         let agent = format!(
             "exec {} agent --ticket {folder}/\"$OMPI_COMM_WORLD_RANK\" \
@@ -96,9 +97,9 @@ impl Mpi {
 
 impl Run {
     /// How it stands.
-    fn stand(&mut self) -> Stand {
+    fn job_state(&mut self) -> JobState {
         if !self.child.has_ended() {
-            return Stand::Runs(String::new());
+            return JobState::Runs(String::new());
         }
         let Run { child, folder, ended } = self;
         ended
@@ -107,9 +108,9 @@ impl Run {
                 let said = fs::read_to_string(folder.join("job.out")).unwrap_or_default();
                 let has_begun = folder.join("0.out").exists();
                 if has_begun || said.trim().is_empty() {
-                    Stand::Ended(format!("its `mpirun` ended with {how}"))
+                    JobState::Ended(format!("its `mpirun` ended with {how}"))
                 } else {
-                    Stand::Refused(refusal(&said))
+                    JobState::Refused(refusal(&said))
                 }
             })
             .clone()
@@ -131,17 +132,17 @@ fn refusal(said: &str) -> String {
 }
 
 impl System for Mpi {
-    fn submit(&mut self, _: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+    fn submit(&mut self, _: &Submission<'_>, wanted: &JobRequest<'_>) -> Result<String, Failure> {
         let folder = PathBuf::from(wanted.folder);
         let said = File::create(folder.join("job.out"))
             .and_then(|file| Ok((file.try_clone()?, file)))
-            .map_err(|error| Trouble::Refused(format!("`{}`: {error}", wanted.folder)))?;
+            .map_err(|error| Failure::Refused(format!("`{}`: {error}", wanted.folder)))?;
         let mut command = self.command(wanted);
         command.stdin(Stdio::null()).stdout(said.0).stderr(said.1);
         // Agents end with their client, and this with them.
         end_with_parent(&mut command);
         let (child, _) = Child::spawn(&mut command).map_err(|error| {
-            Trouble::Absent(format!(
+            Failure::Absent(format!(
                 "`mpirun` could not be started: {error}; install Open MPI, or load its module"
             ))
         })?;
@@ -151,17 +152,17 @@ impl System for Mpi {
         Ok(job)
     }
 
-    fn look(&self, _: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+    fn look(&self, _: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
         let mut runs = lock(&self.runs);
         let seen = jobs.iter().filter_map(|job| {
-            let stand = runs.get_mut(*job)?.stand();
+            let job_state = runs.get_mut(*job)?.job_state();
             let task = Task { job: (*job).to_owned(), number: None };
-            Some(Seen { task, stand, left: None, run: String::new() })
+            Some(TaskStatus { task, job_state, left: None, run: String::new() })
         });
         Ok(seen.collect())
     }
 
-    fn cancel(&self, _: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+    fn cancel(&self, _: &Commands, tasks: &[Task]) -> Result<(), Failure> {
         let runs = lock(&self.runs);
         for run in tasks.iter().filter_map(|task| runs.get(&task.job)) {
             Arc::clone(&run.child).end_soon(Duration::ZERO, self.patience.min(LEAVING));

@@ -11,7 +11,7 @@ use gridrpc_sys::lock;
 
 use super::child::{Child, Pipes, block_broken_pipe, how};
 use super::lines::{Lines, text};
-use super::program_protocol::{Conversation, HELLO};
+use super::program_protocol::{HELLO, Protocol};
 use crate::launcher::{Event, Launcher, Report, Start};
 
 /// How long the last words of a program that has ended are waited for: a process that it has left
@@ -34,7 +34,7 @@ pub(super) struct Program {
 /// The program, from its start to its end.
 #[derive(Debug)]
 struct RunningProgram {
-    conversation: Arc<Conversation>,
+    conversation: Arc<Protocol>,
     /// What is to be said to it.
     lines: Sender<String>,
     process: Arc<Mutex<Option<Arc<Child>>>>,
@@ -49,7 +49,7 @@ impl Program {
 
     fn begin(&self) -> std::io::Result<RunningProgram> {
         let name = self.command.first().cloned().unwrap_or_default();
-        let conversation = Arc::new(Conversation::new(name, self.report.clone()));
+        let conversation = Arc::new(Protocol::new(name, self.report.clone()));
         let ((lines, to_say), (done, all)) = (mpsc::channel(), mpsc::channel());
         let _ = lines.send(format!("{HELLO}\n"));
         let process = Arc::default();
@@ -112,7 +112,7 @@ impl Launcher for Program {
 /// Runs the program until it ends.
 fn serve(
     command: &[String],
-    conversation: &Arc<Conversation>,
+    conversation: &Arc<Protocol>,
     to_say: Receiver<String>,
     process: &Mutex<Option<Arc<Child>>>,
 ) {
@@ -148,7 +148,7 @@ fn serve(
 fn listen(
     child: &Arc<Child>,
     pipes: Pipes,
-    conversation: &Arc<Conversation>,
+    conversation: &Arc<Protocol>,
     to_say: Receiver<String>,
     last: &Arc<Mutex<VecDeque<String>>>,
 ) -> Receiver<()> {

@@ -13,7 +13,7 @@ pub(super) const HELLO: &str = "gridrpc-launcher 1";
 
 /// What has been said, as far as it matters for what comes.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct Protocol {
     /// The program's, for messages.
     name: String,
     report: Report,
@@ -31,10 +31,10 @@ struct State {
     complained: bool,
 }
 
-impl Conversation {
-    pub(super) fn new(name: String, report: Report) -> Conversation {
+impl Protocol {
+    pub(super) fn new(name: String, report: Report) -> Protocol {
         let printer = Printer::new(libc::STDERR_FILENO);
-        Conversation { name, report, printer, state: Mutex::default() }
+        Protocol { name, report, printer, state: Mutex::default() }
     }
 
     /// Whether the program has ended.

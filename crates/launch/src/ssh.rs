@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 
 use super::agents::{Agent, Agents, NotSpawned, never_started};
 use super::ssh_command::{MISSED, SshCommand};
@@ -25,17 +25,17 @@ pub(super) struct Ssh {
 }
 
 impl Ssh {
-    pub(super) fn new(server: &Server, command: &[String], own: &Path, report: Report) -> Ssh {
+    pub(super) fn new(group: &HostGroup, command: &[String], own: &Path, report: Report) -> Ssh {
         let how = SshCommand {
             command: command.to_vec(),
-            program: server.program.clone(),
-            staging: server.staging.clone(),
+            program: group.program.clone(),
+            staging: group.staging.clone(),
             source: Source::new(own),
-            addresses_are_named: !server.addresses.is_empty(),
-            interval: (server.heartbeat.as_secs() / MISSED).max(1),
+            addresses_are_named: !group.addresses.is_empty(),
+            interval: (group.heartbeat.as_secs() / MISSED).max(1),
         };
         let agents = Agents::new(report, AT_ONCE);
-        Ssh { agents, how: Arc::new(how), patience: server.stop_timeout }
+        Ssh { agents, how: Arc::new(how), patience: group.stop_timeout }
     }
 }
 

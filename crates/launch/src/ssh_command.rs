@@ -12,7 +12,7 @@ use crate::staging::{Source, Staged};
 /// SshCommand many signs of life of a host may be missed.
 pub(super) const MISSED: u64 = 3;
 
-/// What is alike for all hosts of a server.
+/// What is alike for all hosts of a group.
 #[derive(Debug)]
 pub(super) struct SshCommand {
     pub(super) command: Vec<String>,

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gridrpc_client::{
-    Config, FunctionRef, GridError, Launch, Output, Preload, Preparation, Progress, PythonWorkers,
-    RemoteWorkers, Request, Servers, SubmitError,
+    Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation, Progress,
+    PythonWorkers, RemoteWorkers, Request, SubmitError,
 };
 use gridrpc_core::{BlobId, GroupId, Refusal, Resources, Settings, Standing};
 use gridrpc_invoke::CallOptions;
@@ -130,7 +130,7 @@ impl Grid {
         runs_python: bool,
         advice: String,
     ) -> PyResult<Grid> {
-        let servers = (!servers.is_empty()).then(|| Servers {
+        let servers = (!servers.is_empty()).then(|| HostGroups {
             list: servers.iter().map(|server| server.0.with_preload(&preload)).collect(),
             program: agent.into(),
             workers: RemoteWorkers {
@@ -175,7 +175,7 @@ impl Grid {
             shared_threshold,
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
-            servers,
+            groups: servers,
             progress: Progress::named(progress).unwrap_or_default(),
             ..Config::here(launch, settings)
         };
@@ -204,7 +204,7 @@ impl Grid {
     /// there are to be, and what is known of it.
     fn hosts(&self) -> Vec<(String, String, &'static str, usize, usize, String)> {
         let told = |host: gridrpc_client::HostState| {
-            let (server, name) = (host.server.to_string(), host.host.to_string());
+            let (server, name) = (host.group.to_string(), host.host.to_string());
             (server, name, host.state, host.ready, host.workers, host.detail)
         };
         self.grid.hosts().into_iter().map(told).collect()
@@ -359,7 +359,8 @@ impl Grid {
         let after = after.iter().map(|one| one.to_client(py)).collect();
         let (server, expected) = (server.map(GroupId), duration(expected)?);
         let resources = named(resources);
-        let request = Request { on, server, priority, cores, resources, expected, ..request };
+        let request =
+            Request { on, group: server, priority, cores, resources, expected, ..request };
         self.send(py, owner, Request { after, ..request })
     }
 
@@ -455,7 +456,7 @@ impl Grid {
 
     /// The number of a server, or of a host, by its name.
     fn server(&self, name: &str) -> PyResult<u32> {
-        self.grid.server(name).map(|id| id.0).map_err(|error| errors::grid(&error))
+        self.grid.group(name).map(|id| id.0).map_err(|error| errors::grid(&error))
     }
 
     /// Asks for a worker that works for one object, on a server if that is given.
@@ -596,7 +597,7 @@ fn request(
         threads: 0,
         resources: Resources::NONE,
         expected: None,
-        server: None,
+        group: None,
         on: None,
         callbacks: None,
         sinks: Vec::new(),
@@ -611,7 +612,7 @@ fn call_options(
 ) -> PyResult<CallOptions> {
     let on = on.map(|reserved| reserved.reservation);
     let (deadline, server) = (duration(deadline)?, server.map(GroupId));
-    Ok(CallOptions { deadline, server, on, ..CallOptions::default() })
+    Ok(CallOptions { deadline, group: server, on, ..CallOptions::default() })
 }
 
 /// Resources by name.

@@ -9,7 +9,7 @@ use crate::errors;
 
 /// A server, checked.
 #[pyclass(frozen, module = "gridrpc._native")]
-pub struct Server(pub(crate) gridrpc_config::Server);
+pub struct Server(pub(crate) gridrpc_config::HostGroup);
 
 #[pymethods]
 impl Server {

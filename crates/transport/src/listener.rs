@@ -1,7 +1,7 @@
-//! The door: where agents on other hosts dial their client. It opens to those who show a secret that they
+//! The listener: where agents on other hosts dial their client. It admits those who show a secret that they
 //! have been given, and over TLS only to those who have the key of the grid's agents.
 //!
-//! Everybody who reaches the port may knock, so that one thread looks after all, waits for nobody, and
+//! Everybody who reaches the port may connect, so that one thread looks after all, waits for nobody, and
 //! forgets those who do not show a secret soon.
 
 mod handshake;
@@ -23,10 +23,10 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::{Keys, SECRET};
 
 pub use handshake::Admitted;
-use handshake::{Knocking, Shown};
+use handshake::{Handshake, Shown};
 
 /// A port that agents dial. It is closed when this is dropped.
-pub struct Door {
+pub struct Listener {
     port: u16,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
@@ -36,7 +36,7 @@ pub struct Door {
 /// How many connections may be without a secret at the same time.
 const PENDING: usize = 256;
 /// How long each has for it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many are accepted before the others are looked after.
 const AT_ONCE: usize = 16;
 /// How long nobody is accepted when the system can have no more connections.
@@ -79,7 +79,7 @@ impl Invitations {
             if known.early.len() >= self.early {
                 known.early.remove(0);
             }
-            known.early.push((hash, now + PATIENCE, who));
+            known.early.push((hash, now + HANDSHAKE_TIMEOUT, who));
         }
     }
 
@@ -97,12 +97,12 @@ impl Invitations {
     }
 }
 
-impl Door {
+impl Listener {
     /// Opens a port at each of these addresses, without any at all of this host: one in `ports`, from
     /// the first to the last, or else one that the system chooses. Without `keys` connections are
     /// plain TCP, and the secret alone admits. `early`: how many may wait for a moment until they are
-    /// invited, as those who sent them here may be faster than those who tell this door. `admit` is called by
-    /// the door's thread, or by who invites, and must not wait.
+    /// invited, as those who sent them here may be faster than those who tell this listener. `admit` is called by
+    /// the listener's thread, or by who invites, and must not wait.
     ///
     /// # Errors
     /// When no port is free, or an address is none of this host's.
@@ -112,7 +112,7 @@ impl Door {
         keys: Option<Arc<Keys>>,
         early: usize,
         admit: impl Fn(Admitted) + Send + Sync + 'static,
-    ) -> io::Result<Door> {
+    ) -> io::Result<Listener> {
         let (listeners, port) = sockets::listen(addresses, ports)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
@@ -130,7 +130,7 @@ impl Door {
         porter.listeners.iter().for_each(|one| forks::close_in_children(one.as_raw_fd()));
         let name = "gridrpc-door".to_owned();
         let thread = thread::Builder::new().name(name).spawn(move || porter.serve())?;
-        Ok(Door { port, invitations, end, thread: Some(thread) })
+        Ok(Listener { port, invitations, end, thread: Some(thread) })
     }
 
     /// The port, the same at all addresses.
@@ -162,26 +162,26 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Door").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
-/// What the door's thread has.
+/// What the listener's thread has.
 struct Porter {
     listeners: Vec<TcpListener>,
     keys: Option<Arc<Keys>>,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
     /// The oldest first.
-    pending: Vec<Knocking>,
+    pending: Vec<Handshake>,
     /// Until when nobody is accepted.
     pause: Option<Instant>,
 }
@@ -215,7 +215,7 @@ impl Porter {
     }
 
     /// Waits until something happens. Tells whether somebody has knocked, and which of the others have
-    /// something to say; none: the door is to be closed.
+    /// something to say; none: the listener is to be closed.
     fn wait(&self, now: Instant) -> Option<(bool, Vec<bool>)> {
         let dues = self.pending.iter().map(|one| one.until).chain(self.pause);
         let timeout = dues.min().map_or(PollTimeout::NONE, |due| {
@@ -260,9 +260,9 @@ impl Porter {
                         return;
                     }
                 };
-                let until = Instant::now() + PATIENCE;
+                let until = Instant::now() + HANDSHAKE_TIMEOUT;
                 // One that is gone already is nobody's loss.
-                let Ok(one) = Knocking::new(stream, from, self.keys.as_deref(), until) else {
+                let Ok(one) = Handshake::new(stream, from, self.keys.as_deref(), until) else {
                     continue;
                 };
                 if self.pending.len() >= PENDING {

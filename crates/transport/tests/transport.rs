@@ -1,4 +1,4 @@
-//! The door and those who knock: agents with tickets, and strangers.
+//! The listener and those who connect: agents with tickets, and strangers.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::dial::{DialError, Dialled, Failure, dial};
-use gridrpc_transport::listener::{Admitted, Door};
+use gridrpc_transport::listener::{Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 
 const SOON: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(4);
 const NEAR: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 struct House {
-    door: Door,
+    listener: Listener,
     come: Receiver<Admitted>,
     keys: Option<TicketKeys>,
 }
@@ -29,8 +29,8 @@ fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> House {
     let (sender, come) = channel();
     let ticket = keys.as_ref().map(Keys::ticket);
     let admit = move |admitted| sender.send(admitted).unwrap();
-    let door = Door::open(addresses, None, keys.map(Arc::new), early, admit).unwrap();
-    House { door, come, keys: ticket }
+    let listener = Listener::open(addresses, None, keys.map(Arc::new), early, admit).unwrap();
+    House { listener, come, keys: ticket }
 }
 
 fn house() -> House {
@@ -39,7 +39,7 @@ fn house() -> House {
 
 impl House {
     fn ticket(&self, secret: u8) -> Ticket {
-        let addresses = vec![format!("127.0.0.1:{}", self.door.port())];
+        let addresses = vec![format!("127.0.0.1:{}", self.listener.port())];
         Ticket { addresses, secret: [secret; 32], keys: self.keys.clone() }
     }
 
@@ -49,14 +49,14 @@ impl House {
     }
 
     fn stranger(&self) -> TcpStream {
-        let stranger = TcpStream::connect(("127.0.0.1", self.door.port())).unwrap();
+        let stranger = TcpStream::connect(("127.0.0.1", self.listener.port())).unwrap();
         stranger.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stranger
     }
 
     /// Who shows the secret, and how both ends are connected then.
     fn let_in(&self, agent: u32, secret: u8) -> (Dialled, Admitted) {
-        self.door.invite(agent, &[secret; 32]);
+        self.listener.invite(agent, &[secret; 32]);
         let dialled = dial(&self.ticket(secret), LONG, true).unwrap();
         let admitted = self.come.recv_timeout(SOON).unwrap();
         assert_eq!(admitted.agent, agent);
@@ -84,8 +84,8 @@ fn an_agent_with_a_ticket_comes_in_once() {
         let house = house_at(&[], keys);
         let (dialled, admitted) = house.let_in(7, 1);
         assert_eq!(admitted.from.ip(), NEAR);
-        assert_eq!(dialled.address.port(), house.door.port());
-        assert_eq!(dialled.name, format!("127.0.0.1:{}", house.door.port()));
+        assert_eq!(dialled.address.port(), house.listener.port());
+        assert_eq!(dialled.name, format!("127.0.0.1:{}", house.listener.port()));
         dialled.transport.send(b"hello", &[]).unwrap();
         assert_eq!(receive(&*admitted.transport), b"hello");
         admitted.transport.send(b"welcome", &[]).unwrap();
@@ -100,7 +100,7 @@ fn an_agent_with_a_ticket_comes_in_once() {
 #[test]
 fn what_is_sent_with_the_secret_is_not_lost() {
     let house = house_at(&[NEAR], None);
-    house.door.invite(3, &[9; 32]);
+    house.listener.invite(3, &[9; 32]);
     let mut agent = house.stranger();
     let mut bytes = vec![9; 32];
     bytes.extend(b"and more");
@@ -116,29 +116,29 @@ fn who_comes_before_the_invitation_waits_for_it_if_there_is_room() {
     let house = house_of(&[], Some(Keys::generate().unwrap()), 1);
     let _first = dial(&house.ticket(1), LONG, true).unwrap();
     house.nobody_comes();
-    house.door.invite(4, &[1; 32]);
+    house.listener.invite(4, &[1; 32]);
     assert_eq!(house.come.recv_timeout(SOON).unwrap().agent, 4);
     // The secret was good for one.
-    house.door.invite(5, &[1; 32]);
+    house.listener.invite(5, &[1; 32]);
     house.nobody_comes();
     // Of two, the one that came last waits.
     let _second = dial(&house.ticket(2), LONG, true);
     house.nobody_comes();
     let _third = dial(&house.ticket(3), LONG, true);
     house.nobody_comes();
-    house.door.invite(6, &[2; 32]);
+    house.listener.invite(6, &[2; 32]);
     house.nobody_comes();
-    house.door.invite(7, &[3; 32]);
+    house.listener.invite(7, &[3; 32]);
     assert_eq!(house.come.recv_timeout(SOON).unwrap().agent, 7);
 }
 
 #[test]
 fn secrets_that_are_old_or_revoked_admit_nobody() {
     let house = house();
-    house.door.invite(1, &[1; 32]);
-    house.door.invite(1, &[2; 32]);
-    house.door.invite(2, &[3; 32]);
-    house.door.revoke(2);
+    house.listener.invite(1, &[1; 32]);
+    house.listener.invite(1, &[2; 32]);
+    house.listener.invite(2, &[3; 32]);
+    house.listener.revoke(2);
     for secret in [1, 3, 4] {
         let refused = dial(&house.ticket(secret), LONG, true).unwrap();
         assert_eq!(refused.transport.receive_into(&mut [0; 10]).unwrap(), 0);
@@ -151,7 +151,7 @@ fn secrets_that_are_old_or_revoked_admit_nobody() {
 #[test]
 fn the_right_secret_without_the_right_certificate_admits_nobody() {
     let house = house();
-    house.door.invite(1, &[1; 32]);
+    house.listener.invite(1, &[1; 32]);
     let (right, wrong) = (house.keys.clone().unwrap(), Keys::generate().unwrap().ticket());
     // Plain, over no TLS at all.
     let mut stranger = house.stranger();
@@ -201,13 +201,13 @@ fn strangers_get_nothing_and_disturb_nobody() {
 #[test]
 fn an_agent_comes_in_amid_a_thousand_strangers() {
     let house = house();
-    let port = house.door.port();
+    let port = house.listener.port();
     let crowd = thread::spawn(move || -> Vec<TcpStream> {
         let connect = |_| TcpStream::connect(("127.0.0.1", port)).ok();
         (0..1000).filter_map(connect).collect()
     });
     for agent in 0..20 {
-        house.door.invite(agent, &[agent as u8; 32]);
+        house.listener.invite(agent, &[agent as u8; 32]);
         let began = Instant::now();
         let _dialled = dial(&house.ticket(agent as u8), LONG, true).unwrap();
         assert_eq!(house.come.recv_timeout(SOON).unwrap().agent, agent);
@@ -221,37 +221,38 @@ fn a_closed_door_is_closed_at_once() {
     let mut house = house();
     let mut pending = house.stranger();
     let began = Instant::now();
-    house.door.close();
+    house.listener.close();
     assert!(began.elapsed() < SOON);
     assert_eq!(pending.read(&mut [0]).unwrap_or(0), 0);
-    assert!(TcpStream::connect(("127.0.0.1", house.door.port())).is_err());
+    assert!(TcpStream::connect(("127.0.0.1", house.listener.port())).is_err());
 }
 
 #[test]
 fn ports_are_those_that_may_be_taken() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let open = |last| Door::open(&[NEAR], Some((port, last)), None, 0, |_| ());
+    let open = |last| Listener::open(&[NEAR], Some((port, last)), None, 0, |_| ());
     let error = open(port).unwrap_err().to_string();
     assert_eq!(error, format!("port {port} is taken"));
-    if let Ok(door) = open(port.saturating_add(20)) {
-        assert!((port + 1..=port.saturating_add(20)).contains(&door.port()));
+    if let Ok(listener) = open(port.saturating_add(20)) {
+        assert!((port + 1..=port.saturating_add(20)).contains(&listener.port()));
     }
-    let both = Door::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, None, 0, |_| ()).unwrap();
+    let both =
+        Listener::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, None, 0, |_| ()).unwrap();
     for host in ["127.0.0.1", "127.0.0.2"] {
         TcpStream::connect((host, both.port())).unwrap();
     }
-    assert!(Door::open(&["192.0.2.1".parse().unwrap()], None, None, 0, |_| ()).is_err());
+    assert!(Listener::open(&["192.0.2.1".parse().unwrap()], None, None, 0, |_| ()).is_err());
 }
 
 #[test]
 fn the_first_address_that_answers_as_the_client_is_taken() {
     let house = house();
-    house.door.invite(1, &[1; 32]);
+    house.listener.invite(1, &[1; 32]);
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut ticket = house.ticket(1);
-    let right = format!("localhost:{}", house.door.port());
+    let right = format!("localhost:{}", house.listener.port());
     ticket.addresses =
         vec![closed.to_string(), mute.local_addr().unwrap().to_string(), right.clone()];
     let began = Instant::now();

@@ -24,7 +24,7 @@ pub use python::{Python, probe};
 /// What there is on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct There {
+pub struct HostFindings {
     /// The version of the agent's program.
     pub gridrpc: String,
     /// What the host calls itself.
@@ -54,7 +54,7 @@ pub struct There {
     /// The Python of the workers, if it was asked for.
     pub python: Option<Python>,
     /// How the agent has reached its client.
-    pub way: Way,
+    pub way: Route,
     /// Two clocks at one moment.
     pub clocks: Clocks,
 }
@@ -74,7 +74,7 @@ pub struct Staging {
 /// How an agent has reached its client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Way {
+pub struct Route {
     /// As the ticket has it, `host:port`.
     pub name: String,
     /// The address that this stands for.
@@ -117,21 +117,21 @@ impl Clocks {
     }
 }
 
-impl Way {
-    pub(crate) fn of(dialled: &Dialled) -> Way {
+impl Route {
+    pub(crate) fn of(dialled: &Dialled) -> Route {
         let tried = dialled.tried.iter();
         let tried = tried.filter(|one| !matches!(one.failure, Failure::Untried));
         let tried = tried
             .map(|one| Attempt { name: one.name.clone(), outcome: one.failure.to_string() })
             .collect();
-        Way { name: dialled.name.clone(), address: dialled.address.to_string(), tried }
+        Route { name: dialled.name.clone(), address: dialled.address.to_string(), tried }
     }
 }
 
-impl There {
+impl HostFindings {
     /// Looks around on this host. Takes as long as Python needs to start, if that is asked for. `staging` is
     /// the folder for programs and modules.
-    pub(crate) fn look(examine: &Examine<'_>, staging: &Path, way: &Way) -> There {
+    pub(crate) fn look(examine: &Examine<'_>, staging: &Path, way: &Route) -> HostFindings {
         let directory = Path::new(examine.directory);
         let directory_fault = match fs::read_dir(directory) {
             _ if examine.directory.is_empty() => None,
@@ -141,7 +141,7 @@ impl There {
         let runs_in = if directory_fault.is_none() { examine.directory } else { "" };
         let python = (!examine.python.is_empty())
             .then(|| python::probe(examine.python, runs_in, &examine.environment));
-        There {
+        HostFindings {
             gridrpc: env!("CARGO_PKG_VERSION").to_owned(),
             name: gridrpc_sys::host_name(),
             system: system(),
@@ -225,8 +225,8 @@ fn write_a_little(folder: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn look(examine: &Examine<'_>, staging: &Path) -> There {
-        There::look(examine, staging, &Way::default())
+    fn look(examine: &Examine<'_>, staging: &Path) -> HostFindings {
+        HostFindings::look(examine, staging, &Route::default())
     }
 
     #[test]
@@ -251,6 +251,6 @@ mod tests {
     fn findings_are_the_same_when_they_are_read() {
         let there = look(&Examine::default(), &std::env::temp_dir());
         let text = serde_json::to_string(&there).unwrap();
-        assert_eq!(serde_json::from_str::<There>(&text).unwrap(), there);
+        assert_eq!(serde_json::from_str::<HostFindings>(&text).unwrap(), there);
     }
 }

@@ -32,7 +32,7 @@ pub struct Python {
 }
 
 /// How long it may take: a Python on a network file system is slow when it starts for the first time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// What comes before its answer: imported modules may print.
 const MARK: &str = "gridrpc-doctor: ";
 /// Says what there is. It has to run with any Python, also one that is too old for gridrpc, and for `-P`: nothing is
@@ -65,7 +65,7 @@ struct Answer {
 
 /// Asks a Python, in a folder (empty: this one's) and with these variables of the environment more.
 pub fn probe(command: &str, directory: &str, environment: &[&str]) -> Python {
-    probe_within(PATIENCE, command, directory, environment)
+    probe_within(HANDSHAKE_TIMEOUT, command, directory, environment)
 }
 
 pub(crate) fn probe_within(

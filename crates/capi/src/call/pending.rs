@@ -122,7 +122,16 @@ impl Pending {
         let runs_again = runs_again && !(0..function.parameters().len()).any(changes);
         let (mut request, landing) = prepared.request(
             target,
-            CallOptions { deadline, cores, resources, expected, server, on, callbacks, runs_again },
+            CallOptions {
+                deadline,
+                cores,
+                resources,
+                expected,
+                group: server,
+                on,
+                callbacks,
+                runs_again,
+            },
         );
         let begun = Instant::now();
         let call = loop {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use gridrpc_config::{FOREVER, HEARTBEAT, Host, LauncherKind, Server as Described, ServerOutput};
+use gridrpc_config::{FOREVER, HEARTBEAT, Host, HostGroup, LauncherKind, WorkerOutput};
 use gridrpc_wire::Compression;
 
 use super::client::ClientConfig;
@@ -56,7 +56,7 @@ pub struct StartedServer {
     /// Which section it is from, by number.
     pub section: usize,
     /// As the runtime describes it.
-    pub server: Described,
+    pub server: HostGroup,
 }
 
 impl ClientConfig {
@@ -95,11 +95,11 @@ fn described_as(
     hosts: Vec<Host>,
     settings: &ServerSettings,
     client: &ClientConfig,
-) -> Described {
+) -> HostGroup {
     let elsewhere = &settings.elsewhere;
     let directory = settings.work_directory.as_ref();
     let reached_by = elsewhere.client_hostname.as_ref().or(client.hostname.as_ref());
-    Described {
+    HostGroup {
         directory: directory.map(|directory| directory.display().to_string()),
         environment: settings.environment.clone(),
         preload: settings.preload.clone(),
@@ -108,7 +108,7 @@ fn described_as(
         start_timeout: time(settings.job_start_timeout).max(SHORTEST),
         stop_timeout: time(settings.job_stop_timeout),
         heartbeat: heartbeat(elsewhere),
-        output: if settings.redirect_outerr { ServerOutput::Labelled } else { ServerOutput::Kept },
+        output: if settings.redirect_outerr { WorkerOutput::Labelled } else { WorkerOutput::Kept },
         // What was `crypt` is not looked at: plain text was what one had without saying anything.
         encryption: true,
         compression: match elsewhere.compress {
@@ -116,7 +116,7 @@ fn described_as(
             Some(true) => Compression::On,
             Some(false) => Compression::Off,
         },
-        ..Described::new(name, LauncherKind::Ssh { command: vec!["ssh".into()] }, hosts)
+        ..HostGroup::new(name, LauncherKind::Ssh { command: vec!["ssh".into()] }, hosts)
     }
 }
 
@@ -164,25 +164,25 @@ mod tests {
         }
     }
 
-    fn described(text: &str) -> Vec<Described> {
+    fn described(text: &str) -> Vec<HostGroup> {
         let config = ClientConfig::parse(Path::new("conf"), text.as_bytes(), &Disk);
         let started = servers(&config.unwrap_or_else(|error| panic!("{error}")), &Alone);
         started.into_iter().map(|started| started.server).collect()
     }
 
-    fn section(lines: &str) -> Described {
+    fn section(lines: &str) -> HostGroup {
         let mut servers = described(&format!("<SERVER>\nhostname node1\n{lines}\n</SERVER>"));
         assert_eq!(servers.len(), 1);
         servers.remove(0)
     }
 
-    fn names(server: &Described) -> Vec<&str> {
+    fn names(server: &HostGroup) -> Vec<&str> {
         server.hosts.iter().map(|host| host.name.as_str()).collect()
     }
 
-    fn ssh(name: &str, hosts: &[&str]) -> Described {
+    fn ssh(name: &str, hosts: &[&str]) -> HostGroup {
         let hosts = hosts.iter().map(|host| Host::named(*host)).collect();
-        Described::new(name, LauncherKind::Ssh { command: vec!["ssh".into()] }, hosts)
+        HostGroup::new(name, LauncherKind::Ssh { command: vec!["ssh".into()] }, hosts)
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
             </SERVER_DEFAULT>",
         );
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let expected = Described {
+        let expected = HostGroup {
             directory: Some("/scratch".into()),
             environment: vec![pair("A", "1"), pair("B", "3")],
             preload: vec!["lapack".into()],
@@ -229,7 +229,7 @@ mod tests {
             start_timeout: Duration::from_secs(120),
             stop_timeout: Duration::ZERO,
             heartbeat: Duration::from_secs(30),
-            output: ServerOutput::Kept,
+            output: WorkerOutput::Kept,
             compression: Compression::On,
             ..ssh("fast", &["node1", "node2"])
         };

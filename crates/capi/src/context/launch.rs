@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gridrpc_client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
-use gridrpc_config::Server;
+use gridrpc_client::{Config, HostGroups, Launch, Output, Preparation, RemoteWorkers};
+use gridrpc_config::HostGroup;
 use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
 use gridrpc_invoke::ModuleSearch;
 use gridrpc_sys::{memory, processors, thread_limits};
@@ -52,10 +52,10 @@ pub fn config(
         settings.work_directory.as_ref().map(|directory| directory.display().to_string());
     let program = program()?;
     if started.is_empty() {
-        let with_own = |server: &Server| server.with_preload(&settings.preload);
+        let with_own = |server: &HostGroup| server.with_preload(&settings.preload);
         servers = servers.iter().map(with_own).collect();
     }
-    let servers = (!servers.is_empty()).then(|| Servers {
+    let servers = (!servers.is_empty()).then(|| HostGroups {
         list: servers,
         program: program.clone(),
         workers: RemoteWorkers {
@@ -81,7 +81,7 @@ pub fn config(
         ..Bounds::default()
     };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
-    let mut config = Config { output, servers, ..Config::here(launch, bounds) };
+    let mut config = Config { output, groups: servers, ..Config::here(launch, bounds) };
     let preloaded = gridrpc_invoke::preload(&mut config, &settings.preload, false, search);
     preloaded.map_err(|error| outcome::refused("grpc_initialize", &error))?;
     Ok((config, started))
@@ -89,7 +89,7 @@ pub fn config(
 
 /// The places with workers elsewhere: those that the environment names, or else those of the configuration that
 /// are other machines.
-fn servers(client: &ClientConfig) -> Result<(Vec<Server>, Vec<StartedServer>), Failure> {
+fn servers(client: &ClientConfig) -> Result<(Vec<HostGroup>, Vec<StartedServer>), Failure> {
     let named = servers_of_environment()?;
     if !named.is_empty() {
         return Ok((named, Vec::new()));
@@ -106,7 +106,7 @@ pub fn is_sent_elsewhere() -> bool {
 
 /// The places with workers elsewhere that the environment names: URLs and names in GRIDRPC_SERVERS, the file
 /// that describes them in GRIDRPC_CONFIG.
-fn servers_of_environment() -> Result<Vec<Server>, Failure> {
+fn servers_of_environment() -> Result<Vec<HostGroup>, Failure> {
     let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
     let words = std::env::var("GRIDRPC_SERVERS").unwrap_or_default();
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

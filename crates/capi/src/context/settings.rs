@@ -131,7 +131,7 @@ impl Settings {
         if grid.has_hosts() {
             // Port and job manager are no part of a host's name.
             for name in [name, host_of(name)] {
-                if let Ok(server) = grid.server(name) {
+                if let Ok(server) = grid.group(name) {
                     return Ok(Some(server));
                 }
             }
@@ -143,7 +143,7 @@ impl Settings {
         let unknown = |why: &str, error: &GridError| {
             Failure::new(ErrorCode::ServerNotFound, format!("`{name}` {why}: {error}"))
         };
-        match (location, grid.server(HERE)) {
+        match (location, grid.group(HERE)) {
             (Location::Here, Ok(_)) if !grid.has_hosts() => Ok(None),
             (Location::Here, Ok(server)) => Ok(Some(server)),
             // The program was written for this machine, and whoever has started it wants it elsewhere.
@@ -153,7 +153,7 @@ impl Settings {
             }
             (Location::Elsewhere, _) => {
                 // There is none, as was seen before.
-                grid.server(name).map(Some).map_err(|error| {
+                grid.group(name).map(Some).map_err(|error| {
                     let detail = format!("`{name}` is not this machine, and {error}");
                     Failure::new(ErrorCode::ServerNotFound, detail)
                 })

@@ -1,7 +1,7 @@
 //! What is wrong with what was found, and what to do about it.
 
 use gridrpc_agent::inspect::python::Python;
-use gridrpc_agent::inspect::{Staging, There};
+use gridrpc_agent::inspect::{HostFindings, Staging};
 
 use super::report::{Complaint, HostReport, Measured, Point, Start};
 
@@ -40,7 +40,7 @@ pub(super) fn check(report: &HostReport, workers: u32, python: bool) -> Vec<Comp
     found
 }
 
-fn way(start: &Start, there: Option<&There>) -> Option<Complaint> {
+fn way(start: &Start, there: Option<&HostFindings>) -> Option<Complaint> {
     if !start.through_ssh {
         return None;
     }
@@ -49,7 +49,7 @@ fn way(start: &Start, there: Option<&There>) -> Option<Complaint> {
         tried.iter().map(|one| format!("{}: {}", one.name, one.outcome)).collect();
     let none = if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) };
     Some(Complaint::note(
-        Point::Way,
+        Point::Route,
         format!(
             "it cannot reach this machine itself{none}, only by the way back that ssh keeps open, which is \
              slower: ssh encrypts all data once more"
@@ -59,7 +59,7 @@ fn way(start: &Start, there: Option<&There>) -> Option<Complaint> {
     ))
 }
 
-fn version(there: &There) -> Option<Complaint> {
+fn version(there: &HostFindings) -> Option<Complaint> {
     let own = env!("CARGO_PKG_VERSION");
     (there.gridrpc != own).then(|| {
         Complaint::note(
@@ -70,7 +70,7 @@ fn version(there: &There) -> Option<Complaint> {
     })
 }
 
-fn memory(there: &There, workers: u64) -> Vec<Complaint> {
+fn memory(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     let mut found = Vec::new();
     if let Some(why) = &there.shared_memory_fault {
         found.push(Complaint::fault(
@@ -94,7 +94,7 @@ fn memory(there: &There, workers: u64) -> Vec<Complaint> {
     found
 }
 
-fn limits(there: &There, workers: u64) -> Vec<Complaint> {
+fn limits(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     let mut found = Vec::new();
     let files = FILES + FILES_EACH.saturating_mul(workers);
     if there.open_files < files {
@@ -120,7 +120,7 @@ fn limits(there: &There, workers: u64) -> Vec<Complaint> {
     found
 }
 
-fn folders(there: &There) -> Vec<Complaint> {
+fn folders(there: &HostFindings) -> Vec<Complaint> {
     let mut found = Vec::new();
     let Staging { folder, free, fault } = &there.staging;
     let elsewhere = "make room, or name another folder there by `staging` in grid.toml";
@@ -219,7 +219,7 @@ fn mebibytes(bytes: u64) -> String {
 mod tests {
     use super::*;
     use crate::doctor::Weight;
-    use gridrpc_agent::inspect::{Attempt, Processes, Way};
+    use gridrpc_agent::inspect::{Attempt, Processes, Route};
 
     fn well() -> HostReport {
         let own = env!("CARGO_PKG_VERSION");
@@ -232,7 +232,7 @@ mod tests {
             fault: None,
             milliseconds: 200,
         };
-        let there = There {
+        let there = HostFindings {
             gridrpc: own.into(),
             processors: 4,
             memory: 8 << 30,
@@ -240,7 +240,7 @@ mod tests {
             open_files: 1024,
             staging: Staging { folder: "/home/a".into(), free: 1 << 40, fault: None },
             python: Some(python),
-            ..There::default()
+            ..HostFindings::default()
         };
         HostReport {
             there: Some(there),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// What is told of a host on which something is different.
-    fn told(workers: u32, change: impl FnOnce(&mut There)) -> Vec<(Point, Weight, String)> {
+    fn told(workers: u32, change: impl FnOnce(&mut HostFindings)) -> Vec<(Point, Weight, String)> {
         let mut report = well();
         change(report.there.as_mut().unwrap());
         let found = check(&report, workers, true).into_iter();
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn limits_are_too_low_for_as_many_workers_as_are_wanted() {
         let (note, fault) = (Weight::Note, Weight::Fault);
-        let few = |there: &mut There| there.open_files = 80;
+        let few = |there: &mut HostFindings| there.open_files = 80;
         only(told(0, few), Point::Files, fault, "80 files");
-        let few = |there: &mut There| {
+        let few = |there: &mut HostFindings| {
             there.processes = Processes { left: Some(19), bound: "`ulimit -u` is 40".into() };
         };
         only(
@@ -290,7 +290,7 @@ mod tests {
         );
         assert!(told(3, few).is_empty());
         only(told(0, |there| there.memory_free = 100 << 20), Point::Memory, note, "100 MiB");
-        let forbidden = |there: &mut There| there.shared_memory_fault = Some("no".into());
+        let forbidden = |there: &mut HostFindings| there.shared_memory_fault = Some("no".into());
         only(told(0, forbidden), Point::Memory, fault, "shared");
     }
 
@@ -298,9 +298,9 @@ mod tests {
     fn folders_without_room_or_rights() {
         let fault = Weight::Fault;
         only(told(0, |there| there.staging.free = 1 << 20), Point::Staging, fault, "1 MiB left");
-        let refused = |there: &mut There| there.staging.fault = Some("Read-only".into());
+        let refused = |there: &mut HostFindings| there.staging.fault = Some("Read-only".into());
         only(told(0, refused), Point::Staging, fault, "Read-only");
-        let missing = |there: &mut There| there.directory_fault = Some("No such".into());
+        let missing = |there: &mut HostFindings| there.directory_fault = Some("No such".into());
         only(told(0, missing), Point::Directory, fault, "No such");
     }
 
@@ -341,7 +341,7 @@ mod tests {
         let mut report = well();
         report.start.as_mut().unwrap().through_ssh = true;
         let tried = vec![Attempt { name: "10.0.0.1:9".into(), outcome: "no answer".into() }];
-        report.there.as_mut().unwrap().way = Way { tried, ..Way::default() };
+        report.there.as_mut().unwrap().way = Route { tried, ..Route::default() };
         report.way.as_mut().unwrap().clock_offset = -7.0;
         let found = check(&report, 0, true);
         assert!(found.iter().all(|complaint| complaint.weight == Weight::Note));

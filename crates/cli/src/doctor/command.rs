@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use gridrpc_config::{Problem, Problems, Server, from_url, read_file};
+use gridrpc_config::{HostGroup, Problem, Problems, from_url, read_file};
 use serde_json::json;
 use thiserror::Error;
 
@@ -106,7 +106,7 @@ fn json(reports: &[HostReport]) -> String {
     format!("{value:#}\n")
 }
 
-fn servers(options: &Options) -> Result<Vec<Server>, DoctorError> {
+fn servers(options: &Options) -> Result<Vec<HostGroup>, DoctorError> {
     let mut servers = Vec::new();
     let usual = Path::new(USUAL);
     let file = match &options.config {
@@ -125,7 +125,7 @@ fn servers(options: &Options) -> Result<Vec<Server>, DoctorError> {
             }
         }
         let chosen =
-            |server: &Server| options.server.is_empty() || options.server.contains(&server.name);
+            |server: &HostGroup| options.server.is_empty() || options.server.contains(&server.name);
         servers.extend(all.into_iter().filter(chosen));
     }
     for url in &options.urls {

@@ -5,9 +5,9 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_agent::inspect::There;
+use gridrpc_agent::inspect::HostFindings;
 use gridrpc_client::loss_from_the_wire;
-use gridrpc_config::{LauncherKind, Server};
+use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_launch::Event;
 use gridrpc_link::LinkError;
 use gridrpc_transport::listener::Admitted;
@@ -31,7 +31,7 @@ const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()
 
 /// A host that is looked at.
 pub(super) struct Course<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a HostGroup,
     pub(super) host: &'a str,
     /// How many workers; 0: as many as it has processors.
     pub(super) workers: u32,
@@ -87,7 +87,7 @@ impl Course<'_> {
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             (self.state)("is measured");
-            report.way = Some(measure(&mut line, clocks).map_err(lost(Point::Way))?);
+            report.way = Some(measure(&mut line, clocks).map_err(lost(Point::Route))?);
         }
         // What keeps them from running there is told already.
         if report.there.as_ref().is_some_and(|there| there.directory_fault.is_none()) {
@@ -188,7 +188,7 @@ impl Course<'_> {
         ))
     }
 
-    fn examine(&self, line: &mut Line) -> Result<There, LineError> {
+    fn examine(&self, line: &mut Line) -> Result<HostFindings, LineError> {
         let environment = self.environment();
         let examine = Examine {
             python: self.python.unwrap_or_default(),

@@ -20,7 +20,7 @@ const MOST: u32 = 8 << 20;
 /// What takes so long is enough.
 const ENOUGH: Duration = Duration::from_millis(200);
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures the way to an agent. `there`: clocks of its host at one moment.
 pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineError> {
@@ -54,7 +54,7 @@ pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineEr
 }
 
 fn answered(line: &mut Line, number: u64) -> Result<(), LineError> {
-    line.wait(PATIENCE, |message| match message {
+    line.wait(HANDSHAKE_TIMEOUT, |message| match message {
         Message::Echoed { number: named, .. } if *named == number => Some(()),
         _ => None,
     })
@@ -92,7 +92,7 @@ fn ping(line: &mut Line) -> Result<Pings, LineError> {
     for number in 1..=PINGS {
         let asked = monotonic_ns();
         line.send(&Message::Ping { number }, VecDeque::new())?;
-        let clock = line.wait(PATIENCE, |message| match message {
+        let clock = line.wait(HANDSHAKE_TIMEOUT, |message| match message {
             Message::Pong { number: named, clock } if *named == number => Some(*clock),
             _ => None,
         })?;

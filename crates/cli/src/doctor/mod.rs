@@ -18,7 +18,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use gridrpc_agent::inspect::probe;
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 
 use host::Course;
 use routes::Routes;
@@ -29,7 +29,7 @@ pub use report::{Complaint, HostReport, Measured, Point, Weight, Workers};
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The servers; their names differ.
-    pub servers: Vec<Server>,
+    pub servers: Vec<HostGroup>,
     /// This machine's `gridrpc`, which hosts get a copy of.
     pub program: PathBuf,
     /// Whether Python workers are wanted.

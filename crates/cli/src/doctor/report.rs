@@ -1,6 +1,6 @@
 //! What is found: facts about each host, and what is wrong there.
 
-use gridrpc_agent::inspect::There;
+use gridrpc_agent::inspect::HostFindings;
 use serde::{Serialize, Serializer};
 
 /// What has been found about one host. What could not be looked at is none.
@@ -15,7 +15,7 @@ pub struct HostReport {
     /// How its agent was started.
     pub start: Option<Start>,
     /// What its agent tells.
-    pub there: Option<There>,
+    pub there: Option<HostFindings>,
     /// The way between here and there.
     pub way: Option<Measured>,
     /// Its workers.
@@ -111,7 +111,7 @@ pub enum Point {
     /// Starting the agent, and its way to the client.
     Agent,
     /// Which way that is.
-    Way,
+    Route,
     /// The versions of both programs.
     Version,
     /// The clock.
@@ -139,7 +139,7 @@ impl Point {
         match self {
             Point::Name => "name",
             Point::Agent => "agent",
-            Point::Way => "way",
+            Point::Route => "way",
             Point::Version => "version",
             Point::Clock => "clock",
             Point::Memory => "memory",

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-use gridrpc_client::hosts::listeners::Doors;
-use gridrpc_config::Server;
+use gridrpc_client::Listeners;
+use gridrpc_config::HostGroup;
 use gridrpc_launch::{Event, Launcher, Report, Start};
 use gridrpc_sys::lock;
 use gridrpc_transport::listener::Admitted;
@@ -21,20 +21,20 @@ pub(super) enum News {
 }
 
 /// Who waits for news of each agent.
-type Listeners = Mutex<HashMap<u32, Sender<News>>>;
+type NewsReaders = Mutex<HashMap<u32, Sender<News>>>;
 
-/// The doors and the launchers.
+/// The listeners and the launchers.
 pub(super) struct Routes {
-    listeners: Arc<Listeners>,
-    doors: Mutex<Doors>,
+    readers: Arc<NewsReaders>,
+    listeners: Mutex<Listeners>,
     launchers: Mutex<HashMap<String, Box<dyn Launcher>>>,
     /// Where each agent was told to dial.
     addresses: Mutex<HashMap<u32, Vec<String>>>,
     program: PathBuf,
 }
 
-fn tell(listeners: &Listeners, agent: u32, news: News) {
-    if let Some(listener) = lock(listeners).get(&agent) {
+fn tell(readers: &NewsReaders, agent: u32, news: News) {
+    if let Some(listener) = lock(readers).get(&agent) {
         // Whoever has heard enough listens no more.
         let _ = listener.send(news);
     }
@@ -43,14 +43,14 @@ fn tell(listeners: &Listeners, agent: u32, news: News) {
 impl Routes {
     /// `program`: this machine's `gridrpc`, which hosts get a copy of.
     pub(super) fn new(program: PathBuf) -> Routes {
-        let listeners = Arc::<Listeners>::default();
-        let admits = Arc::clone(&listeners);
-        let doors = Doors::new(move |admitted: Admitted| {
+        let readers = Arc::<NewsReaders>::default();
+        let admits = Arc::clone(&readers);
+        let listeners = Listeners::new(move |admitted: Admitted| {
             tell(&admits, admitted.agent, News::Admitted(admitted));
         });
         Routes {
-            listeners,
-            doors: Mutex::new(doors),
+            readers,
+            listeners: Mutex::new(listeners),
             launchers: Mutex::default(),
             addresses: Mutex::default(),
             program,
@@ -59,18 +59,18 @@ impl Routes {
 
     /// Has this sender told of an agent.
     pub(super) fn listen(&self, agent: u32, listener: Sender<News>) {
-        lock(&self.listeners).insert(agent, listener);
+        lock(&self.readers).insert(agent, listener);
     }
 
     /// Has an agent of this server started.
-    pub(super) fn start(&self, agent: u32, server: &Server, host: &str) -> io::Result<()> {
-        let ticket = lock(&self.doors).ticket(agent, server)?;
+    pub(super) fn start(&self, agent: u32, server: &HostGroup, host: &str) -> io::Result<()> {
+        let ticket = lock(&self.listeners).ticket(agent, server)?;
         lock(&self.addresses).insert(agent, ticket.addresses.clone());
         let mut launchers = lock(&self.launchers);
         let launcher = launchers.entry(server.name.clone()).or_insert_with(|| {
-            let listeners = Arc::clone(&self.listeners);
+            let readers = Arc::clone(&self.readers);
             let report = Report(Arc::new(move |agent, event| {
-                tell(&listeners, agent, News::Launcher(event));
+                tell(&readers, agent, News::Launcher(event));
             }));
             gridrpc_launch::open(server, &self.program, report)
         });
@@ -89,7 +89,7 @@ impl Routes {
 
     /// Ends an agent, wherever it is.
     pub(super) fn stop(&self, agent: u32, server: &str) {
-        lock(&self.doors).revoke(agent);
+        lock(&self.listeners).revoke(agent);
         if let Some(launcher) = lock(&self.launchers).get_mut(server) {
             launcher.stop(agent);
         }
@@ -97,7 +97,7 @@ impl Routes {
 
     /// Ends all agents, and waits until they are gone.
     pub(super) fn close(&self) {
-        lock(&self.doors).close();
+        lock(&self.listeners).close();
         let launchers = std::mem::take(&mut *lock(&self.launchers));
         gridrpc_launch::close_all(launchers.into_values().collect());
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gridrpc_agent::inspect::{Python, There};
+use gridrpc_agent::inspect::{HostFindings, Python};
 
 use crate::doctor::{Complaint, HostReport, Measured, Weight, Workers};
 
@@ -71,7 +71,7 @@ fn heading(report: &HostReport) -> String {
     format!("{} {how}\n", report.label())
 }
 
-fn surroundings(there: &There) -> Vec<(&'static str, String)> {
+fn surroundings(there: &HostFindings) -> Vec<(&'static str, String)> {
     let libc = there.libc.iter().map(|libc| format!(", {libc}")).collect::<String>();
     let bounded = if there.memory_bounded { ", bounded by its control group" } else { "" };
     let shared = if there.shared_memory_fault.is_none() { "can" } else { "cannot" };

@@ -85,7 +85,7 @@ pub fn send(
         expected: None,
         idempotent: false,
         priority: 0,
-        server: None,
+        group: None,
         on: None,
         callbacks: None,
         sinks: Vec::new(),

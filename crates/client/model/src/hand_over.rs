@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use crate::call::Call;
-use crate::reactor_lock::Seat;
+use crate::reactor_lock::ReactorLock;
 use crate::sync::Time;
 use crate::socket::{Reactor, Socket};
 
@@ -13,7 +13,7 @@ use crate::socket::{Reactor, Socket};
 const PREEMPTIONS: usize = 3;
 
 struct Grid {
-    seat: Arc<Seat<Reactor, Socket>>,
+    reactor_lock: Arc<ReactorLock<Reactor, Socket>>,
     socket: Arc<Socket>,
     calls: Arc<Vec<Call>>,
     thread: JoinHandle<()>,
@@ -24,17 +24,17 @@ impl Grid {
         let calls = Arc::new((0..calls).map(|_| Call::new()).collect::<Vec<_>>());
         let socket = Arc::new(Socket::new());
         let reactor = Reactor { socket: Arc::clone(&socket), calls: Arc::clone(&calls) };
-        let seat = Arc::new(Seat::new(Arc::clone(&socket), reactor));
-        let server = Arc::clone(&seat);
+        let reactor_lock = Arc::new(ReactorLock::new(Arc::clone(&socket), reactor));
+        let server = Arc::clone(&reactor_lock);
         let thread = thread::spawn(move || server.serve());
-        Grid { seat, socket, calls, thread }
+        Grid { reactor_lock, socket, calls, thread }
     }
 
     /// A thread that waits for these calls, one after the other.
     fn caller(&self, numbers: &'static [usize]) -> JoinHandle<()> {
-        let (seat, calls) = (Arc::clone(&self.seat), Arc::clone(&self.calls));
+        let (reactor_lock, calls) = (Arc::clone(&self.reactor_lock), Arc::clone(&self.calls));
         thread::spawn(move || {
-            wait_for(&seat, &calls, numbers);
+            wait_for(&reactor_lock, &calls, numbers);
         })
     }
 
@@ -46,13 +46,13 @@ impl Grid {
 
     fn close(self) {
         self.socket.close();
-        self.seat.call_back();
+        self.reactor_lock.call_back();
         self.thread.join().unwrap();
     }
 }
 
 /// Returns whether it slept while others read.
-fn wait_for(seat: &Seat<Reactor, Socket>, calls: &[Call], numbers: &[usize]) -> bool {
+fn wait_for(reactor_lock: &ReactorLock<Reactor, Socket>, calls: &[Call], numbers: &[usize]) -> bool {
     let late = Time(u64::MAX);
     let mut slept = false;
     for &number in numbers {
@@ -61,7 +61,7 @@ fn wait_for(seat: &Seat<Reactor, Socket>, calls: &[Call], numbers: &[usize]) -> 
             slept = true;
             call.sleep()
         };
-        assert!(seat.wait(late, || call.done(), sleep));
+        assert!(reactor_lock.wait(late, || call.done(), sleep));
     }
     slept
 }
@@ -77,7 +77,7 @@ fn a_caller_that_waits_for_one_call_after_the_other() {
     in_all_orders(PREEMPTIONS, || {
         let grid = Grid::open(2);
         let worker = grid.worker(&[0, 1]);
-        wait_for(&grid.seat, &grid.calls, &[0, 1]);
+        wait_for(&grid.reactor_lock, &grid.calls, &[0, 1]);
         worker.join().unwrap();
         grid.close();
     });
@@ -89,7 +89,7 @@ fn two_callers_while_the_grid_s_thread_leads() {
         let grid = Grid::open(2);
         let other = grid.caller(&[1]);
         let worker = grid.worker(&[0, 1]);
-        wait_for(&grid.seat, &grid.calls, &[0]);
+        wait_for(&grid.reactor_lock, &grid.calls, &[0]);
         other.join().unwrap();
         worker.join().unwrap();
         grid.close();
@@ -100,15 +100,15 @@ fn two_callers_while_the_grid_s_thread_leads() {
 fn two_callers_of_which_one_leads_for_the_other() {
     in_all_orders(PREEMPTIONS - 1, || {
         let grid = Grid::open(3);
-        // The grid's thread answers the first call, and leaves the seat to the caller.
+        // The grid's thread answers the first call, and leaves the lock to the caller.
         grid.socket.wait_until_reading(true);
         grid.socket.answer(0);
-        if wait_for(&grid.seat, &grid.calls, &[0]) {
+        if wait_for(&grid.reactor_lock, &grid.calls, &[0]) {
             grid.socket.wait_until_reading(false);
         }
         let other = grid.caller(&[2]);
         let worker = grid.worker(&[1, 2]);
-        wait_for(&grid.seat, &grid.calls, &[1]);
+        wait_for(&grid.reactor_lock, &grid.calls, &[1]);
         other.join().unwrap();
         worker.join().unwrap();
         grid.close();
@@ -119,12 +119,12 @@ fn two_callers_of_which_one_leads_for_the_other() {
 fn a_call_that_another_thread_ends() {
     in_all_orders(PREEMPTIONS, || {
         let grid = Grid::open(1);
-        let (seat, calls) = (Arc::clone(&grid.seat), Arc::clone(&grid.calls));
+        let (reactor_lock, calls) = (Arc::clone(&grid.reactor_lock), Arc::clone(&grid.calls));
         let canceller = thread::spawn(move || {
             calls[0].finish();
-            seat.nudge();
+            reactor_lock.nudge();
         });
-        wait_for(&grid.seat, &grid.calls, &[0]);
+        wait_for(&grid.reactor_lock, &grid.calls, &[0]);
         canceller.join().unwrap();
         grid.close();
     });

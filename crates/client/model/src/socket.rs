@@ -9,7 +9,7 @@ use crate::sync::Time;
 #[derive(Debug, Default)]
 struct Inbox {
     answers: Vec<usize>,
-    alarm: bool,
+    wakeup: bool,
     closing: bool,
     /// Somebody is in a turn.
     reading: bool,
@@ -54,7 +54,7 @@ impl Socket {
 
 impl Wake for Socket {
     fn wake(&self) {
-        self.inbox.lock().unwrap().alarm = true;
+        self.inbox.lock().unwrap().wakeup = true;
         self.event.notify_one();
     }
 }
@@ -70,13 +70,13 @@ impl Read for Reactor {
         let mut inbox = self.socket.inbox.lock().unwrap();
         inbox.reading = true;
         self.socket.turning.notify_all();
-        while inbox.answers.is_empty() && !inbox.alarm && !inbox.closing {
+        while inbox.answers.is_empty() && !inbox.wakeup && !inbox.closing {
             inbox = self.socket.event.wait(inbox).unwrap();
         }
         if inbox.closing {
             return false;
         }
-        inbox.alarm = false;
+        inbox.wakeup = false;
         inbox.reading = false;
         self.socket.turning.notify_all();
         let answers = std::mem::take(&mut inbox.answers);

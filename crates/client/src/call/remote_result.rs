@@ -7,7 +7,7 @@ use gridrpc_core::WorkerId;
 use gridrpc_link::payload::Incoming;
 
 use crate::reactor_lock::Wake;
-use crate::wakeup::Alarm;
+use crate::wakeup::Wakeup;
 
 /// A result on a host. Whoever holds this has the host keep it.
 #[derive(Debug)]
@@ -80,18 +80,18 @@ pub(crate) struct KeptRequests {
     list: Mutex<Vec<KeptRequest>>,
     any: AtomicBool,
     /// Wakes the reactor, which says it.
-    alarm: Arc<Alarm>,
+    wakeup: Arc<Wakeup>,
 }
 
 impl KeptRequests {
-    pub(crate) fn new(alarm: Arc<Alarm>) -> Arc<KeptRequests> {
-        Arc::new(KeptRequests { list: Mutex::default(), any: AtomicBool::new(false), alarm })
+    pub(crate) fn new(wakeup: Arc<Wakeup>) -> Arc<KeptRequests> {
+        Arc::new(KeptRequests { list: Mutex::default(), any: AtomicBool::new(false), wakeup })
     }
 
     fn push(&self, request: KeptRequest) {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         self.any.store(true, Ordering::Release);
-        self.alarm.wake();
+        self.wakeup.wake();
     }
 
     pub(crate) fn take(&self) -> Vec<KeptRequest> {

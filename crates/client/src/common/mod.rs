@@ -20,10 +20,10 @@ use crate::call::{Call, KeptRequests};
 use crate::config::Config;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::names::Names;
-use crate::parent::Upstream;
+use crate::parent::Parent;
 use crate::reactor_lock::Wake;
 use crate::state::State;
-use crate::wakeup::Alarm;
+use crate::wakeup::Wakeup;
 
 /// What the client's threads share.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Common {
     pub(crate) state: Mutex<State>,
     /// Signalled when there may be room for calls, or the number of ready workers has changed.
     pub(crate) changed: Condvar,
-    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) wakeup: Arc<Wakeup>,
     pub(crate) pool: Arc<Pool>,
     /// Where shared data lie.
     pub(crate) shared_pool: Arc<Pool>,
@@ -47,7 +47,7 @@ pub(crate) struct Common {
     /// What calls can be bound to.
     pub(crate) names: Names,
     /// Whom this grid works for, if it is an agent's.
-    pub(crate) upstream: Option<Arc<dyn Upstream>>,
+    pub(crate) parent: Option<Arc<dyn Parent>>,
 }
 
 impl Common {
@@ -55,24 +55,24 @@ impl Common {
     pub(crate) fn new(
         config: &Config,
         state: State,
-        alarm: Arc<Alarm>,
-        upstream: Option<Arc<dyn Upstream>>,
+        wakeup: Arc<Wakeup>,
+        parent: Option<Arc<dyn Parent>>,
     ) -> Arc<Common> {
         let workers = config.settings.workers;
-        let kept_requests = KeptRequests::new(Arc::clone(&alarm));
+        let kept_requests = KeptRequests::new(Arc::clone(&wakeup));
         Arc::new(Common {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            alarm,
+            wakeup,
             pool: Pool::new(config.keep_free),
             shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
             unused: Unused::default(),
             shared_memory: workers > 0,
             shared_threshold: config.shared_threshold,
-            staged: config.servers.as_ref().map(|_| StagedFiles::default()),
+            staged: config.groups.as_ref().map(|_| StagedFiles::default()),
             kept_requests,
-            names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
-            upstream,
+            names: Names::new(workers, config.groups.as_ref().map_or(&[], |all| &all.list)),
+            parent,
         })
     }
 
@@ -100,8 +100,8 @@ impl Common {
         drop(state);
         unsent.flush();
         let (freed, unwanted) = aftermath.settle();
-        if let Some(upstream) = &self.upstream {
-            upstream.settle();
+        if let Some(parent) = &self.parent {
+            parent.settle();
         }
         if !to_run.is_empty() {
             self.tell_to_run(to_run);
@@ -194,6 +194,6 @@ impl Common {
 
 impl Wake for Common {
     fn wake(&self) {
-        self.alarm.wake();
+        self.wakeup.wake();
     }
 }

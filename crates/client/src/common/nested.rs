@@ -103,7 +103,7 @@ impl Common {
             threads: 0,
             resources: Resources::NONE,
             expected: None,
-            server: None,
+            group: None,
             on: None,
             callbacks: None,
             sinks: Vec::new(),

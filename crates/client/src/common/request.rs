@@ -38,8 +38,8 @@ pub struct Request {
     pub resources: Resources,
     /// How long its function is expected to run, if that is known.
     pub expected: Option<Duration>,
-    /// The server that has to run it, from [`Grid::server`](crate::Grid::server); none: whoever has room.
-    pub server: Option<GroupId>,
+    /// The group that has to run it, from [`Grid::group`](crate::Grid::group); none: whoever has room.
+    pub group: Option<GroupId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// What its function may call back.
@@ -71,12 +71,12 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let server = match &state.trust {
-            None => request.server,
+        let group = match &state.trust {
+            None => request.group,
             Some(trust) => {
-                let Request { function, blobs, after, server, on, .. } = &request;
+                let Request { function, blobs, after, group, on, .. } = &request;
                 let refers = !blobs.is_empty() || !after.is_empty();
-                trust.bound_of(&state.core, function, refers, *server, *on)?
+                trust.bound_of(&state.core, function, refers, *group, *on)?
             }
         };
         let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
@@ -98,7 +98,7 @@ impl Common {
             threads,
             resources,
             expected: expected.map(ns),
-            server,
+            group,
             on,
             payload: Arc::clone(&call),
         };

@@ -1,4 +1,4 @@
-//! Binding calls to a server, a host or this machine.
+//! Binding calls to a group, a host or this machine.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::grid::Grid;
 use crate::state::State;
 
 impl Grid {
-    /// What calls can be bound to by this name: a server, a host, or this machine's own workers,
+    /// What calls can be bound to by this name: a group, a host, or this machine's own workers,
     /// "localhost", if it has any.
     ///
     /// # Errors
     /// When there is nothing of this name.
-    pub fn server(&self, name: &str) -> Result<GroupId, GridError> {
+    pub fn group(&self, name: &str) -> Result<GroupId, GridError> {
         self.check_process()?;
         let add = |hosts| self.common.lock().add_group(name, hosts);
         let found = self.common.names.find(name, add);
         found.map_err(|known| GridError::UnknownServer { name: name.to_owned(), known })
     }
 
-    /// Waits, at most so long, until a worker of a server has answered. Returns whether one has.
+    /// Waits, at most so long, until a worker of a group has answered. Returns whether one has.
     ///
     /// # Errors
     /// When none can be started, or the grid has been closed.
-    pub fn wait_for_server(&self, id: GroupId, timeout: Duration) -> Result<bool, GridError> {
+    pub fn wait_for_group(&self, id: GroupId, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
         let mut state = self.common.lock();
         let now = Time(gridrpc_sys::monotonic_ns());

@@ -32,14 +32,14 @@ use crate::function::FunctionRef;
 use crate::grid::limits::check_workers;
 use crate::hosts::{launching, states};
 use crate::live::About;
-use crate::parent::Upstream;
+use crate::parent::Parent;
 use crate::reactor::Reactor;
 use crate::reactor::spawner::Forked;
-use crate::reactor_lock::Seat;
+use crate::reactor_lock::ReactorLock;
 use crate::shared::Owned;
 use crate::state::State;
 use crate::trust::Trust;
-use crate::wakeup::Alarm;
+use crate::wakeup::Wakeup;
 
 pub use waiter::Waiter;
 
@@ -58,7 +58,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Grid {
     pub(super) common: Arc<Common>,
-    seat: Arc<Seat<Reactor, Common>>,
+    reactor_lock: Arc<ReactorLock<Reactor, Common>>,
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     owned: Mutex<HashMap<BlobId, Owned>>,
@@ -93,10 +93,10 @@ impl Grid {
     pub fn open_for(
         mut config: Config,
         forked: Option<Forked>,
-        upstream: Option<Arc<dyn Upstream>>,
+        parent: Option<Arc<dyn Parent>>,
     ) -> Result<Grid, GridError> {
-        if let Some(servers) = &config.servers {
-            config.settings.hosts = launching::expected(&servers.list);
+        if let Some(groups) = &config.groups {
+            config.settings.hosts = launching::expected(&groups.list);
         }
         let workers = config.settings.workers;
         depth::check().map_err(GridError::TooDeep)?;
@@ -107,40 +107,40 @@ impl Grid {
         }
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
-        if upstream.is_none() {
+        if parent.is_none() {
             trace::begin().map_err(system("writing to the folder that GRIDRPC_TRACE names"))?;
         }
-        let alarm = Alarm::new().map_err(system("making an event descriptor"))?;
+        let wakeup = Wakeup::new().map_err(system("making an event descriptor"))?;
         let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
-        if let Some(servers) = &config.servers {
-            launching::describe(&mut state.core, workers, &servers.list);
-            state.trust = Trust::of(&mut state.core, workers, &servers.list);
+        if let Some(groups) = &config.groups {
+            launching::describe(&mut state.core, workers, &groups.list);
+            state.trust = Trust::of(&mut state.core, workers, &groups.list);
         }
         state.drive(|core, out| core.open(Time(gridrpc_sys::monotonic_ns()), out));
         let hosts = states::named(&config);
         let about = Arc::new(About::new(&config, Arc::clone(&hosts)));
         let progress_of = config.progress;
-        let common = Common::new(&config, state, Arc::new(alarm), upstream);
+        let common = Common::new(&config, state, Arc::new(wakeup), parent);
         let runner = Runner::new(Arc::clone(&common));
         arrays::announce_to(&common.pool);
         let (shared, callbacks, names) =
             (Arc::clone(&common), Arc::clone(&runner), Arc::clone(&about));
         let reactor = Reactor::new(shared, callbacks, names, config, progress, forked)
             .map_err(system("starting"))?;
-        let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
-        let server = Arc::clone(&seat);
+        let reactor_lock = Arc::new(ReactorLock::new(Arc::clone(&common), reactor));
+        let group = Arc::clone(&reactor_lock);
         let thread = std::thread::Builder::new()
             .name("gridrpc-reactor".into())
-            .spawn(move || server.serve())
+            .spawn(move || group.serve())
             .map_err(system("starting a thread"))?;
         let waiting = start_progress::Teller::start(progress_of, &common, &hosts);
         Ok(Grid {
             common,
             about,
             waiting: Mutex::new(waiting),
-            seat,
+            reactor_lock,
             runner,
             thread: Mutex::new(Some(thread)),
             owned: Mutex::default(),
@@ -265,7 +265,7 @@ impl Grid {
         state.push_to_all(&Message::Goodbye);
         self.common.finish(state);
         self.common.changed.notify_all();
-        self.seat.call_back();
+        self.reactor_lock.call_back();
         // A reactor that panicked has nothing left to end.
         let _ = thread.join();
         self.runner.close();

@@ -131,12 +131,12 @@ impl Telling {
     }
 }
 
-/// How many hosts of each server are how far, and why those wait that do.
+/// How many hosts of each group are how far, and why those wait that do.
 fn summary(states: &[HostState]) -> String {
-    let mut servers: BTreeMap<&str, Vec<&HostState>> = BTreeMap::new();
-    states.iter().for_each(|one| servers.entry(&one.server).or_default().push(one));
-    let told = servers.iter().map(|(server, hosts)| {
-        let mut text = format!("{server}:");
+    let mut groups: BTreeMap<&str, Vec<&HostState>> = BTreeMap::new();
+    states.iter().for_each(|one| groups.entry(&one.group).or_default().push(one));
+    let told = groups.iter().map(|(group, hosts)| {
+        let mut text = format!("{group}:");
         let mut first = true;
         for state in ["ready", "starting", "queued", "lost"] {
             let count = hosts.iter().filter(|one| one.state == state).count();
@@ -181,7 +181,7 @@ mod tests {
 
     fn host(state: &'static str, detail: &str) -> HostState {
         HostState {
-            server: "lab".into(),
+            group: "lab".into(),
             host: "lab-1".into(),
             state,
             ready: 0,

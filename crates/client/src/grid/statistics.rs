@@ -5,7 +5,7 @@ use crate::hosts::states::{HostState, states};
 use crate::live::{Stats, snapshot};
 
 impl Grid {
-    /// How all hosts are getting on, in the order of the servers.
+    /// How all hosts are getting on, in the order of the groups.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostState> {
         states(&self.common, &self.about.hosts)

@@ -11,13 +11,13 @@ use crate::common::Common;
 use crate::error::GridError;
 use crate::grid::Grid;
 use crate::reactor::Reactor;
-use crate::reactor_lock::Seat;
+use crate::reactor_lock::ReactorLock;
 use crate::sync::{now, ns};
 
 /// Waits for calls of one grid, and reads answers meanwhile.
 #[derive(Clone, Debug)]
 pub struct Waiter {
-    seat: Arc<Seat<Reactor, Common>>,
+    reactor_lock: Arc<ReactorLock<Reactor, Common>>,
     generation: u64,
 }
 
@@ -25,7 +25,7 @@ impl Grid {
     /// What to wait for calls with.
     #[must_use]
     pub fn waiter(&self) -> Waiter {
-        Waiter { seat: Arc::clone(&self.seat), generation: self.generation }
+        Waiter { reactor_lock: Arc::clone(&self.reactor_lock), generation: self.generation }
     }
 }
 
@@ -49,14 +49,14 @@ impl Waiter {
     /// not sleep.
     pub fn look(&self, call: &Call, patience: &mut SpinWait) {
         if patience.makes_sense() {
-            let _ = self.seat.look(|step| patience.look_now(step), || call.done());
+            let _ = self.reactor_lock.look(|step| patience.look_now(step), || call.done());
         }
     }
 
     /// Has a thread that waits by [`Waiter::wait_until`] and reads answers meanwhile look again
     /// whether it is ready. Needed when something else than an answer makes it so.
     pub fn nudge(&self) {
-        self.seat.nudge();
+        self.reactor_lock.nudge();
     }
 
     /// Waits until `ready`, at most so long, and reads answers meanwhile; if another thread does,
@@ -72,11 +72,11 @@ impl Waiter {
             return true;
         }
         // What is waited for may be a call that still waits for others to be sent with.
-        let alarm = self.seat.alarm();
-        let mut state = alarm.lock();
+        let wakeup = self.reactor_lock.wakeup();
+        let mut state = wakeup.lock();
         let unsent = state.take_all_unsent();
         drop(state);
         unsent.flush();
-        self.seat.wait(now() + ns(timeout), ready, sleep)
+        self.reactor_lock.wait(now() + ns(timeout), ready, sleep)
     }
 }

@@ -109,7 +109,7 @@ impl Grid {
         Ok(())
     }
 
-    /// Asks for workers that work for one owner each, on a server if that is named, and returns without
+    /// Asks for workers that work for one owner each, on a group if that is named, and returns without
     /// waiting for them. `python`: what they run are not only functions of compiled modules.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Grid {
     pub fn reserve(
         &self,
         count: u32,
-        server: Option<GroupId>,
+        group: Option<GroupId>,
         python: bool,
     ) -> Result<Vec<Reservation>, GridError> {
         self.check_process()?;
@@ -129,11 +129,11 @@ impl Grid {
         if state.closing {
             return Err(Refusal::Closed.into());
         }
-        let server = match &state.trust {
-            Some(trust) if python => trust.bound(server, "an object of a Python class")?,
-            _ => server,
+        let group = match &state.trust {
+            Some(trust) if python => trust.bound(group, "an object of a Python class")?,
+            _ => group,
         };
-        let reserved = state.drive(|core, out| core.reserve(count, server, out));
+        let reserved = state.drive(|core, out| core.reserve(count, group, out));
         self.common.finish(state);
         Ok(reserved)
     }

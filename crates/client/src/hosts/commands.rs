@@ -1,6 +1,6 @@
 //! What agents are told to do.
 
-use gridrpc_config::{LauncherKind, Server};
+use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_link::NOT_PRELOADED;
 use gridrpc_wire::{Compression, Serve, VERSION};
 
@@ -18,8 +18,8 @@ impl Hosts {
         common: &'a Wishes,
         staged: &'a [Staged],
     ) -> Serve<'a> {
-        let server = self.launching.server(plan);
-        let here = server.launcher.shares_files();
+        let group = self.launching.group(plan);
+        let here = group.launcher.shares_files();
         let workers = &self.workers;
         let mut serve = Serve {
             version: VERSION,
@@ -29,9 +29,9 @@ impl Hosts {
             grace: common.grace,
             retries: common.retries,
             calls_per_process: common.calls_per_process,
-            heartbeat: u64::try_from(server.heartbeat.as_nanos()).unwrap_or(u64::MAX),
-            staging: server.staging.as_deref().unwrap_or_default(),
-            compression: match server.compression {
+            heartbeat: u64::try_from(group.heartbeat.as_nanos()).unwrap_or(u64::MAX),
+            staging: group.staging.as_deref().unwrap_or_default(),
+            compression: match group.compression {
                 Compression::Off => 0,
                 Compression::Auto => 1,
                 Compression::On => 2,
@@ -39,13 +39,13 @@ impl Hosts {
             preload: staged.iter().map(|module| module.hash.as_str()).collect(),
             ..Serve::default()
         };
-        serve.directory = match &server.directory {
+        serve.directory = match &group.directory {
             Some(directory) => directory,
-            None if here && server.trusted => &workers.directory,
+            None if here && group.trusted => &workers.directory,
             None => "",
         };
-        if let Some(python) = workers.python.as_ref().filter(|_| server.trusted) {
-            serve.program = self.python(server).unwrap_or_default();
+        if let Some(python) = workers.python.as_ref().filter(|_| group.trusted) {
+            serve.program = self.python(group).unwrap_or_default();
             let same = here && serve.program == python.here;
             let arguments = if same { &python.arguments_here } else { &python.arguments };
             serve.arguments = arguments.iter().map(String::as_str).collect();
@@ -56,12 +56,12 @@ impl Hosts {
                 serve.path = python.path.iter().map(String::as_str).collect();
             }
         }
-        serve.environment = common.environment[plan.server].iter().map(String::as_str).collect();
+        serve.environment = common.environment[plan.group].iter().map(String::as_str).collect();
         serve
     }
 
     fn preload(&self, plan: &Plan) -> Option<&Preload> {
-        self.workers.preload.get(plan.server)
+        self.workers.preload.get(plan.group)
     }
 
     /// The compiled modules that a host is sent before its workers are started.
@@ -77,17 +77,17 @@ impl Hosts {
         libraries.iter().map(read).collect()
     }
 
-    /// What Python workers of a server run; none: they are native.
-    pub(crate) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
-        let python = self.workers.python.as_ref().filter(|_| server.trusted)?;
-        let usual = if server.launcher.shares_files() { python.here.as_str() } else { "python3" };
-        Some(server.python.as_deref().unwrap_or(usual))
+    /// What Python workers of a group run; none: they are native.
+    pub(crate) fn python<'a>(&'a self, group: &'a HostGroup) -> Option<&'a str> {
+        let python = self.workers.python.as_ref().filter(|_| group.trusted)?;
+        let usual = if group.launcher.shares_files() { python.here.as_str() } else { "python3" };
+        Some(group.python.as_deref().unwrap_or(usual))
     }
 }
 
-/// Whether a server's agents run on this machine, as this user sees it.
-pub(crate) fn is_here(server: &Server) -> bool {
-    matches!(server.launcher, LauncherKind::Local { .. })
+/// Whether a group's agents run on this machine, as this user sees it.
+pub(crate) fn is_here(group: &HostGroup) -> bool {
+    matches!(group.launcher, LauncherKind::Local { .. })
 }
 
 /// What is the same for all hosts of a grid.
@@ -98,19 +98,19 @@ pub(crate) struct Wishes {
     pub(crate) grace: u64,
     pub(crate) retries: u32,
     pub(crate) calls_per_process: u64,
-    /// `NAME=VALUE`, for each server.
+    /// `NAME=VALUE`, for each group.
     pub(crate) environment: Vec<Vec<String>>,
 }
 
 impl Wishes {
     pub(crate) fn new(config: &Config) -> Wishes {
         let settings = &config.settings;
-        let environment = config.servers.iter().flat_map(|servers| {
-            let python = servers.workers.python.iter().flat_map(|python| &python.environment);
-            servers.list.iter().map(move |server| {
-                let python = python.clone().filter(|_| server.trusted);
-                let all = servers.workers.environment.iter().chain(python);
-                all.chain(&server.environment)
+        let environment = config.groups.iter().flat_map(|groups| {
+            let python = groups.workers.python.iter().flat_map(|python| &python.environment);
+            groups.list.iter().map(move |group| {
+                let python = python.clone().filter(|_| group.trusted);
+                let all = groups.workers.environment.iter().chain(python);
+                all.chain(&group.environment)
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect()
             })

@@ -94,7 +94,7 @@ pub(crate) fn agent_ended(how: &str, said: &str) -> String {
     if lines.is_empty() { text } else { format!("{text}: {}", lines.join("; ")) }
 }
 
-/// An agent that could not be asked for, since there is no door for it.
+/// An agent that could not be asked for, since there is no listener for it.
 pub(crate) fn not_asked_for(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(

@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 /// More may be on their way as long as they have less than so many bytes to go.
 const FEW_BYTES: usize = 1 << 20;
 /// How long an answer of which nothing arrives keeps others waiting, ns. Its link may be dead.
-const PATIENCE: u64 = 1_000_000_000;
+const HANDSHAKE_TIMEOUT: u64 = 1_000_000_000;
 
 /// An answer: of which host, and which one on its connection. Each host sends those that are asked for in
 /// the order in which it has announced them.
@@ -44,14 +44,14 @@ struct UnderWay {
 
 /// What waits, first come first served, and what has been asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Fetching {
+pub(crate) struct Fetches {
     /// The last answer that each host has announced.
     announced: HashMap<usize, u32>,
     waiting: VecDeque<(Answer, usize)>,
     under_way: Vec<UnderWay>,
 }
 
-impl Fetching {
+impl Fetches {
     /// Something has come from a host, of which these answers have not come in whole.
     pub(crate) fn heard(&mut self, now: Time, host: usize, coming: impl Iterator<Item = Coming>) {
         let coming: Vec<Coming> = coming.filter(|coming| coming.total >= LARGE).collect();
@@ -62,7 +62,7 @@ impl Fetching {
             let found = coming.iter().find(|coming| coming.number == one.answer.number);
             let Some(coming) = found else { return false };
             if coming.left < one.left {
-                (one.left, one.until) = (coming.left, now + PATIENCE);
+                (one.left, one.until) = (coming.left, now + HANDSHAKE_TIMEOUT);
             }
             true
         });
@@ -91,7 +91,7 @@ impl Fetching {
             return None;
         }
         let (answer, left) = self.waiting.pop_front()?;
-        self.under_way.push(UnderWay { answer, left, until: now + PATIENCE });
+        self.under_way.push(UnderWay { answer, left, until: now + HANDSHAKE_TIMEOUT });
         Some(answer.host)
     }
 
@@ -119,13 +119,13 @@ mod tests {
         Coming { number, total, left: total }
     }
 
-    fn asked(fetching: &mut Fetching, now: Time) -> Vec<usize> {
+    fn asked(fetching: &mut Fetches, now: Time) -> Vec<usize> {
         std::iter::from_fn(|| fetching.next(now)).collect()
     }
 
     /// Hosts that have announced an answer each.
-    fn waiting(now: Time, hosts: usize, total: usize) -> Fetching {
-        let mut fetching = Fetching::default();
+    fn waiting(now: Time, hosts: usize, total: usize) -> Fetches {
+        let mut fetching = Fetches::default();
         for host in 0..hosts {
             fetching.heard(now, host, [announced(1, total)].into_iter());
         }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn some_large_ones_at_a_time_in_the_order_in_which_they_came() {
         let now = Time(7);
-        let mut fetching = Fetching::default();
+        let mut fetching = Fetches::default();
         for host in (0..40).rev() {
             fetching.heard(now, host, [announced(1, MB)].into_iter());
         }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn all_that_a_host_has_announced_is_asked_for_once() {
         let now = Time(7);
-        let mut fetching = Fetching::default();
+        let mut fetching = Fetches::default();
         let all = [announced(u32::MAX, MB), announced(0, MB), announced(1, LARGE - 1)];
         fetching.heard(now, 7, all[..1].iter().copied());
         fetching.heard(now, 7, all.into_iter());
@@ -172,11 +172,11 @@ mod tests {
         assert_eq!(fetching.due(now), None);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         let due = fetching.due(now).expect("some keep others waiting");
-        assert!((now + PATIENCE..now + 3 * PATIENCE).contains(&due));
+        assert!((now + HANDSHAKE_TIMEOUT..now + 3 * HANDSHAKE_TIMEOUT).contains(&due));
         assert_eq!(asked(&mut fetching, Time(due.0 - 1)).len(), 0);
         assert_eq!(asked(&mut fetching, due).len(), AT_ONCE);
         // None waits behind the last ones.
-        assert_eq!(asked(&mut fetching, due + 3 * PATIENCE).len(), 4);
+        assert_eq!(asked(&mut fetching, due + 3 * HANDSHAKE_TIMEOUT).len(), 4);
         assert_eq!(fetching.due(now), None);
     }
 
@@ -187,10 +187,10 @@ mod tests {
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         for host in 0..AT_ONCE {
             let coming = Coming { number: 1, total: 4 * MB, left: 3 * MB };
-            fetching.heard(now + PATIENCE / 2, host, [coming].into_iter());
+            fetching.heard(now + HANDSHAKE_TIMEOUT / 2, host, [coming].into_iter());
         }
-        assert!(asked(&mut fetching, now + PATIENCE).is_empty());
-        assert_eq!(asked(&mut fetching, now + 2 * PATIENCE).len(), AT_ONCE);
+        assert!(asked(&mut fetching, now + HANDSHAKE_TIMEOUT).is_empty());
+        assert_eq!(asked(&mut fetching, now + 2 * HANDSHAKE_TIMEOUT).len(), AT_ONCE);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Getting agents: the door that they dial, the launchers that start them, and what those tell.
+//! Getting agents: the listener that they dial, the launchers that start them, and what those tell.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_core::{Core, WorkerId};
 use gridrpc_launch::{Event, Launcher, Report, Start};
 use gridrpc_transport::listener::Admitted;
 
 use crate::common::Common;
-use crate::hosts::listeners::Doors;
+use crate::hosts::listeners::Listeners;
 use crate::reactor_lock::Wake as _;
 use crate::sync::ns;
 
@@ -40,43 +40,43 @@ impl Inbox {
 /// A host, as it is to be started.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Which of the servers it belongs to.
-    pub(crate) server: usize,
+    /// Which of the groups it belongs to.
+    pub(crate) group: usize,
     pub(crate) name: String,
     /// How many workers; 0: as many as it has processors.
     pub(crate) workers: u32,
 }
 
-/// The hosts of these servers, in their order.
-pub(crate) fn plans(servers: &[Server]) -> Vec<Plan> {
-    let plan = |(server, one): (usize, &Server)| {
+/// The hosts of these groups, in their order.
+pub(crate) fn plans(groups: &[HostGroup]) -> Vec<Plan> {
+    let plan = |(group, one): (usize, &HostGroup)| {
         let workers = one.workers;
         let plan = move |host: &gridrpc_config::Host| Plan {
-            server,
+            group,
             name: host.name.clone(),
             workers: host.workers.unwrap_or(workers),
         };
         one.hosts.iter().map(plan).collect::<Vec<_>>()
     };
-    servers.iter().enumerate().flat_map(plan).collect()
+    groups.iter().enumerate().flat_map(plan).collect()
 }
 
 /// How many workers each host is to have, 0 where only it knows.
-pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
-    plans(servers).into_iter().map(|plan| plan.workers).collect()
+pub(crate) fn expected(groups: &[HostGroup]) -> Vec<u32> {
+    plans(groups).into_iter().map(|plan| plan.workers).collect()
 }
 
 /// Tells the core what hosts have for calls, and which of them come and go; the first host has the number `first`.
-pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Server]) {
+pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, groups: &[HostGroup]) {
     let mut next = first;
-    for server in servers {
+    for group in groups {
         let begin = next;
-        next += server.hosts.len() as u32;
-        let offers = server.offers(None);
-        (begin..next).for_each(|id| core.host_offers(WorkerId(id), &server.name, &offers));
-        if let Some(least) = server.min_hosts {
+        next += group.hosts.len() as u32;
+        let offers = group.offers(None);
+        (begin..next).for_each(|id| core.host_offers(WorkerId(id), &group.name, &offers));
+        if let Some(least) = group.min_hosts {
             let hosts = (begin..next).map(WorkerId).collect();
-            core.make_elastic(hosts, least as usize, ns(server.idle));
+            core.make_elastic(hosts, least as usize, ns(group.idle));
         }
     }
 }
@@ -84,16 +84,16 @@ pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Serv
 /// Asks for agents.
 #[derive(Debug)]
 pub(crate) struct Launching {
-    servers: Vec<Server>,
+    groups: Vec<HostGroup>,
     program: PathBuf,
     tell: Report,
-    doors: Doors,
+    listeners: Listeners,
     launchers: Vec<Option<Box<dyn Launcher>>>,
 }
 
 impl Launching {
     pub(crate) fn new(
-        servers: Vec<Server>,
+        groups: Vec<HostGroup>,
         program: PathBuf,
         inbox: Arc<Inbox>,
         wake: Arc<Common>,
@@ -103,36 +103,36 @@ impl Launching {
             told.lock().push(News::Launcher(agent, event));
             waker.wake();
         }));
-        let launchers = servers.iter().map(|_| None).collect();
-        let doors = Doors::new(move |admitted| {
+        let launchers = groups.iter().map(|_| None).collect();
+        let listeners = Listeners::new(move |admitted| {
             inbox.lock().push(News::Admitted(admitted));
             wake.wake();
         });
-        Launching { servers, program, tell, doors, launchers }
+        Launching { groups, program, tell, listeners, launchers }
     }
 
-    pub(crate) fn server(&self, plan: &Plan) -> &Server {
-        &self.servers[plan.server]
+    pub(crate) fn group(&self, plan: &Plan) -> &HostGroup {
+        &self.groups[plan.group]
     }
 
-    /// Asks for these agents, all of a server in one request. Returns those that cannot even be asked for.
+    /// Asks for these agents, all of a group in one request. Returns those that cannot even be asked for.
     pub(crate) fn start(&mut self, wanted: &[(u32, Plan)]) -> Vec<(u32, io::Error)> {
         let mut failed = Vec::new();
         let mut starts: HashMap<usize, Vec<Start>> = HashMap::new();
         for (agent, plan) in wanted {
-            match self.doors.ticket(*agent, &self.servers[plan.server]) {
+            match self.listeners.ticket(*agent, &self.groups[plan.group]) {
                 Ok(ticket) => {
                     let start = Start { agent: *agent, host: plan.name.clone(), ticket };
-                    starts.entry(plan.server).or_default().push(start);
+                    starts.entry(plan.group).or_default().push(start);
                 }
                 Err(error) => failed.push((*agent, error)),
             }
         }
-        for (server, starts) in starts {
-            let launcher = &mut self.launchers[server];
+        for (group, starts) in starts {
+            let launcher = &mut self.launchers[group];
             launcher
                 .get_or_insert_with(|| {
-                    gridrpc_launch::open(&self.servers[server], &self.program, self.tell.clone())
+                    gridrpc_launch::open(&self.groups[group], &self.program, self.tell.clone())
                 })
                 .start(starts);
         }
@@ -141,24 +141,24 @@ impl Launching {
 
     /// An agent is gone. Whether its launcher will say how that came.
     pub(crate) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
-        self.launchers[plan.server].as_mut().is_some_and(|launcher| launcher.lost(agent))
+        self.launchers[plan.group].as_mut().is_some_and(|launcher| launcher.lost(agent))
     }
 
     /// Ends an agent, wherever it is, and lets it in no more.
     pub(crate) fn stop(&mut self, agent: u32, plan: &Plan) {
-        self.doors.revoke(agent);
-        if let Some(launcher) = &mut self.launchers[plan.server] {
+        self.listeners.revoke(agent);
+        if let Some(launcher) = &mut self.launchers[plan.group] {
             launcher.stop(agent);
         }
     }
 
     /// Ends all agents, and waits until they are gone.
     pub(crate) fn close(&mut self) {
-        self.doors.close();
+        self.listeners.close();
         gridrpc_launch::close_all(self.launchers.iter_mut().filter_map(Option::take).collect());
     }
 
     pub(crate) fn start_timeout(&self, plan: &Plan) -> Duration {
-        self.server(plan).start_timeout
+        self.group(plan).start_timeout
     }
 }

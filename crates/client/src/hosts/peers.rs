@@ -9,10 +9,10 @@ use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Message;
 
 use crate::common::Common;
-use crate::config::{RemoteWorkers, Servers};
+use crate::config::{HostGroups, RemoteWorkers};
 use crate::hosts::agent_messages::Conversation;
 use crate::hosts::clock::Clock;
-use crate::hosts::fetches::Fetching;
+use crate::hosts::fetches::Fetches;
 use crate::hosts::launching::{Inbox, Launching, Plan, plans};
 
 /// All hosts of a grid, as the reactor knows them.
@@ -25,7 +25,7 @@ pub(crate) struct Hosts {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) workers: RemoteWorkers,
     /// Large answers.
-    pub(crate) fetching: Fetching,
+    pub(crate) fetching: Fetches,
     /// How many agents have been asked for.
     pub(crate) agents: u32,
 }
@@ -103,8 +103,8 @@ impl Peer {
 }
 
 impl Hosts {
-    pub(crate) fn new(servers: Servers, first: u32, common: &Arc<Common>) -> Hosts {
-        let Servers { list, program, workers } = servers;
+    pub(crate) fn new(groups: HostGroups, first: u32, common: &Arc<Common>) -> Hosts {
+        let HostGroups { list, program, workers } = groups;
         let plans = plans(&list);
         let inbox = Arc::<Inbox>::default();
         let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
@@ -118,7 +118,7 @@ impl Hosts {
             said: Vec::new(),
         };
         let entries = plans.iter().map(entry).collect();
-        let fetching = Fetching::default();
+        let fetching = Fetches::default();
         Hosts { first, plans, entries, launching, inbox, workers, fetching, agents: 0 }
     }
 

@@ -13,15 +13,15 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) id: WorkerId,
-    pub(crate) server: Arc<str>,
+    pub(crate) group: Arc<str>,
     pub(crate) host: Arc<str>,
 }
 
 /// How a host is getting on.
 #[derive(Clone, Debug)]
 pub struct HostState {
-    /// The server that it belongs to.
-    pub server: Arc<str>,
+    /// The group that it belongs to.
+    pub group: Arc<str>,
     /// Its name, as the configuration has it.
     pub host: Arc<str>,
     /// `unwanted`, `queued`, `starting`, `ready`, `ending` or `lost`.
@@ -34,15 +34,15 @@ pub struct HostState {
     pub detail: String,
 }
 
-/// The hosts of a grid, in the order of its servers.
+/// The hosts of a grid, in the order of its groups.
 pub(crate) fn named(config: &Config) -> Arc<[Named]> {
-    let servers = config.servers.iter().flat_map(|servers| &servers.list);
-    let hosts = servers.flat_map(|server| {
-        let name: Arc<str> = server.name.as_str().into();
-        server.hosts.iter().map(move |host| (Arc::clone(&name), host.name.as_str().into()))
+    let groups = config.groups.iter().flat_map(|groups| &groups.list);
+    let hosts = groups.flat_map(|group| {
+        let name: Arc<str> = group.name.as_str().into();
+        group.hosts.iter().map(move |host| (Arc::clone(&name), host.name.as_str().into()))
     });
     let named = hosts.zip(config.settings.workers..);
-    named.map(|((server, host), number)| Named { id: WorkerId(number), server, host }).collect()
+    named.map(|((group, host), number)| Named { id: WorkerId(number), group, host }).collect()
 }
 
 /// How hosts are getting on.
@@ -74,7 +74,7 @@ fn told(named: &Named, status: &HostStatus, far: &str) -> HostState {
         HostStage::Ending => "ending",
         HostStage::GivenUp => "lost",
     };
-    let (server, host) = (Arc::clone(&named.server), Arc::clone(&named.host));
+    let (group, host) = (Arc::clone(&named.group), Arc::clone(&named.host));
     let HostStatus { ready, workers, .. } = *status;
-    HostState { server, host, state, ready, workers, detail }
+    HostState { group, host, state, ready, workers, detail }
 }

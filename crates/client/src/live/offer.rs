@@ -14,7 +14,7 @@ use crate::live::place::{Place, user_of};
 use crate::live::snapshot::{About, snapshot};
 
 /// How long somebody who looks has to take what the socket does not hold.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A socket that tells whoever connects.
 #[derive(Debug)]
@@ -63,9 +63,9 @@ fn send(mut stream: UnixStream, text: Vec<u8>) {
     if sent < text.len() {
         let rest = move || {
             // One who has gone away wants no more.
-            let _ = stream
-                .set_nonblocking(false)
-                .and_then(|()| TimedStream::new(stream, PATIENCE).write_all(&text[sent..]));
+            let _ = stream.set_nonblocking(false).and_then(|()| {
+                TimedStream::new(stream, HANDSHAKE_TIMEOUT).write_all(&text[sent..])
+            });
         };
         // Without a thread, who looks sees that something is missing, and looks again.
         let _ = std::thread::Builder::new().name("gridrpc-looked".into()).spawn(rest);

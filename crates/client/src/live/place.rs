@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::live::Stats;
 
 /// How long a grid has to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest document that is read, bytes.
 const LONGEST: u64 = 16 << 20;
 /// Names tried for a grid: one may be taken, by a process of another container that has the same number.
@@ -57,7 +57,7 @@ pub enum LookError {
         pid: i32,
     },
     /// It takes longer than a grid does.
-    #[error("it has not answered within {} s: its process may have been stopped", PATIENCE.as_secs())]
+    #[error("it has not answered within {} s: its process may have been stopped", HANDSHAKE_TIMEOUT.as_secs())]
     Late,
     /// It does not answer as it should.
     #[error("it does not answer: {0}")]
@@ -98,7 +98,7 @@ impl Place {
     /// # Errors
     /// When it tells nothing.
     pub fn look(&self) -> Result<Stats, LookError> {
-        let mut stream = TimedStream::new(self.connect()?, PATIENCE).take(LONGEST);
+        let mut stream = TimedStream::new(self.connect()?, HANDSHAKE_TIMEOUT).take(LONGEST);
         let mut text = Vec::new();
         stream.read_to_end(&mut text).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionReset => LookError::Gone,

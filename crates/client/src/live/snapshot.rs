@@ -149,7 +149,7 @@ fn own_workers(machine: &str, activity: &Activity, closing: bool) -> HostStats {
 
 fn told(host: &HostState, activity: &Activity) -> HostStats {
     HostStats {
-        server: host.server.to_string(),
+        server: host.group.to_string(),
         host: host.host.to_string(),
         state: host.state.to_owned(),
         detail: host.detail.clone(),

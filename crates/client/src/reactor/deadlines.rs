@@ -62,7 +62,7 @@ pub(super) enum Routine {
     /// It is looked for memory that nobody uses.
     Memory,
     /// A host's large answers keep others waiting no more.
-    Fetching,
+    Fetches,
     /// The grid is closed: is everything gone?
     Closing,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use gridrpc_config::ServerOutput;
+use gridrpc_config::WorkerOutput;
 use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Message;
@@ -119,7 +119,7 @@ impl Reactor {
         };
         let plan = &hosts.plans[index];
         // On this machine it only tells agents apart.
-        let here = is_here(hosts.launching.server(plan));
+        let here = is_here(hosts.launching.group(plan));
         let name = if here { String::new() } else { plan.name.clone() };
         let common = Arc::clone(&self.common);
         // Made before the lock, and what it holds is dropped behind it.
@@ -170,7 +170,7 @@ impl Reactor {
                 let stderr = loss.stderr.clone();
                 let Some(hosts) = &mut self.hosts else { return };
                 let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
-                let python = hosts.python(hosts.launching.server(&plan)).unwrap_or_default();
+                let python = hosts.python(hosts.launching.group(&plan)).unwrap_or_default();
                 let why = no_workers(python, &loss);
                 if !stderr.is_empty() {
                     hosts.entries[index].said = stderr.into_bytes();
@@ -212,13 +212,13 @@ impl Reactor {
     fn print_of_host(&self, index: usize, worker: u32, stderr: bool, bytes: &[u8]) {
         let Some(hosts) = &self.hosts else { return };
         let plan = &hosts.plans[index];
-        match hosts.launching.server(plan).output {
-            ServerOutput::Labelled => {
+        match hosts.launching.group(plan).output {
+            WorkerOutput::Labelled => {
                 let label = format!("[{} worker {worker}] ", plan.name);
                 self.printers.print_labelled(stderr, &label, bytes);
             }
-            ServerOutput::Plain => self.printers.print(stderr, bytes),
-            ServerOutput::Kept => {}
+            WorkerOutput::Plain => self.printers.print(stderr, bytes),
+            WorkerOutput::Kept => {}
         }
     }
 }

@@ -39,7 +39,7 @@ impl Reactor {
         if entry.generation != connection.generation {
             return;
         }
-        let heartbeat = hosts.launching.server(&hosts.plans[index]).heartbeat;
+        let heartbeat = hosts.launching.group(&hosts.plans[index]).heartbeat;
         let now = now();
         if peer.heard + ns(heartbeat) <= now && peer.conversation.receiver.is_readable() {
             // It has spoken; it is this process that has not come to hear it.

@@ -54,7 +54,7 @@ impl Reactor {
         }
     }
 
-    /// Takes what launchers and the door have told.
+    /// Takes what launchers and the listener have told.
     pub(super) fn hear_of_hosts(&mut self) {
         let Some(hosts) = &self.hosts else { return };
         for news in hosts.inbox.take() {
@@ -146,11 +146,11 @@ impl Reactor {
             }
         };
         let up = Arc::new(Outbound::new(Arc::clone(&transport), Box::new(watch)));
-        up.compress(hosts.launching.server(&hosts.plans[index]).compression);
+        up.compress(hosts.launching.group(&hosts.plans[index]).compression);
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
         let now = now();
-        let trusted = hosts.launching.server(&hosts.plans[index]).trusted;
+        let trusted = hosts.launching.group(&hosts.plans[index]).trusted;
         entry.stage = Stage::There(Box::new(Peer {
             conversation: Conversation::new(receiver, trusted),
             up,
@@ -165,7 +165,7 @@ impl Reactor {
             round_trip: u64::MAX,
             clock: Clock::default(),
         }));
-        let heartbeat = ns(hosts.launching.server(&hosts.plans[index]).heartbeat);
+        let heartbeat = ns(hosts.launching.group(&hosts.plans[index]).heartbeat);
         if heartbeat > 0 {
             let connection = Connection { index: index as u32, generation: entry.generation };
             self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
@@ -179,13 +179,13 @@ impl Reactor {
         let wishes = self.wishes.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let mut plan = hosts.plans[index].clone();
-        let cores = hosts.launching.server(&plan).launcher.cores_of_worker();
+        let cores = hosts.launching.group(&plan).launcher.cores_of_worker();
         let wanted = if plan.workers == 0 { (processors / cores).max(1) } else { plan.workers };
         if cores > 1 {
             plan.workers = wanted;
         }
-        let server = hosts.launching.server(&plan);
-        let (name, offers) = (server.name.clone(), server.offers(Some(memory)));
+        let group = hosts.launching.group(&plan);
+        let (name, offers) = (group.name.clone(), group.offers(Some(memory)));
         let id = hosts.id(index);
         let staged = match hosts.staged(&plan, &self.common) {
             Ok(staged) => staged,

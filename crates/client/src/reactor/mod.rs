@@ -36,7 +36,7 @@ use crate::output;
 use crate::reactor::deadlines::{Deadlines, Due, Process, Routine};
 use crate::reactor::spawner::{Forked, Spawner};
 use crate::reactor::token::Token;
-use crate::reactor::worker_input::Inlet;
+use crate::reactor::worker_input::WorkerInput;
 use crate::reactor_lock::Read;
 use crate::sync::now;
 
@@ -57,7 +57,7 @@ pub(crate) struct Reactor {
     spawner_tail: Option<output::Outlet>,
     printers: output::Printers,
     runner: Arc<Runner>,
-    inlets: Vec<Option<Inlet>>,
+    worker_inputs: Vec<Option<WorkerInput>>,
     generations: Vec<u32>,
     /// Where workers tell how far they have come.
     progress: ProgressMemory,
@@ -149,9 +149,9 @@ impl Reactor {
         let workers = config.settings.workers as usize;
         let epoll = Arc::clone(&common.lock().epoll);
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
-        epoll.add(common.alarm.as_fd(), wake)?;
+        epoll.add(common.wakeup.as_fd(), wake)?;
         // An agent's grid is shown as a part of its client's.
-        let offer = common.upstream.is_none().then(|| Offer::open(about)).flatten();
+        let offer = common.parent.is_none().then(|| Offer::open(about)).flatten();
         if let Some(offer) = &offer {
             // Once for each who comes: what cannot be accepted does not keep this thread busy.
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
@@ -159,8 +159,8 @@ impl Reactor {
         }
         let wishes = Wishes::new(&config);
         let first = config.settings.workers;
-        let servers = config.servers.clone();
-        let hosts = servers.map(|servers| Hosts::new(servers, first, &common));
+        let groups = config.groups.clone();
+        let hosts = groups.map(|groups| Hosts::new(groups, first, &common));
         Ok(Reactor {
             hosts,
             wishes,
@@ -173,7 +173,7 @@ impl Reactor {
             spawner_tail: None,
             printers: output::Printers::new(),
             runner,
-            inlets: (0..workers).map(|_| None).collect(),
+            worker_inputs: (0..workers).map(|_| None).collect(),
             generations: vec![0; workers],
             progress,
             outboxes: Outboxes::default(),
@@ -268,7 +268,7 @@ impl Reactor {
         }
         if self.hosts.is_some() {
             let fetching = self.fetch_from_hosts();
-            self.deadlines.set(Routine::Fetching, fetching);
+            self.deadlines.set(Routine::Fetches, fetching);
         }
         if let Some(deadline) = self.closing {
             self.see_to_closing(now, deadline);
@@ -290,8 +290,8 @@ impl Reactor {
 
     /// Whether this is still the process in its place.
     fn is_there(&self, process: Process) -> bool {
-        let inlet = self.inlets.get(process.index as usize).and_then(Option::as_ref);
-        inlet.is_some_and(|inlet| inlet.generation == process.generation)
+        let worker_input = self.worker_inputs.get(process.index as usize).and_then(Option::as_ref);
+        worker_input.is_some_and(|worker_input| worker_input.generation == process.generation)
     }
 
     fn dispatch(&mut self, event: EpollEvent) {
@@ -299,7 +299,7 @@ impl Reactor {
         match token {
             Token::Wake => {
                 // Only its waking matters.
-                self.common.alarm.clear();
+                self.common.wakeup.clear();
             }
             Token::Spawner => self.hear_spawner(),
             Token::Looked => {
@@ -334,17 +334,20 @@ impl Reactor {
             Token::WorkerStdout { index, generation }
             | Token::WorkerStderr { index, generation } => {
                 if self.is_current(index, generation)
-                    && let Some(inlet) = &mut self.inlets[index as usize]
+                    && let Some(worker_input) = &mut self.worker_inputs[index as usize]
                 {
                     let stderr = matches!(token, Token::WorkerStderr { .. });
-                    let output =
-                        if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    let output = if stderr {
+                        Some(&mut worker_input.stderr)
+                    } else {
+                        worker_input.stdout.as_mut()
+                    };
                     let Some(output) = output else { return };
                     if !output.read() {
                         // Ended or closed by the worker: a descriptor at its end is always ready.
                         let _ = self.epoll.delete(output.descriptor());
                     } else if output.has_begun() {
-                        let process = Process { index, generation: inlet.generation };
+                        let process = Process { index, generation: worker_input.generation };
                         self.deadlines.add(now() + LINE, Due::Line(process));
                     }
                 }
@@ -353,20 +356,25 @@ impl Reactor {
     }
 
     fn is_current(&self, index: u32, generation: u32) -> bool {
-        let inlet = self.inlets.get(index as usize).and_then(Option::as_ref);
-        inlet.is_some_and(|inlet| Token::is_generation(inlet.generation, generation))
+        let worker_input = self.worker_inputs.get(index as usize).and_then(Option::as_ref);
+        worker_input
+            .is_some_and(|worker_input| Token::is_generation(worker_input.generation, generation))
     }
 
     fn go_on_sending(&self, index: u32) {
-        if let Some(inlet) = &self.inlets[index as usize] {
-            inlet.up.flush();
+        if let Some(worker_input) = &self.worker_inputs[index as usize] {
+            worker_input.up.flush();
         }
     }
 
     /// Passes on lines of a worker that have been begun and not ended for a while, such as a question.
     fn end_lines(&mut self, index: u32) {
-        if let Some(inlet) = self.inlets[index as usize].as_mut() {
-            inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
+        if let Some(worker_input) = self.worker_inputs[index as usize].as_mut() {
+            worker_input
+                .stdout
+                .iter_mut()
+                .chain([&mut worker_input.stderr])
+                .for_each(output::Outlet::end);
         }
     }
 
@@ -375,9 +383,9 @@ impl Reactor {
         if self.hosts.as_ref().is_some_and(|hosts| hosts.has(worker)) {
             return self.give_up_host(worker, error);
         }
-        let Some(inlet) = self.inlets[worker.0 as usize].as_mut() else { return };
-        inlet.broken.get_or_insert(format!("a message for it cannot be sent: {error}"));
-        let _ = self.epoll.delete(inlet.receiver.socket());
+        let Some(worker_input) = self.worker_inputs[worker.0 as usize].as_mut() else { return };
+        worker_input.broken.get_or_insert(format!("a message for it cannot be sent: {error}"));
+        let _ = self.epoll.delete(worker_input.receiver.socket());
         self.kill(&[worker]);
     }
 }

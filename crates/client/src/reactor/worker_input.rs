@@ -15,7 +15,7 @@ use crate::output;
 
 /// The way in from one worker process.
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(super) struct WorkerInput {
     pub(super) generation: u32,
     /// The connection's other half.
     pub(super) up: Arc<Outbound>,
@@ -44,7 +44,7 @@ pub(super) enum Event {
     Callback { call: u64, index: u16, arguments: Vec<Incoming> },
 }
 
-impl Inlet {
+impl WorkerInput {
     /// Passes on what its process has written.
     pub(super) fn read_output(&mut self) {
         for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
@@ -55,7 +55,7 @@ impl Inlet {
 
     /// The messages that have come in whole. A broken one marks the inlet.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
-        let Inlet { receiver, mapped, broken, host, .. } = self;
+        let WorkerInput { receiver, mapped, broken, host, .. } = self;
         let mut events = Vec::new();
         let drained = receiver.drain(|received| -> Result<(), LinkError> {
             events.extend(understand(received, mapped, host)?);

@@ -24,15 +24,15 @@ const LEAVE_GRACE: u64 = 1_000_000_000;
 impl Reactor {
     pub(super) fn hear_worker(&mut self, index: u32) {
         self.read_worker(index);
-        let Some(inlet) = self.inlets[index as usize].as_ref() else { return };
-        let generation = inlet.generation;
-        if inlet.at_end || inlet.broken.is_some() {
-            let _ = self.epoll.delete(inlet.receiver.socket());
+        let Some(worker_input) = self.worker_inputs[index as usize].as_ref() else { return };
+        let generation = worker_input.generation;
+        if worker_input.at_end || worker_input.broken.is_some() {
+            let _ = self.epoll.delete(worker_input.receiver.socket());
         }
-        if inlet.broken.is_some() {
+        if worker_input.broken.is_some() {
             // It may be gone already; then the spawner reports that, and how it ended.
             self.kill(&[WorkerId(index)]);
-        } else if inlet.at_end {
+        } else if worker_input.at_end {
             // It is ending by itself, most likely, and then its exit status tells more.
             self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
         }
@@ -40,21 +40,21 @@ impl Reactor {
 
     /// Reads once from a worker and acts on it. `false`: there is nothing more to read.
     pub(super) fn read_worker(&mut self, index: u32) -> bool {
-        let Some(inlet) = self.inlets[index as usize].as_mut() else { return false };
-        if inlet.at_end || inlet.broken.is_some() {
+        let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return false };
+        if worker_input.at_end || worker_input.broken.is_some() {
             return false;
         }
-        let events = match inlet.receiver.fill() {
+        let events = match worker_input.receiver.fill() {
             Ok(0) => {
-                inlet.at_end = true;
+                worker_input.at_end = true;
                 return false;
             }
-            Ok(_) => inlet.take_events(),
+            Ok(_) => worker_input.take_events(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             // Its process is gone or going: what matters is what the spawner says of it.
             Err(_) => {
-                inlet.at_end = true;
+                worker_input.at_end = true;
                 return false;
             }
         };
@@ -66,12 +66,12 @@ impl Reactor {
     pub(super) fn collect(&mut self, index: u32) {
         for _ in 0..LOOKS {
             while self.read_worker(index) {}
-            let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
-            if inlet.broken.is_some() {
+            let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return };
+            if worker_input.broken.is_some() {
                 return;
             }
             let mut bytes = Vec::new();
-            match take(&inlet.outbox, inlet.receiver.position(), &mut bytes) {
+            match take(&worker_input.outbox, worker_input.receiver.position(), &mut bytes) {
                 Take::Nothing => return,
                 Take::Taken => return self.feed(index, &bytes),
                 Take::Again => {}
@@ -81,19 +81,19 @@ impl Reactor {
 
     /// Takes what a worker that is gone had said and not sent.
     pub(super) fn take_rest(&mut self, index: u32) {
-        let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
-        if inlet.broken.is_some() {
+        let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return };
+        if worker_input.broken.is_some() {
             return;
         }
         let mut bytes = Vec::new();
-        take_rest(&inlet.outbox, inlet.receiver.position(), &mut bytes);
+        take_rest(&worker_input.outbox, worker_input.receiver.position(), &mut bytes);
         self.feed(index, &bytes);
     }
 
     fn feed(&mut self, index: u32, bytes: &[u8]) {
-        if let Some(inlet) = self.inlets[index as usize].as_mut() {
-            inlet.receiver.feed(bytes);
-            let events = inlet.take_events();
+        if let Some(worker_input) = self.worker_inputs[index as usize].as_mut() {
+            worker_input.receiver.feed(bytes);
+            let events = worker_input.take_events();
             self.apply(WorkerId(index), events);
         }
     }
@@ -131,7 +131,7 @@ impl Reactor {
                     state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
                 }
                 Event::Callback { call: id, index, arguments } => {
-                    if is_request(index) && self.common.upstream.is_some() {
+                    if is_request(index) && self.common.parent.is_some() {
                         // The client of this agent serves it; nothing is to wait behind it here.
                         state.drive(|core, out| core.nests(worker, out));
                     }
@@ -183,17 +183,17 @@ impl Reactor {
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         let ready = std::mem::take(&mut state.to_gather);
         self.common.finish(state);
-        let upstream = self.common.upstream.is_some();
+        let parent = self.common.parent.is_some();
         let (nested, wanted): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index) && !upstream);
+            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index) && !parent);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
         }
-        if let Some(upstream) = &self.common.upstream {
-            upstream.settle();
+        if let Some(parent) = &self.common.parent {
+            parent.settle();
             if changed {
-                upstream.changed();
+                parent.changed();
             }
         }
         self.common.gather(ready);
@@ -201,8 +201,10 @@ impl Reactor {
         if changed || waiting {
             self.common.changed.notify_all();
         }
-        if let (Some(why), Some(inlet)) = (unexpected, &mut self.inlets[worker.0 as usize]) {
-            inlet.broken.get_or_insert(why);
+        if let (Some(why), Some(worker_input)) =
+            (unexpected, &mut self.worker_inputs[worker.0 as usize])
+        {
+            worker_input.broken.get_or_insert(why);
         }
     }
 }

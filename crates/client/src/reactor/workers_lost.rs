@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use crate::output;
 use crate::reactor::deadlines::{Asked, Due, Process};
 use crate::reactor::spawner::{ANSWER, Ending, Spawner, flush_control};
-use crate::reactor::worker_input::Inlet;
+use crate::reactor::worker_input::WorkerInput;
 use crate::reactor::{Reactor, shortage};
 use crate::sync::now;
 
@@ -44,8 +44,8 @@ impl Reactor {
         let heard = spawner.receiver.drain(|received| -> Result<(), LinkError> {
             match received.message {
                 Message::Started { worker, pid, .. } if pid != 0 => {
-                    if let Some(Some(inlet)) = self.inlets.get_mut(worker as usize) {
-                        inlet.started = true;
+                    if let Some(Some(worker_input)) = self.worker_inputs.get_mut(worker as usize) {
+                        worker_input.started = true;
                     }
                 }
                 Message::Started { worker, passes, error, .. } => {
@@ -75,16 +75,16 @@ impl Reactor {
 
     /// A worker's process is gone: take what it still had sent, and report its loss.
     fn bury(&mut self, index: u32, pid: u32, mut cause: Cause) {
-        if self.inlets.get(index as usize).is_none_or(Option::is_none) {
+        if self.worker_inputs.get(index as usize).is_none_or(Option::is_none) {
             return;
         }
         while self.read_worker(index) {}
         self.take_rest(index);
-        let Some(mut inlet) = self.inlets[index as usize].take() else { return };
-        inlet.read_output();
+        let Some(mut worker_input) = self.worker_inputs[index as usize].take() else { return };
+        worker_input.read_output();
         // Descriptors that a child of the worker holds open would be reported for ever.
-        self.stop_watching(&inlet);
-        if let Some(why) = inlet.broken {
+        self.stop_watching(&worker_input);
+        if let Some(why) = worker_input.broken {
             cause = Cause::Failed(why);
         }
         if let Cause::Signal { signal, out_of_memory } = &mut cause
@@ -97,13 +97,13 @@ impl Reactor {
         if matches!(cause, Cause::Signal { signal, .. } if signal == libc::SIGTERM as u32) {
             self.await_own_end();
         }
-        self.report_loss(WorkerId(index), pid, cause, inlet.stderr.text());
+        self.report_loss(WorkerId(index), pid, cause, worker_input.stderr.text());
     }
 
     /// Whoever ends a job ends its processes one after another, and an agent whose workers are gone first would
     /// tell of workers that were killed. Its launcher knows better, and says so once the agent is gone as well.
     fn await_own_end(&mut self) {
-        if self.common.upstream.is_none() || self.closing.is_some() {
+        if self.common.parent.is_none() || self.closing.is_some() {
             return;
         }
         if self.own_end_awaited.is_none_or(|last| last + OWN_END_AGAIN <= now()) {
@@ -134,8 +134,8 @@ impl Reactor {
         // What the worker still read goes back to the pool, outside the lock.
         drop(out);
         self.common.changed.notify_all();
-        if let Some(upstream) = &self.common.upstream {
-            upstream.changed();
+        if let Some(parent) = &self.common.parent {
+            parent.changed();
         }
     }
 
@@ -160,17 +160,17 @@ impl Reactor {
         });
         self.stop_watching_spawner_stderr();
         let why = self.why_it_ended(&spawner, &Ending { how, signal });
-        for index in 0..self.inlets.len() as u32 {
-            if self.inlets[index as usize].is_some() {
+        for index in 0..self.worker_inputs.len() as u32 {
+            if self.worker_inputs[index as usize].is_some() {
                 self.end_group(index);
             }
-            if let Some(inlet) = &mut self.inlets[index as usize] {
-                inlet.read_output();
-                let own = inlet.stderr.text();
+            if let Some(worker_input) = &mut self.worker_inputs[index as usize] {
+                worker_input.read_output();
+                let own = worker_input.stderr.text();
                 while self.read_worker(index) {}
                 self.take_rest(index);
-                if let Some(inlet) = self.inlets[index as usize].take() {
-                    self.stop_watching(&inlet);
+                if let Some(worker_input) = self.worker_inputs[index as usize].take() {
+                    self.stop_watching(&worker_input);
                 }
                 let text = if own.is_empty() { stderr.clone() } else { own };
                 self.report_loss(WorkerId(index), 0, Cause::Failed(why.clone()), text);
@@ -183,7 +183,7 @@ impl Reactor {
         let Ending { how, signal } = ending;
         let launch = &self.config.launch;
         let libraries = &launch.preparation.preload.libraries;
-        if self.inlets.iter().flatten().any(|inlet| inlet.started)
+        if self.worker_inputs.iter().flatten().any(|worker_input| worker_input.started)
             || (libraries.is_empty() && spawner.forked)
         {
             return format!("the process that starts workers ended ({how})");
@@ -215,8 +215,8 @@ impl Reactor {
 
     /// Sees to what the spawner has not answered in time: somebody may have stopped it.
     pub(super) fn see_to_unanswered(&mut self, asked: Asked) {
-        let inlet = self.inlets[asked.process.index as usize].as_ref();
-        let done = inlet.is_none_or(|inlet| !asked.to_end && inlet.started);
+        let worker_input = self.worker_inputs[asked.process.index as usize].as_ref();
+        let done = worker_input.is_none_or(|worker_input| !asked.to_end && worker_input.started);
         let Some(spawner) = self.spawner.as_ref().filter(|_| !done) else { return };
         if asked.to_end && asked.urged {
             return self.bury_spawner();
@@ -254,9 +254,11 @@ impl Reactor {
         }
     }
 
-    fn stop_watching(&self, inlet: &Inlet) {
-        let outputs = inlet.stdout.iter().chain([&inlet.stderr]);
-        for descriptor in outputs.map(output::Outlet::descriptor).chain([inlet.receiver.socket()]) {
+    fn stop_watching(&self, worker_input: &WorkerInput) {
+        let outputs = worker_input.stdout.iter().chain([&worker_input.stderr]);
+        for descriptor in
+            outputs.map(output::Outlet::descriptor).chain([worker_input.receiver.socket()])
+        {
             // Fails for one that has been at its end before.
             let _ = self.epoll.delete(descriptor);
         }

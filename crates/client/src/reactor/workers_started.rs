@@ -19,7 +19,7 @@ use crate::reactor::spawner::{
     ANSWER, Pair, Spawner, do_not_block, flush_control, output_pipe, pair,
 };
 use crate::reactor::token::Token;
-use crate::reactor::worker_input::{Inlet, MAX_PAYLOAD, placement};
+use crate::reactor::worker_input::{MAX_PAYLOAD, WorkerInput, placement};
 use crate::reactor::{Reactor, shortage};
 use crate::state::send_queues::WorkerOut;
 use crate::sync::now;
@@ -50,7 +50,7 @@ impl Reactor {
     fn most_files(&self) -> u64 {
         let of_each = if self.config.output == Output::Plain { 2 } else { 3 };
         // Those of a batch are open at both ends.
-        (OTHER_FILES + of_each * (self.inlets.len() + BATCH)) as u64
+        (OTHER_FILES + of_each * (self.worker_inputs.len() + BATCH)) as u64
     }
 
     /// Sees that there is a spawner. If there can be none, these workers are lost.
@@ -74,7 +74,7 @@ impl Reactor {
         if let Err(error) = pairs.and_then(|pairs| self.try_batch(workers, pairs)) {
             let cause = shortage::not_started(&error);
             for worker in workers {
-                self.inlets[worker.0 as usize] = None;
+                self.worker_inputs[worker.0 as usize] = None;
                 self.report_loss(*worker, 0, cause.clone(), String::new());
             }
         }
@@ -150,7 +150,7 @@ impl Reactor {
             let passing = match output {
                 Output::Plain => Passing::AsItComes,
                 Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
-                Output::Upstream => match &self.common.upstream {
+                Output::Parent => match &self.common.parent {
                     Some(client) => {
                         Passing::Up(Upward { client: Arc::clone(client), worker: index })
                     }
@@ -172,7 +172,7 @@ impl Reactor {
             let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
             receiver.place_streams(placement(&self.common));
 
-            self.inlets[index as usize] = Some(Inlet {
+            self.worker_inputs[index as usize] = Some(WorkerInput {
                 generation,
                 up,
                 receiver,
@@ -207,8 +207,8 @@ impl Reactor {
 
     /// Places are numbered in the order in which they are first asked for.
     fn make_place(&mut self, index: u32) {
-        let places = self.inlets.len().max(index as usize + 1);
-        self.inlets.resize_with(places, || None);
+        let places = self.worker_inputs.len().max(index as usize + 1);
+        self.worker_inputs.resize_with(places, || None);
         self.generations.resize(places, 0);
     }
 

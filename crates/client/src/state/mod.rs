@@ -20,7 +20,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use crate::call::{Call, LostItems, Outcome, Watcher};
 use crate::function::{Function, FunctionRef};
 use crate::shared::SharedData;
-use crate::state::past_calls::Past;
+use crate::state::past_calls::PastCalls;
 use crate::state::remote_results::KeptCalls;
 use crate::state::send_queues::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
 use crate::trust::Trust;
@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) workers: WorkersOut,
     pub(crate) functions: Vec<Function>,
     /// What became of the calls of functions whose numbers mean others now.
-    pub(crate) past: Past,
+    pub(crate) past: PastCalls,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
     blobs_made: u64,
     /// Places that need a process.
@@ -149,7 +149,7 @@ impl State {
             core: Core::new(settings),
             workers: WorkersOut::new(workers, progress),
             functions: Vec::new(),
-            past: Past::default(),
+            past: PastCalls::default(),
             shared: HashMap::new(),
             blobs_made: 0,
             to_start: Vec::new(),
@@ -318,7 +318,7 @@ impl State {
         }
     }
 
-    /// Makes a server of some hosts, which calls can be bound to.
+    /// Makes a group of some hosts, which calls can be bound to.
     pub(crate) fn add_group(&mut self, name: &str, hosts: Vec<WorkerId>) -> GroupId {
         let State { core, trust, .. } = self;
         let id = core.add_group(name, false, hosts.clone());

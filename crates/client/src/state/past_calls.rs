@@ -11,9 +11,9 @@ pub(crate) const OTHERS: &str = "(others)";
 
 /// By name.
 #[derive(Debug, Default)]
-pub(crate) struct Past(HashMap<String, CallCounters>);
+pub(crate) struct PastCalls(HashMap<String, CallCounters>);
 
-impl Past {
+impl PastCalls {
     pub(crate) fn note(&mut self, name: String, tally: &CallCounters) {
         if *tally == CallCounters::default() {
             return;

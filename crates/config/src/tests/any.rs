@@ -1,4 +1,4 @@
-//! What holds of any text, and of any servers.
+//! What holds of any text, and of any groups.
 
 use gridrpc_wire::Compression;
 use proptest::prelude::*;
@@ -100,7 +100,7 @@ fn numbered(name: &str, count: usize) -> Vec<Host> {
     (1..=count).map(|number| Host::named(format!("{name}-{number}"))).collect()
 }
 
-fn server() -> impl Strategy<Value = Server> {
+fn group() -> impl Strategy<Value = HostGroup> {
     let hosts = prop::collection::hash_map("[a-z]{1,6}", host(), 1..4).prop_map(|hosts| {
         let mut hosts: Vec<Host> = hosts.into_values().collect();
         hosts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -135,7 +135,7 @@ fn server() -> impl Strategy<Value = Server> {
                     LauncherKind::Batch(_) => numbered(&name, hosts.len()),
                     _ => hosts,
                 };
-                Server {
+                HostGroup {
                     workers,
                     python,
                     program,
@@ -152,13 +152,13 @@ fn server() -> impl Strategy<Value = Server> {
                     heartbeat,
                     encryption,
                     trusted,
-                    output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept]
+                    output: [WorkerOutput::Labelled, WorkerOutput::Plain, WorkerOutput::Kept]
                         [output],
                     compression: [Compression::Auto, Compression::On, Compression::Off]
                         [compression],
                     min_hosts: least.map(|least| least.min(hosts.len() as u32)),
                     idle,
-                    ..Server::new(name, launcher, hosts)
+                    ..HostGroup::new(name, launcher, hosts)
                 }
             },
         )
@@ -183,8 +183,8 @@ proptest! {
     fn no_url_is_a_panic(
         text in "(ssh://|local:|program:|slurm:|gridengine:|htcondor:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
-        if let Ok(server) = from_url(&text) {
-            prop_assert_eq!(read(&write(std::slice::from_ref(&server)), "").unwrap(), vec![server]);
+        if let Ok(group) = from_url(&text) {
+            prop_assert_eq!(read(&write(std::slice::from_ref(&group)), "").unwrap(), vec![group]);
         }
     }
 
@@ -194,9 +194,9 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(server in server()) {
-        let text = write(std::slice::from_ref(&server));
+    fn what_is_written_is_read_again(group in group()) {
+        let text = write(std::slice::from_ref(&group));
         let again = read(&text, "file").map_err(|problems| TestCaseError::fail(problems.to_string()))?;
-        prop_assert_eq!(again, vec![server], "{}", text);
+        prop_assert_eq!(again, vec![group], "{}", text);
     }
 }

@@ -5,8 +5,9 @@ mod problems;
 mod reference;
 mod urls;
 
-use gridrpc_wire::Compression;
 use std::time::Duration;
+
+use gridrpc_wire::Compression;
 
 use super::*;
 
@@ -81,10 +82,10 @@ fn what_hosts_have_is_said_or_what_they_tell() {
 
 #[test]
 fn every_key_has_its_effect() {
-    let servers = read(WHOLE, "grid.toml").unwrap();
-    let [zebra, here] = &servers[..] else { panic!("{servers:?}") };
+    let groups = read(WHOLE, "grid.toml").unwrap();
+    let [zebra, here] = &groups[..] else { panic!("{groups:?}") };
     let with = |name: &str, workers| Host { name: name.into(), workers };
-    let expected = Server {
+    let expected = HostGroup {
         workers: 4,
         python: Some("/opt/py/bin/python3".into()),
         program: Some("/opt/bin/gridrpc".into()),
@@ -98,11 +99,11 @@ fn every_key_has_its_effect() {
         start_timeout: Duration::from_secs(61),
         stop_timeout: Duration::ZERO,
         staging: Some("/tmp/cache".into()),
-        output: ServerOutput::Kept,
+        output: WorkerOutput::Kept,
         encryption: false,
         compression: Compression::On,
         trusted: false,
-        ..Server::new(
+        ..HostGroup::new(
             "zebra",
             LauncherKind::Ssh { command: texts(&["ssh", "-F", "my config"]) },
             vec![
@@ -115,13 +116,13 @@ fn every_key_has_its_effect() {
         )
     };
     assert_eq!(*zebra, expected);
-    let expected = Server {
+    let expected = HostGroup {
         heartbeat: Duration::from_millis(2500),
         environment: pairs(&[("A", "1"), ("B", "2")]),
         preload: texts(&["blas"]),
         resources: numbers(&[("gpu", 1), ("disk", 5)]),
         addresses: texts(&["10.0.0.1"]),
-        ..Server::new(
+        ..HostGroup::new(
             "here",
             LauncherKind::Local { prefix: texts(&["ip"]) },
             vec![Host::named("localhost")],
@@ -132,10 +133,10 @@ fn every_key_has_its_effect() {
 
 #[test]
 fn what_is_not_said_is_built_in() {
-    let servers = read("server.s.hosts = 'node1'", "").unwrap();
+    let groups = read("server.s.hosts = 'node1'", "").unwrap();
     let ssh = LauncherKind::Ssh { command: texts(&["ssh"]) };
-    let expected = Server::new("s", ssh, vec![Host::named("node1")]);
-    assert_eq!(servers, std::slice::from_ref(&expected));
+    let expected = HostGroup::new("s", ssh, vec![Host::named("node1")]);
+    assert_eq!(groups, std::slice::from_ref(&expected));
     assert_eq!(expected.start_timeout, Duration::from_secs(60));
     assert_eq!(expected.stop_timeout, Duration::from_secs(5));
     assert_eq!(expected.heartbeat, Duration::from_secs(6));
@@ -143,7 +144,7 @@ fn what_is_not_said_is_built_in() {
 }
 
 #[test]
-fn a_file_need_not_have_servers() {
+fn a_file_need_not_have_groups() {
     for text in ["", "\u{feff}[grid]\nworkers = 2\n", "[server]", "[defaults]\r\nworkers = 0"] {
         assert_eq!(read(text, "").unwrap(), [], "{text:?}");
     }
@@ -163,7 +164,7 @@ fn a_default_command_is_one_of_its_launcher() {
         [server.c]
         launcher = 'local'";
     let launchers: Vec<_> =
-        read(text, "").unwrap().into_iter().map(|server| server.launcher).collect();
+        read(text, "").unwrap().into_iter().map(|group| group.launcher).collect();
     let expected = [
         LauncherKind::Program { command: texts(&["start", "a b"]) },
         LauncherKind::Ssh { command: texts(&["ssh"]) },
@@ -173,9 +174,9 @@ fn a_default_command_is_one_of_its_launcher() {
 }
 
 #[test]
-fn servers_that_are_written_are_read_again() {
-    let servers = read(WHOLE, "").unwrap();
-    assert_eq!(read(&write(&servers), "").unwrap(), servers);
+fn groups_that_are_written_are_read_again() {
+    let groups = read(WHOLE, "").unwrap();
+    assert_eq!(read(&write(&groups), "").unwrap(), groups);
     let text = write(&[from_url("ssh://ann@[fd00::7]:23?output=plain&workers=2").unwrap()]);
     let expected = r#"[server."fd00::7"]
 launcher = "ssh"

@@ -6,8 +6,8 @@ fn told(text: &str) -> String {
     read(text, "grid.toml").unwrap_err().to_string()
 }
 
-/// What is told of a server with these lines behind its hosts.
-fn of_server(lines: &str) -> String {
+/// What is told of a group with these lines behind its hosts.
+fn of_group(lines: &str) -> String {
     let text = told(&format!("[server.fast]\nhosts = ['node1']\n{lines}"));
     let prefix = "grid.toml:3: server \"fast\": ";
     let parts: Vec<&str> =
@@ -94,8 +94,8 @@ grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", 
 fn modules_that_cannot_be() {
     let expected =
         "`preload` is 3: write a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";
-    assert_eq!(of_server("preload = 3"), expected);
-    let told = of_server("preload = ['fft', \"a\\nb\"]");
+    assert_eq!(of_group("preload = 3"), expected);
+    let told = of_group("preload = ['fft', \"a\\nb\"]");
     assert_eq!(told, "`preload` is \"a\\nb\": write a text of one line");
 }
 
@@ -238,28 +238,28 @@ fn values_that_keys_cannot_have() {
                 .into(),
         ),
     ] {
-        assert_eq!(of_server(line), expected, "{line}");
+        assert_eq!(of_group(line), expected, "{line}");
     }
     for line in ["start_timeout = 0", "heartbeat = inf", "heartbeat = nan", "stop_timeout = -1"] {
-        assert!(of_server(line).contains("write seconds, a number from 0"), "{line}");
+        assert!(of_group(line).contains("write seconds, a number from 0"), "{line}");
     }
     let long = format!("staging = '{}'", "x".repeat(4097));
-    assert_eq!(of_server(&long), "`staging` has more than 4096 bytes: write less");
+    assert_eq!(of_group(&long), "`staging` has more than 4096 bytes: write less");
     let long = format!("environment.A = '{}'", "x".repeat(128 << 10));
-    assert_eq!(of_server(&long), "`environment` has more than 131072 bytes: write less");
+    assert_eq!(of_group(&long), "`environment` has more than 131072 bytes: write less");
     let long = format!("command = 'a {}'", "x".repeat(128 << 10));
-    assert_eq!(of_server(&long), "`command` has more than 131072 bytes: write less");
+    assert_eq!(of_group(&long), "`command` has more than 131072 bytes: write less");
 }
 
 #[test]
 fn long_values_are_cut() {
-    let text = of_server(&format!("output = '{}'", "é".repeat(1000)));
+    let text = of_group(&format!("output = '{}'", "é".repeat(1000)));
     assert!(text.contains(&format!("is \"{}\"...: write", "é".repeat(60))), "{text}");
 }
 
 #[test]
 fn unknown_keys_have_the_list_of_those_there_are() {
-    let text = of_server("colour = 1");
+    let text = of_group("colour = 1");
     assert!(
         text.starts_with("there is no key `colour`: the keys of a server are launcher, hosts,")
     );
@@ -287,7 +287,7 @@ fn hosts() {
 fn keys_of_other_launchers() {
     let expected = "`prefix` has no meaning for the launcher \"ssh\", only for \"local\": take it out, \
                     or choose another `launcher`";
-    assert_eq!(of_server("prefix = 'ip'"), expected);
+    assert_eq!(of_group("prefix = 'ip'"), expected);
     let text = told("[defaults]\nprefix = 'ip'");
     assert_eq!(text, format!("grid.toml:2: [defaults]: {expected}"));
     let text = told("[server.a]\nlauncher = 'local'\ncommand = 'ssh'");

@@ -31,24 +31,24 @@ fn its_examples_are_read() {
     let [lab, namespaces, cluster, slurm, gridengine, _wrong] = blocks("toml")[..] else {
         panic!("other examples")
     };
-    let servers = read(lab, "").unwrap();
-    assert_eq!(servers[0].hosts[1], Host { name: "ann@node2".into(), workers: Some(4) });
-    let servers = read(namespaces, "").unwrap();
-    assert_eq!(servers.iter().map(|server| server.workers).collect::<Vec<_>>(), [2, 2]);
-    let servers = read(cluster, "").unwrap();
-    assert_eq!(servers[0].hosts.len(), 8);
-    let servers = read(slurm, "").unwrap();
-    assert_eq!(servers.iter().map(|server| server.hosts.len()).collect::<Vec<_>>(), [10, 1]);
-    let servers = read(gridengine, "").unwrap();
-    assert_eq!(servers.iter().map(|server| server.hosts.len()).collect::<Vec<_>>(), [100, 2]);
+    let groups = read(lab, "").unwrap();
+    assert_eq!(groups[0].hosts[1], Host { name: "ann@node2".into(), workers: Some(4) });
+    let groups = read(namespaces, "").unwrap();
+    assert_eq!(groups.iter().map(|group| group.workers).collect::<Vec<_>>(), [2, 2]);
+    let groups = read(cluster, "").unwrap();
+    assert_eq!(groups[0].hosts.len(), 8);
+    let groups = read(slurm, "").unwrap();
+    assert_eq!(groups.iter().map(|group| group.hosts.len()).collect::<Vec<_>>(), [10, 1]);
+    let groups = read(gridengine, "").unwrap();
+    assert_eq!(groups.iter().map(|group| group.hosts.len()).collect::<Vec<_>>(), [100, 2]);
 }
 
 #[test]
 fn so_is_the_example_of_the_guide() {
     let guide = include_str!("../../../../docs/many-machines.md");
     let (_, example) = guide.split_once("\n```toml\n").unwrap();
-    let servers = read(example.split_once("```").unwrap().0, "").unwrap();
-    let hosts: Vec<usize> = servers.iter().map(|server| server.hosts.len()).collect();
+    let groups = read(example.split_once("```").unwrap().0, "").unwrap();
+    let hosts: Vec<usize> = groups.iter().map(|group| group.hosts.len()).collect();
     assert_eq!(hosts, [3, 1]);
 }
 

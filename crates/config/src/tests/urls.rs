@@ -1,4 +1,4 @@
-//! Servers as URLs.
+//! Host groups as URLs.
 
 use super::*;
 
@@ -8,15 +8,16 @@ fn told(url: &str) -> String {
 
 #[test]
 fn ssh() {
-    let server = from_url("ssh://node1").unwrap();
+    let group = from_url("ssh://node1").unwrap();
     let command = texts(&["ssh"]);
-    let expected = Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("node1")]);
-    assert_eq!(server, expected);
+    let expected =
+        HostGroup::new("node1", LauncherKind::Ssh { command }, vec![Host::named("node1")]);
+    assert_eq!(group, expected);
     let url = "SSH://ann%40b@node1:2222/?workers=4&python=/opt/a%20b&directory=%2Fscratch\
                &memory=64GB&resources.gpu=2&resources.licence%3Amatlab=1&environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&preload=fft,x.so&ports=1-2\
                &heartbeat=0.5&start_timeout=7&encryption=none&trusted=false&command=ssh%20-v";
     let command = texts(&["ssh", "-v", "-p", "2222"]);
-    let expected = Server {
+    let expected = HostGroup {
         workers: 4,
         python: Some("/opt/a b".into()),
         directory: Some("/scratch".into()),
@@ -30,41 +31,41 @@ fn ssh() {
         start_timeout: Duration::from_secs(7),
         encryption: false,
         trusted: false,
-        ..Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("ann@b@node1")])
+        ..HostGroup::new("node1", LauncherKind::Ssh { command }, vec![Host::named("ann@b@node1")])
     };
     assert_eq!(from_url(url).unwrap(), expected);
-    let server = from_url("ssh://[fd00::7]:22").unwrap();
-    assert_eq!((server.name.as_str(), server.hosts[0].name.as_str()), ("fd00::7", "fd00::7"));
+    let group = from_url("ssh://[fd00::7]:22").unwrap();
+    assert_eq!((group.name.as_str(), group.hosts[0].name.as_str()), ("fd00::7", "fd00::7"));
     assert_eq!(from_url("ssh://gpu[01-08]:23").unwrap().hosts.len(), 8);
 }
 
 #[test]
 fn local_and_program() {
     let local = |prefix: &[&str]| LauncherKind::Local { prefix: texts(prefix) };
-    let here = Server::new("local", local(&[]), vec![Host::named("localhost")]);
+    let here = HostGroup::new("local", local(&[]), vec![Host::named("localhost")]);
     for url in ["local:", "local://", "local:///"] {
         assert_eq!(from_url(url).unwrap(), here, "{url}");
     }
     for url in ["local:?workers=2", "local://?workers=2"] {
-        assert_eq!(from_url(url).unwrap(), Server { workers: 2, ..here.clone() }, "{url}");
+        assert_eq!(from_url(url).unwrap(), HostGroup { workers: 2, ..here.clone() }, "{url}");
     }
-    let server = from_url("local://n1?prefix=ip%20netns%20exec%20n1").unwrap();
+    let group = from_url("local://n1?prefix=ip%20netns%20exec%20n1").unwrap();
     let prefix = local(&["ip", "netns", "exec", "n1"]);
-    assert_eq!(server, Server::new("n1", prefix, vec![Host::named("n1")]));
-    let server = from_url("program:/opt/start%20-v?hosts=a,b&hosts=n[1-2]:3").unwrap();
+    assert_eq!(group, HostGroup::new("n1", prefix, vec![Host::named("n1")]));
+    let group = from_url("program:/opt/start%20-v?hosts=a,b&hosts=n[1-2]:3").unwrap();
     let command = texts(&["/opt/start", "-v"]);
-    assert_eq!(server.name, "start");
-    assert_eq!(server.launcher, LauncherKind::Program { command });
-    let names: Vec<&str> = server.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(group.name, "start");
+    assert_eq!(group.launcher, LauncherKind::Program { command });
+    let names: Vec<&str> = group.hosts.iter().map(|host| host.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "n1", "n2"]);
 }
 
 #[test]
 fn slurm() {
-    let server = from_url("slurm:").unwrap();
+    let group = from_url("slurm:").unwrap();
     let batch = LauncherKind::Batch(Box::default());
-    assert_eq!(server, Server::new("slurm", batch, vec![Host::named("slurm-1")]));
-    assert_eq!(server.start_timeout, QUEUE_TIMEOUT);
+    assert_eq!(group, HostGroup::new("slurm", batch, vec![Host::named("slurm-1")]));
+    assert_eq!(group.start_timeout, QUEUE_TIMEOUT);
     let url = "slurm://lab?nodes=2&partition=long&memory=4G&wall_time=1-00:00:00&cores=2\
                &exclusive=true&options=--qos=a,b&options=--nice&request=job";
     let batch = Batch {
@@ -78,7 +79,7 @@ fn slurm() {
         ..Batch::default()
     };
     let hosts = vec![Host::named("lab-1"), Host::named("lab-2")];
-    let expected = Server::new("lab", LauncherKind::Batch(Box::new(batch)), hosts);
+    let expected = HostGroup::new("lab", LauncherKind::Batch(Box::new(batch)), hosts);
     assert_eq!(from_url(url).unwrap(), expected);
 }
 
@@ -120,8 +121,8 @@ fn grid_engine() {
         ..Batch::default()
     };
     let hosts = vec![Host::named("gridengine-1")];
-    let server = Server::new("gridengine", LauncherKind::Batch(Box::new(batch)), hosts);
-    assert_eq!(from_url(url).unwrap(), Server { workers: 4, ..server });
+    let group = HostGroup::new("gridengine", LauncherKind::Batch(Box::new(batch)), hosts);
+    assert_eq!(from_url(url).unwrap(), HostGroup { workers: 4, ..group });
     for (url, expected) in [
         (
             "gridengine:?partition=a",
@@ -214,15 +215,15 @@ fn what_is_wrong() {
 #[test]
 fn hosts_that_come_and_go() {
     let of = |url| {
-        let server = from_url(url).unwrap();
-        (server.hosts.len(), server.min_hosts, server.idle.as_secs())
+        let group = from_url(url).unwrap();
+        (group.hosts.len(), group.min_hosts, group.idle.as_secs())
     };
     assert_eq!(of("slurm:?nodes=0-10&idle=5"), (10, Some(0), 5));
     assert_eq!(of("slurm:?nodes=3"), (3, None, 60));
     assert_eq!(of("program:a?hosts=n[1-4]&min_hosts=1"), (4, Some(1), 60));
     assert_eq!(of("local:?min_hosts=7"), (1, Some(1), 60));
     let text = "[defaults]\nlauncher = 'slurm'\nnodes = { min = 1, max = 4 }\n[server.a]\n[server.b]\nnodes = 2";
-    let servers = read(text, "").unwrap();
-    let nodes: Vec<_> = servers.iter().map(|one| (one.hosts.len(), one.min_hosts)).collect();
+    let groups = read(text, "").unwrap();
+    let nodes: Vec<_> = groups.iter().map(|one| (one.hosts.len(), one.min_hosts)).collect();
     assert_eq!(nodes, [(4, Some(1)), (2, None)]);
 }

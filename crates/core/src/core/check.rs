@@ -95,7 +95,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     }
                 }
                 CallState::Queued => {
-                    *lines.entry(call.task.server).or_default() += 1;
+                    *lines.entry(call.task.group).or_default() += 1;
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
                 }
                 CallState::QueuedWide => {
@@ -155,7 +155,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let free = self.hosts.iter().any(|id| self.could_run_any(*id));
         let for_all = self.calls.queued(None);
         assert!(!free || for_all == 0 || self.ready > 0, "calls wait for nobody");
-        let for_here = self.here.iter().map(|server| self.calls.queued(Some(*server)));
+        let for_here = self.here.iter().map(|group| self.calls.queued(Some(*group)));
         let for_these = for_all + for_here.sum::<usize>();
         if self.free_here() > 0 && for_these > 0 {
             // They wait for one that is at work, by the policy's will.
@@ -191,36 +191,36 @@ impl<T: Clone, P: Policy> Core<T, P> {
         assert!(alive.is_empty(), "calls that were never taken: {alive:?}");
     }
 
-    /// The calls that are bound to a server are in its line, and wait for somebody.
+    /// The calls that are bound to a group are in its line, and wait for somebody.
     fn check_lines(&self, lines: &HashMap<Line, usize>) {
-        let all = (0..self.servers.len()).map(|index| Some(GroupId(index as u32)));
+        let all = (0..self.groups.len()).map(|index| Some(GroupId(index as u32)));
         let waited_for: HashSet<GroupId> = self.calls.waited_for().into_iter().collect();
         let mut bound = 0;
         for line in all.chain([None]) {
             let queued = self.calls.queued(line);
             assert_eq!(queued, lines.get(&line).copied().unwrap_or(0), "{line:?}");
             assert!(self.calls.queue_len(line) <= 2 * queued + 1025, "the queue leaks");
-            let Some(server) = line else { continue };
+            let Some(group) = line else { continue };
             bound += queued;
-            assert_eq!(waited_for.contains(&server), queued > 0, "{server:?}");
-            let HostGroup { here, hosts, lost, .. } = &self.servers[server.index()];
+            assert_eq!(waited_for.contains(&group), queued > 0, "{group:?}");
+            let HostGroup { here, hosts, lost, .. } = &self.groups[group.index()];
             let free = hosts.iter().any(|id| self.could_run_any(*id));
             // They may wait for a worker of this machine, by the policy's will, or behind others that do.
             let may_wait_here = |other: &GroupId| {
-                let has_hosts = !self.servers[other.index()].hosts.is_empty();
+                let has_hosts = !self.groups[other.index()].hosts.is_empty();
                 has_hosts && self.calls.queued(Some(*other)) > 0
             };
             let waits_here = self.ready > 0 && self.here.iter().any(may_wait_here);
-            assert!(!free || queued == 0 || waits_here, "calls for {server:?} wait for nobody");
+            assert!(!free || queued == 0 || waits_here, "calls for {group:?} wait for nobody");
             let mut given_up = hosts.iter().map(|id| self.workers[id.index()].given_up);
             if *here {
                 let common = self.workers.iter().filter(|worker| worker.is_common());
                 let mut given_up = given_up.chain(common.map(|worker| worker.given_up));
                 assert!(lost.is_none() || given_up.all(|given_up| given_up));
             } else if self.broken.is_none() {
-                assert_eq!(lost.is_some(), given_up.all(|given_up| given_up), "{server:?}");
+                assert_eq!(lost.is_some(), given_up.all(|given_up| given_up), "{group:?}");
             }
-            assert!(lost.is_none() || queued == 0, "calls wait for {server:?}, which is lost");
+            assert!(lost.is_none() || queued == 0, "calls wait for {group:?}, which is lost");
         }
         assert_eq!(bound, self.calls.bound());
         assert_eq!(waited_for.len(), self.calls.waited_for().len());

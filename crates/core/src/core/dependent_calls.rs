@@ -39,7 +39,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn gathered(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
-        let (on, server) = (call.task.on, call.task.server);
+        let (on, group) = (call.task.on, call.task.group);
         let suspected = call.losses + call.false_starts > 0;
         match on {
             Some(on) => {
@@ -51,7 +51,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             None => {
                 self.calls.unblock(id);
                 self.calls.enqueue(id);
-                self.pump_new(now, server, out);
+                self.pump_new(now, group, out);
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Servers: calls may be bound to one, and then wait in a line of their own until one of its executors has
+//! Host groups: calls may be bound to one, and then wait in a line of their own until one of its executors has
 //! room. Lines share executors, with each other and with the calls that any executor may run, so an
 //! executor takes what it may run in the order of priorities and submissions. Whoever waits in one line
-//! holds up no executor that is not of its server.
+//! holds up no executor that is not of its group.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use crate::policy::{Policy, View};
 use crate::queue::Order;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Makes a server of some hosts, or of a single one, and of the workers of this machine if `here`. Calls can
+    /// Makes a group of some hosts, or of a single one, and of the workers of this machine if `here`. Calls can
     /// be bound to it from now on. An executor may belong to several. Errors show the name.
     pub fn add_group(&mut self, name: &str, here: bool, mut hosts: Vec<WorkerId>) -> GroupId {
-        let id = GroupId(self.servers.len() as u32);
+        let id = GroupId(self.groups.len() as u32);
         hosts.retain(|host| self.hosts.contains(host));
         for host in &hosts {
-            self.workers[host.index()].servers.push(id);
+            self.workers[host.index()].groups.push(id);
         }
-        self.servers.push(HostGroup { name: name.into(), here, hosts, lost: None });
+        self.groups.push(HostGroup { name: name.into(), here, hosts, lost: None });
         self.calls.add_line();
         if here {
             self.here.push(id);
         }
-        self.servers[id.index()].lost = self.loss_of(id);
+        self.groups[id.index()].lost = self.loss_of(id);
         id
     }
 
-    /// Whether an executor, or a reserved worker that lives there, belongs to the server.
-    pub(crate) fn belongs(&self, id: WorkerId, server: GroupId) -> bool {
+    /// Whether an executor, or a reserved worker that lives there, belongs to the group.
+    pub(crate) fn belongs(&self, id: WorkerId, group: GroupId) -> bool {
         let worker = &self.workers[id.index()];
         match worker.home {
-            Some(home) => self.workers[home.index()].servers.contains(&server),
-            None if worker.host.is_some() => worker.servers.contains(&server),
-            None => self.servers[server.index()].here,
+            Some(home) => self.workers[home.index()].groups.contains(&group),
+            None if worker.host.is_some() => worker.groups.contains(&group),
+            None => self.groups[group.index()].here,
         }
     }
 
@@ -49,70 +49,70 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether this executor may run the call.
     pub(crate) fn may_run(&self, id: WorkerId, call: CallId) -> bool {
-        let server = self.calls.get(call).and_then(|call| call.task.server);
-        server.is_none_or(|server| self.belongs(id, server))
+        let group = self.calls.get(call).and_then(|call| call.task.group);
+        group.is_none_or(|group| self.belongs(id, group))
     }
 
-    /// How one of the executors of a server could not be had, if all are given up.
+    /// How one of the executors of a group could not be had, if all are given up.
     fn loss_of(&self, id: GroupId) -> Option<Arc<Loss>> {
-        let mut hosts = self.servers[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
+        let mut hosts = self.groups[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
         let last = hosts.clone().next_back()?;
         let loss = last.host.as_ref().and_then(|host| host.loss.clone());
-        let lost_here = !self.servers[id.index()].here || self.is_given_up_here();
+        let lost_here = !self.groups[id.index()].here || self.is_given_up_here();
         loss.filter(|_| hosts.all(|host| host.given_up) && lost_here)
     }
 
-    /// What a server is called.
+    /// What a group is called.
     pub(crate) fn name_of(&self, id: GroupId) -> Arc<str> {
-        Arc::clone(&self.servers[id.index()].name)
+        Arc::clone(&self.groups[id.index()].name)
     }
 
-    /// The error of calls that are bound to a server all of whose executors are given up.
-    pub(crate) fn no_server(&self, id: GroupId) -> Option<(Arc<str>, Arc<Loss>)> {
-        let server = &self.servers[id.index()];
-        Some((Arc::clone(&server.name), Arc::clone(server.lost.as_ref()?)))
+    /// The error of calls that are bound to a group all of whose executors are given up.
+    pub(crate) fn no_group(&self, id: GroupId) -> Option<(Arc<str>, Arc<Loss>)> {
+        let group = &self.groups[id.index()];
+        Some((Arc::clone(&group.name), Arc::clone(group.lost.as_ref()?)))
     }
 
-    /// How many workers of a server have answered.
+    /// How many workers of a group have answered.
     ///
     /// # Errors
     /// When it is given up: how its last executor could not be had.
     pub fn ready_on(&self, id: GroupId) -> Result<usize, Refusal> {
-        if let Some((name, loss)) = self.no_server(id) {
+        if let Some((name, loss)) = self.no_group(id) {
             return Err(Refusal::NoServer(name, loss));
         }
-        let server = &self.servers[id.index()];
-        let slots = server.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
-        let here = if server.here { self.ready } else { 0 };
+        let group = &self.groups[id.index()];
+        let slots = group.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
+        let here = if group.here { self.ready } else { 0 };
         Ok(here + slots.map(|host| host.slots).sum::<usize>())
     }
 
-    /// An executor is given up: if that was the last of a server, the calls that are bound to it end.
-    pub(crate) fn lose_servers(
+    /// An executor is given up: if that was the last of a group, the calls that are bound to it end.
+    pub(crate) fn lose_groups(
         &mut self,
         now: Time,
         id: WorkerId,
         loss: &Arc<Loss>,
         out: &mut Vec<Action<T>>,
     ) {
-        let mut servers = self.workers[id.index()].servers.clone();
+        let mut groups = self.workers[id.index()].groups.clone();
         if self.workers[id.index()].is_common() {
-            servers.extend_from_slice(&self.here);
+            groups.extend_from_slice(&self.here);
         }
-        for server in servers {
-            let HostGroup { here, hosts, .. } = &self.servers[server.index()];
+        for group in groups {
+            let HostGroup { here, hosts, .. } = &self.groups[group.index()];
             let lost_here = !here || self.is_given_up_here();
             if lost_here && hosts.iter().all(|host| self.workers[host.index()].given_up) {
-                self.lose_server(now, server, loss, out);
+                self.lose_group(now, group, loss, out);
             }
         }
     }
 
-    fn lose_server(&mut self, now: Time, id: GroupId, loss: &Arc<Loss>, out: &mut Vec<Action<T>>) {
-        let server = &mut self.servers[id.index()];
-        server.lost = Some(Arc::clone(loss));
-        let end = End::NoServer(Arc::clone(&server.name), Arc::clone(loss));
-        let bound = self.calls.iter().filter(|(_, call)| call.task.server == Some(id));
+    fn lose_group(&mut self, now: Time, id: GroupId, loss: &Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let group = &mut self.groups[id.index()];
+        group.lost = Some(Arc::clone(loss));
+        let end = End::NoServer(Arc::clone(&group.name), Arc::clone(loss));
+        let bound = self.calls.iter().filter(|(_, call)| call.task.group == Some(id));
         let bound: Vec<CallId> = bound.map(|(call, _)| call).collect();
         for call in bound {
             self.end(now, call, end.clone(), out);
@@ -123,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// are collected for it. Then the lines have to be pumped: perhaps nothing runs that would do so later.
     pub(crate) fn may_hold_up_others(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let (state, line) = (call.state, call.task.server);
+        let (state, line) = (call.state, call.task.group);
         match state {
             CallState::QueuedWide => true,
             CallState::Queued => self.calls.front(line).is_some_and(|(_, first)| first == id),
@@ -151,7 +151,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// The same for a call that has just come. One that waits by the policy's will may not be able to any
     /// longer, as others wait with it.
     pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
-        let is_here = line.is_none_or(|server| self.servers[server.index()].here);
+        let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
         } else {
@@ -177,8 +177,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump_line(now, None, out);
         while self.calls.bound() > 0 {
             let mut sent = false;
-            for server in self.calls.waited_for() {
-                sent |= self.pump_line(now, Some(server), out);
+            for group in self.calls.waited_for() {
+                sent |= self.pump_line(now, Some(group), out);
             }
             if !sent {
                 return;
@@ -213,9 +213,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Core { calls, workers, here, .. } = self;
         let worker = &workers[id.index()];
         let here = if worker.is_common() { here.as_slice() } else { &[] };
-        let bound = worker.servers.iter().chain(here).copied().filter_map(|server| {
-            let (order, call) = calls.front(Some(server))?;
-            Some((order, Some(server), call))
+        let bound = worker.groups.iter().chain(here).copied().filter_map(|group| {
+            let (order, call) = calls.front(Some(group))?;
+            Some((order, Some(group), call))
         });
         let first = bound.chain(first).min_by_key(|(order, _, _)| *order);
         first.map(|(_, line, call)| (line, call))
@@ -235,21 +235,21 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let chosen = policy.choose(&view, function);
             return self.chosen(chosen);
         }
-        let Core { policy, workers, idle, ready, hosts, pace, calls, servers, .. } = self;
+        let Core { policy, workers, idle, ready, hosts, pace, calls, groups, .. } = self;
         let (open, here_lines) = (!self.collects_here, &self.here);
         let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
             other != line && calls.front(other).is_some_and(|(first, _)| first < order)
         };
-        let queued_here = here_lines.iter().map(|server| calls.queued(Some(*server)));
+        let queued_here = here_lines.iter().map(|group| calls.queued(Some(*group)));
         let queued = calls.queued(None) + queued_here.sum::<usize>();
         // What any executor may run and nobody has room for goes first where there comes to be room.
         let ahead = line.is_none() || !before(calls, None);
         let here = open
-            && line.is_none_or(|server| servers[server.index()].here)
+            && line.is_none_or(|group| groups[group.index()].here)
             && !here_lines.iter().any(|other| before(calls, Some(*other)));
-        let hosts = line.map_or(hosts.as_slice(), |server| &servers[server.index()].hosts);
+        let hosts = line.map_or(hosts.as_slice(), |group| &groups[group.index()].hosts);
         let is_open = |host: &WorkerId| {
-            let mut lines = workers[host.index()].servers.iter();
+            let mut lines = workers[host.index()].groups.iter();
             !lines.any(|other| before(calls, Some(*other)))
         };
         let open: Vec<WorkerId> = hosts.iter().copied().filter(is_open).collect();

@@ -59,18 +59,18 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// What a host has of time, and others of its server may have. Its own last life counts, even if it had a
+    /// What a host has of time, and others of its group may have. Its own last life counts, even if it had a
     /// longer one before: else a call that finds too little of it would have it begin anew for ever.
     fn learn_span(&mut self, id: WorkerId, span: Span, is_new: bool) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         if is_new {
             host.stay.span = None;
         }
-        let server = Arc::clone(&host.server);
+        let group = Arc::clone(&host.group);
         for index in 0..self.hosts.len() {
             let other = self.hosts[index];
             let Some(host) = &mut self.workers[other.index()].host else { continue };
-            if other == id || !server.is_empty() && host.server == server {
+            if other == id || !group.is_empty() && host.group == group {
                 host.stay.span = host.stay.span.max(Some(span));
             }
         }
@@ -94,28 +94,28 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.workers[id.index()].is_asleep()
     }
 
-    /// Somebody waits for so many workers, of a server if that is named: asks for hosts until there are to be so
+    /// Somebody waits for so many workers, of a group if that is named: asks for hosts until there are to be so
     /// many, as far as there can be.
     pub fn want_workers(
         &mut self,
         now: Time,
         count: usize,
-        server: Option<GroupId>,
+        group: Option<GroupId>,
         out: &mut Vec<Action<T>>,
     ) {
         if self.elastic.groups.is_empty() {
             return;
         }
-        let hosts = match server {
+        let hosts = match group {
             None => self.hosts.clone(),
-            Some(server) => self.servers[server.index()].hosts.clone(),
+            Some(group) => self.groups[group.index()].hosts.clone(),
         };
         let counts = |core: &Self, id: &WorkerId| {
             let worker = &core.workers[id.index()];
             let host = worker.host.as_ref().filter(|host| !host.stay.asleep && !worker.given_up);
             host.map_or(0, |host| host.wanted)
         };
-        let is_here = server.is_none_or(|server| self.servers[server.index()].here);
+        let is_here = group.is_none_or(|group| self.groups[group.index()].here);
         let here = if is_here { self.places - self.wanted_on_hosts() } else { 0 };
         let mut there = here + hosts.iter().map(|id| counts(self, id)).sum::<usize>();
         for id in hosts {
@@ -192,15 +192,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// What waits for a group of hosts.
     fn demand(&mut self, index: usize) -> Demand {
         let hosts = &self.elastic.groups[index].hosts;
-        let mut servers: Vec<GroupId> = Vec::new();
+        let mut groups: Vec<GroupId> = Vec::new();
         let mut demand = Demand::default();
         let mut each = None;
         for id in hosts {
             let worker = &self.workers[id.index()];
             let Some(host) = &worker.host else { continue };
-            for server in &worker.servers {
-                if !servers.contains(server) {
-                    servers.push(*server);
+            for group in &worker.groups {
+                if !groups.contains(group) {
+                    groups.push(*group);
                 }
             }
             if host.known || each.is_none() {
@@ -218,7 +218,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         demand.each = each.unwrap_or(1);
         let mut front = None;
-        for line in servers.into_iter().map(Some).chain([None]) {
+        for line in groups.into_iter().map(Some).chain([None]) {
             demand.queued += self.calls.queued(line) as u64;
             if self.calls.wide() > 0 {
                 demand.queued += self.wide_places(line, &self.elastic.groups[index].hosts);
@@ -311,7 +311,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 continue;
             }
             let mut lines: Vec<Option<GroupId>> =
-                self.workers[id.index()].servers.iter().copied().map(Some).collect();
+                self.workers[id.index()].groups.iter().copied().map(Some).collect();
             lines.push(None);
             // Of what waits, the first is what it would be given next.
             let next = lines.into_iter().find_map(|line| self.calls.front(line));

@@ -170,17 +170,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Where the next reserved worker is to live: on this machine, or on the host with the fewest of them.
-    /// If it is bound to a server, it lives there.
-    pub(crate) fn next_home(&self, server: Option<GroupId>) -> Option<WorkerId> {
-        let hosts = match server {
+    /// If it is bound to a group, it lives there.
+    pub(crate) fn next_home(&self, group: Option<GroupId>) -> Option<WorkerId> {
+        let hosts = match group {
             None if self.settings.workers > 0 => return None,
             None => &self.hosts,
-            Some(server) => {
-                let server = &self.servers[server.index()];
-                if server.here && self.settings.workers > 0 {
+            Some(group) => {
+                let group = &self.groups[group.index()];
+                if group.here && self.settings.workers > 0 {
                     return None;
                 }
-                &server.hosts
+                &group.hosts
             }
         };
         let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
@@ -243,14 +243,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let free = self.free_here() + self.free_slots(&self.hosts);
             self.even_out_among(None, free, out);
         }
-        for index in 0..self.servers.len() {
-            let server = GroupId(index as u32);
-            let HostGroup { here, hosts, .. } = &self.servers[index];
+        for index in 0..self.groups.len() {
+            let group = GroupId(index as u32);
+            let HostGroup { here, hosts, .. } = &self.groups[index];
             let several = hosts.len() + usize::from(*here) > 1;
-            if several && self.calls.queued(Some(server)) == 0 {
+            if several && self.calls.queued(Some(group)) == 0 {
                 let here = if *here { self.free_here() } else { 0 };
                 let free = here + self.free_slots(hosts);
-                self.even_out_among(Some(server), free, out);
+                self.even_out_among(Some(group), free, out);
             }
         }
         if self.calls.queued(None) == 0 {
@@ -264,19 +264,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
         hosts.iter().map(|id| self.workers[id.index()].free_slots()).sum()
     }
 
-    /// The same for the calls that are bound to one server, or to none, with so many workers that are free.
+    /// The same for the calls that are bound to one group, or to none, with so many workers that are free.
     fn even_out_among(&mut self, line: Line, mut free: usize, out: &mut Vec<Action<T>>) {
         let count = |core: &Self| {
-            line.map_or(core.hosts.len(), |server| core.servers[server.index()].hosts.len())
+            line.map_or(core.hosts.len(), |group| core.groups[group.index()].hosts.len())
         };
         for index in 0..count(self) {
-            let id = line.map_or_else(
-                || self.hosts[index],
-                |server| self.servers[server.index()].hosts[index],
-            );
+            let id = line
+                .map_or_else(|| self.hosts[index], |group| self.groups[group.index()].hosts[index]);
             let surplus = self.workers[id.index()].surplus();
             if free > 0 && surplus > 0 {
-                free -= self.retract(id, surplus.min(free), |sent| sent.server == line, out);
+                free -= self.retract(id, surplus.min(free), |sent| sent.group == line, out);
             }
         }
     }

@@ -44,7 +44,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return false;
         }
         let near = Near { host: at, bytes };
-        if self.is_better_off_elsewhere(call.task.function, call.task.server, near) {
+        if self.is_better_off_elsewhere(call.task.function, call.task.group, near) {
             return false;
         }
         self.calls.unblock(id);
@@ -83,10 +83,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Workers that have nothing to do and could run a call of this line, without those of a host.
     fn free_elsewhere(&self, host: WorkerId, line: Line) -> usize {
-        let hosts = line.map_or(&self.hosts, |server| &self.servers[server.index()].hosts);
+        let hosts = line.map_or(&self.hosts, |group| &self.groups[group.index()].hosts);
         let others = hosts.iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());
-        let is_here = line.is_none_or(|server| self.servers[server.index()].here);
+        let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         let here = if is_here { self.free_here() } else { 0 };
         here + free.sum::<usize>()
     }
@@ -104,7 +104,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let Some(entry) = host.nearby.last() else { return };
             let waiting = self.calls.get(entry).filter(|call| call.state == CallState::Waiting(id));
             let Some((near, function, line)) =
-                waiting.and_then(|call| Some((call.near?, call.task.function, call.task.server)))
+                waiting.and_then(|call| Some((call.near?, call.task.function, call.task.group)))
             else {
                 host.nearby.pop_last();
                 continue;

@@ -192,7 +192,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
         } else {
-            self.lose_servers(now, id, &loss, out);
+            self.lose_groups(now, id, &loss, out);
         }
     }
 

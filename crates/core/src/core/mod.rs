@@ -65,7 +65,7 @@ pub struct Core<T, P = Adaptive> {
     /// When hosts that have failed are asked for again, or were.
     pub(crate) hosts_again: Time,
     /// What calls can be bound to, by number.
-    pub(crate) servers: Vec<HostGroup>,
+    pub(crate) groups: Vec<HostGroup>,
     /// Those of them that the workers of this machine belong to.
     pub(crate) here: Vec<GroupId>,
     /// Workers on them that have answered.
@@ -133,7 +133,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             policy,
             elastic: Elastic::default(),
             hosts,
-            servers: vec![HostGroup::here()],
+            groups: vec![HostGroup::here()],
             here: vec![GroupId::HERE],
             hosts_again: Time(0),
             host_slots: 0,
@@ -224,12 +224,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         if let Some(on) = task.on {
             self.check_reserved(on)?;
-            task.server = None;
+            task.group = None;
             (task.cores, task.threads) = (1, 0);
             (task.resources, task.expected) = (Resources::NONE, None);
         }
-        let server = task.server;
-        if let Some((name, loss)) = server.and_then(|server| self.no_server(server)) {
+        let group = task.group;
+        if let Some((name, loss)) = group.and_then(|group| self.no_group(group)) {
             return Err(Refusal::NoServer(name, loss));
         }
         if task.is_wide() {
@@ -255,7 +255,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             (None, None) => {
                 self.calls.enqueue(id);
-                self.pump_new(now, server, out);
+                self.pump_new(now, group, out);
             }
         }
         self.look_soon(now);
@@ -681,7 +681,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             retracting: false,
             function,
             cost,
-            server: call.task.server,
+            group: call.task.group,
             slots: slots as u32,
             resources: resources.clone(),
         });

@@ -40,10 +40,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// This host, which is of the server of this name, has so much for calls that ask for it.
-    pub fn host_offers(&mut self, id: WorkerId, server: &str, resources: &Resources) {
+    /// This host, which is of the group of this name, has so much for calls that ask for it.
+    pub fn host_offers(&mut self, id: WorkerId, group: &str, resources: &Resources) {
         if let Some(host) = &mut self.workers[id.index()].host {
-            host.server = server.into();
+            host.group = group.into();
             host.stock.offer(resources);
         }
     }
@@ -113,8 +113,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let here = || (self.workers.len() > others).then_some(None);
         match line {
             None => here().into_iter().chain(self.hosts.iter().copied().map(Some)).collect(),
-            Some(server) => {
-                let HostGroup { here, hosts, .. } = &self.servers[server.index()];
+            Some(group) => {
+                let HostGroup { here, hosts, .. } = &self.groups[group.index()];
                 let hosts = hosts.iter().copied().map(Some);
                 here.then_some(None).into_iter().chain(hosts).collect()
             }
@@ -165,9 +165,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             |site: &Site| self.possible_cores(*site).is_none_or(|most| wish.cores <= most);
         if !sites.iter().any(is_wide_enough) {
             let most = sites.iter().filter_map(|site| self.possible_cores(*site)).max();
-            let server = wish.line.map(|server| self.name_of(server));
+            let group = wish.line.map(|group| self.name_of(group));
             let (cores, most) = (wish.cores, most.unwrap_or(0));
-            return Err(Misfit::TooWide(TooWide { cores, most, server }));
+            return Err(Misfit::TooWide(TooWide { cores, most, group }));
         }
         if sites.iter().any(|site| is_wide_enough(site) && self.could_have(wish, *site)) {
             return Ok(());
@@ -188,7 +188,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
         let here = || self.name_of(GroupId::HERE);
         end::Site {
-            server: host.map_or_else(here, |host| Arc::clone(&host.server)),
+            group: host.map_or_else(here, |host| Arc::clone(&host.group)),
             cores: self.possible_cores(site),
             resources: self.stock(site).all(),
             life: self.life_of(site).map(Span::whole),
@@ -355,8 +355,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return false;
         }
         let Some(id) = site else { return !self.here.iter().any(|line| waits(Some(*line))) };
-        let servers = &self.workers[id.index()].servers;
-        if servers.iter().any(|server| waits(Some(*server))) {
+        let groups = &self.workers[id.index()].groups;
+        if groups.iter().any(|group| waits(Some(*group))) {
             return false;
         }
         let Core { calls, workers, .. } = self;

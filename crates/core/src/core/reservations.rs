@@ -15,8 +15,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Asks for so many more workers that work for all.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
         self.places += count as usize;
-        for server in &self.here {
-            self.servers[server.index()].lost = None;
+        for group in &self.here {
+            self.groups[group.index()].lost = None;
         }
         for _ in 0..count {
             let id = WorkerId(self.workers.len() as u32);
@@ -25,17 +25,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks for so many workers that work for one owner each, on a server if that is named.
+    /// Asks for so many workers that work for one owner each, on a group if that is named.
     pub fn reserve(
         &mut self,
         count: u32,
-        server: Option<GroupId>,
+        group: Option<GroupId>,
         out: &mut Vec<Action<T>>,
     ) -> Vec<Reservation> {
-        (0..count).map(|_| self.reserve_one(server, out)).collect()
+        (0..count).map(|_| self.reserve_one(group, out)).collect()
     }
 
-    fn reserve_one(&mut self, server: Option<GroupId>, out: &mut Vec<Action<T>>) -> Reservation {
+    fn reserve_one(&mut self, group: Option<GroupId>, out: &mut Vec<Action<T>>) -> Reservation {
         self.tickets += 1;
         let ticket = self.tickets;
         let worker = self.free_places.pop().unwrap_or_else(|| {
@@ -45,8 +45,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.reserved_places.push(id);
             id
         });
-        let home = self.next_home(server);
-        let lost = server.and_then(|server| self.no_server(server)).map(|(_, loss)| loss);
+        let home = self.next_home(group);
+        let lost = group.and_then(|group| self.no_group(group)).map(|(_, loss)| loss);
         let is_lost = lost.is_some();
         let place = &mut self.workers[worker.index()];
         place.home = home;

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How long one may take to end that took too long.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// How many jobs are submitted at once, by all servers: each is a process, and a task of the batch system.
+/// How many jobs are submitted at once, by all groups: each is a process, and a task of the batch system.
 static SUBMISSIONS: LazyLock<Permits> = LazyLock::new(|| Permits::new(4));
 
 /// Runs one command after the other.
@@ -33,7 +33,7 @@ pub(crate) struct Commands {
 
 /// Why a command has not done what it was to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Failure {
     /// It is not there, or cannot be started: why.
     Absent(String),
     /// The batch system does not answer, at least not now: its words.
@@ -42,23 +42,23 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Trouble::Absent(words) | Trouble::Silent(words) | Trouble::Refused(words)) = self;
+        let (Failure::Absent(words) | Failure::Silent(words) | Failure::Refused(words)) = self;
         f.write_str(words)
     }
 }
 
 /// The turn of a job that is submitted.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Submission<'a> {
     commands: &'a Commands,
     /// Hears that the command has written something to its standard error: some write there why they wait.
     hear: &'a (dyn Fn() + Sync),
 }
 
-impl Turn<'_> {
+impl Submission<'_> {
     /// Runs the command that submits, with this on its standard input; what it has written.
-    pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Trouble> {
+    pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
         let hear = |line: &str| {
             line.clone_into(&mut lock(&self.commands.said));
             (self.hear)();
@@ -71,7 +71,7 @@ impl Turn<'_> {
 
 impl Commands {
     /// Runs a command to its end, with this on its standard input; what it has written.
-    pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Trouble> {
+    pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
         self.run_heard(command, input, &|_| ())
     }
 
@@ -80,17 +80,17 @@ impl Commands {
         command: &mut Command,
         input: &str,
         hear: &(dyn Fn(&str) + Sync),
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, Failure> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         end_with_parent(command);
         let (child, pipes) = {
             let mut running = lock(&self.running);
             if self.ended.load(Ordering::Acquire) {
-                return Err(Trouble::Silent(CLOSING.to_owned()));
+                return Err(Failure::Silent(CLOSING.to_owned()));
             }
             let (child, pipes) = Child::spawn(command).map_err(|error| {
-                Trouble::Absent(format!("`{name}` could not be started: {error}"))
+                Failure::Absent(format!("`{name}` could not be started: {error}"))
             })?;
             *running = Some(Arc::clone(&child));
             (child, pipes)
@@ -115,16 +115,16 @@ impl Commands {
         match status.map(|status| status.code()) {
             Some(Some(0)) => Ok(output),
             Some(None) if error.is_empty() => {
-                Err(Trouble::Silent(format!("`{name}` ended before it was done")))
+                Err(Failure::Silent(format!("`{name}` ended before it was done")))
             }
-            Some(None) => Err(Trouble::Silent(format!(
+            Some(None) => Err(Failure::Silent(format!(
                 "`{name}` ended before it was done, and said: {}",
                 error.lines().map(str::trim).collect::<Vec<_>>().join("; ")
             ))),
             _ if error.is_empty() => {
-                Err(Trouble::Refused(format!("`{name}` ended with {}", how(status))))
+                Err(Failure::Refused(format!("`{name}` ended with {}", how(status))))
             }
-            _ => Err(Trouble::Refused(error)),
+            _ => Err(Failure::Refused(error)),
         }
     }
 
@@ -140,12 +140,12 @@ impl Commands {
     pub(super) fn in_turn<R>(
         &self,
         hear: &(dyn Fn() + Sync),
-        submit: impl FnOnce(&Turn<'_>) -> Result<R, Trouble>,
-    ) -> Result<R, Trouble> {
+        submit: impl FnOnce(&Submission<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
         let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
         // Nothing was submitted: no job can be there that nobody knows of.
-        let _permit = permit.ok_or_else(|| Trouble::Refused(CLOSING.to_owned()))?;
-        submit(&Turn { commands: self, hear })
+        let _permit = permit.ok_or_else(|| Failure::Refused(CLOSING.to_owned()))?;
+        submit(&Submission { commands: self, hear })
     }
 
     /// Whether nothing more is run.

@@ -1,10 +1,10 @@
 //! Why a batch system has not done what it was asked for, and what to do about it.
 
-use super::commands::Trouble;
+use super::commands::Failure;
 
 /// What is known of the words of a batch system.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct ErrorHints {
     /// What people call it.
     pub(crate) system: &'static str,
     /// What is in the words of a command, in small letters, if nobody answers it.
@@ -17,7 +17,7 @@ pub(crate) struct Words {
     pub(crate) told: fn(&str) -> String,
 }
 
-impl Words {
+impl ErrorHints {
     /// What to do about these words, in small letters.
     fn remedy(&self, low: &str) -> Option<&'static str> {
         let fits = |parts: &[&str]| parts.iter().any(|part| low.contains(part));
@@ -25,27 +25,27 @@ impl Words {
     }
 
     /// What is told of a request that was not taken.
-    pub(crate) fn explain(&self, trouble: Trouble) -> Trouble {
-        let Words { system, silence, .. } = self;
-        match trouble {
-            Trouble::Absent(why) => Trouble::Absent(format!(
+    pub(crate) fn explain(&self, failure: Failure) -> Failure {
+        let ErrorHints { system, silence, .. } = self;
+        match failure {
+            Failure::Absent(why) => Failure::Absent(format!(
                 "{why}; {system}'s commands are missing here: start this program on a login node of the \
                  cluster"
             )),
-            Trouble::Silent(words) => {
+            Failure::Silent(words) => {
                 let low = words.to_lowercase();
                 let remedy = self.remedy(&low).unwrap_or(silence);
-                Trouble::Silent(format!("{system} does not answer: {words}; {remedy}"))
+                Failure::Silent(format!("{system} does not answer: {words}; {remedy}"))
             }
-            Trouble::Refused(words) => {
+            Failure::Refused(words) => {
                 let words = (self.told)(&words);
                 let low = words.to_lowercase();
                 if self.silent.iter().any(|part| low.contains(part)) {
-                    return self.explain(Trouble::Silent(words));
+                    return self.explain(Failure::Silent(words));
                 }
                 let remedy =
                     self.remedy(&low).unwrap_or("`gridrpc script` shows what it was given");
-                Trouble::Refused(format!("{system} has refused the job: {words}; {remedy}"))
+                Failure::Refused(format!("{system} has refused the job: {words}; {remedy}"))
             }
         }
     }

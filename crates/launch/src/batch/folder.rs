@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_sys::safe_path::{self, UnsafePath};
 use gridrpc_transport::Ticket;
 
@@ -34,10 +34,10 @@ pub(crate) struct Folder {
 }
 
 impl Placing {
-    pub(crate) fn new(server: &Server, own_program: &Path) -> Placing {
+    pub(crate) fn new(group: &HostGroup, own_program: &Path) -> Placing {
         Placing {
-            program: server.program.clone(),
-            staging: server.staging.clone(),
+            program: group.program.clone(),
+            staging: group.staging.clone(),
             source: Source::new(own_program),
         }
     }
@@ -66,7 +66,7 @@ impl Placing {
         let program = self.source.program()?;
         let folder = self.folder()?.join(&program.hash);
         let path = folder.join("gridrpc");
-        // Another server's agents may run it already, and would lose their file if it took the place of theirs.
+        // Another group's agents may run it already, and would lose their file if it took the place of theirs.
         static COPYING: LazyLock<Permits> = LazyLock::new(|| Permits::new(1));
         let _copying = COPYING.take(|| true);
         if !program.is_at(&path) {

@@ -1,4 +1,4 @@
-//! The desk: one thread that submits, asks how jobs stand, and cancels.
+//! The tracker: one thread that submits, asks how jobs stand, and cancels.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use gridrpc_sys::lock;
 
-use super::commands::{Commands, Trouble, Turn};
+use super::commands::{Commands, Failure, Submission};
 use super::folder::{self, Folder, Placing};
 use super::system::System;
-use super::task::{Gone, Seen, Stand, Task, Wanted};
+use super::task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};
 use super::watcher::Watcher;
 use crate::agents::never_started;
 use crate::launcher::{COPIES, Event, QUEUED, Report, SUBMITTED, Start, UNANSWERED};
@@ -31,7 +31,7 @@ const UNSURE: Duration = WAITING;
 /// How often in a row the end of an agent that is gone is looked for.
 const LOOKS: u32 = 20;
 
-/// What the desk is to do.
+/// What the tracker is to do.
 #[derive(Debug)]
 pub(super) enum Order {
     Start(Vec<Start>),
@@ -75,7 +75,7 @@ impl Member {
 }
 
 #[derive(Debug)]
-pub(super) struct Desk<S> {
+pub(super) struct JobTracker<S> {
     system: S,
     placing: Placing,
     patience: Duration,
@@ -92,7 +92,7 @@ pub(super) struct Desk<S> {
     has_unknown_jobs: bool,
 }
 
-impl<S: System> Desk<S> {
+impl<S: System> JobTracker<S> {
     pub(super) fn new(
         system: S,
         placing: Placing,
@@ -100,11 +100,11 @@ impl<S: System> Desk<S> {
         report: Report,
         commands: &Arc<Commands>,
         known: &Arc<Mutex<HashSet<u32>>>,
-    ) -> Desk<S> {
+    ) -> JobTracker<S> {
         let (commands, known) = (Arc::clone(commands), Arc::clone(known));
         let (members, requeued) = (HashMap::new(), Vec::new());
         let (folder, watcher, pause, has_unknown_jobs) = (None, None, SOON, false);
-        Desk {
+        JobTracker {
             system,
             placing,
             patience,
@@ -238,13 +238,13 @@ impl<S: System> Desk<S> {
         let numbered = starts.iter().enumerate();
         let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
         let folder = folder::text(&put)?;
-        let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
+        let wanted = JobRequest { agents: starts.len(), program: &program, folder: &folder };
         tell(SUBMITTED);
         let hear = || tell(&self.commands.submitting());
-        let submit = |turn: &Turn<'_>| self.system.submit(turn, &wanted);
+        let submit = |submission: &Submission<'_>| self.system.submit(submission, &wanted);
         let job = self.commands.in_turn(&hear, submit).map_err(|error| {
             let _ = std::fs::remove_dir_all(&put);
-            self.has_unknown_jobs |= matches!(error, Trouble::Silent(_));
+            self.has_unknown_jobs |= matches!(error, Failure::Silent(_));
             error.to_string()
         })?;
         if let Some(watcher) = watcher {
@@ -263,38 +263,38 @@ impl<S: System> Desk<S> {
             return;
         }
         let look = |jobs: &[&str]| self.system.look(&self.commands, jobs);
-        let seen = match self.system.asker() {
-            Some(asker) => asker.ask(&jobs, || self.commands.have_ended(), look),
+        let seen = match self.system.status_query() {
+            Some(status_query) => status_query.ask(&jobs, || self.commands.have_ended(), look),
             None => look(&jobs),
         };
         let seen = match seen {
             Ok(seen) => seen,
-            Err(trouble) => {
+            Err(failure) => {
                 let agents: Vec<u32> = self.members.keys().copied().collect();
                 for agent in agents {
-                    self.tell_state(agent, format!("{UNANSWERED}: {trouble}"));
+                    self.tell_state(agent, format!("{UNANSWERED}: {failure}"));
                     self.count_down(agent);
                 }
                 return;
             }
         };
-        let stands: HashMap<(&str, Option<usize>), &Seen> =
+        let stands: HashMap<(&str, Option<usize>), &TaskStatus> =
             seen.iter().map(|one| ((&*one.task.job, one.task.number), one)).collect();
         let mut told = Vec::new();
         for (agent, member) in &self.members {
             let of = |number| stands.get(&(&*member.job, number)).copied();
             let seen = of(Some(member.number)).or_else(|| of(None));
-            told.push((*agent, seen.map(|seen| (seen.stand.clone(), seen.left, &*seen.run))));
+            told.push((*agent, seen.map(|seen| (seen.job_state.clone(), seen.left, &*seen.run))));
         }
         for (agent, seen) in told {
-            if let Some((Stand::Runs(_), left, run)) = &seen {
+            if let Some((JobState::Runs(_), left, run)) = &seen {
                 if self.is_another_run(agent, run) {
                     self.was_taken(agent);
                     continue;
                 }
                 self.tell_end(agent, *left);
             }
-            self.take(agent, seen.map(|(stand, ..)| stand));
+            self.take(agent, seen.map(|(job_state, ..)| job_state));
         }
         // Those that could not be cancelled when they were to be.
         let stopped = self.members.iter().filter(|(_, member)| member.stopped);
@@ -304,32 +304,32 @@ impl<S: System> Desk<S> {
         }
     }
 
-    fn take(&mut self, agent: u32, stand: Option<Stand>) {
+    fn take(&mut self, agent: u32, job_state: Option<JobState>) {
         let Some(member) = self.members.get_mut(&agent) else { return };
         let job = &member.job;
         let status = || folder::status(&member.folder, member.number);
         // An agent that has ended may be known to the script of its job before it is to the system.
-        let stand = stand.filter(|stand| {
-            !matches!(stand, Stand::Runs(_)) || member.looks == 0 || status().is_none()
+        let job_state = job_state.filter(|job_state| {
+            !matches!(job_state, JobState::Runs(_)) || member.looks == 0 || status().is_none()
         });
-        let stand = stand.unwrap_or_else(|| {
+        let job_state = job_state.unwrap_or_else(|| {
             let task = Task { job: job.clone(), number: member.task };
             let is_over = member.is_over();
-            let gone = Gone { task: &task, node: &member.node, status: status(), is_over };
+            let gone = VanishedTask { task: &task, node: &member.node, status: status(), is_over };
             self.system.gone(&self.commands, &gone)
         });
-        match stand {
-            Stand::Queued(_) if (member.runs || member.looks > 0) && !member.stopped => {
+        match job_state {
+            JobState::Queued(_) if (member.runs || member.looks > 0) && !member.stopped => {
                 self.was_taken(agent);
             }
-            Stand::Queued(why) => {
+            JobState::Queued(why) => {
                 let state = match &*why {
                     "" => format!("{QUEUED} as job {job}"),
                     why => format!("{QUEUED} as job {job} ({why})"),
                 };
                 self.tell_state(agent, state);
             }
-            Stand::Runs(node) => {
+            JobState::Runs(node) => {
                 member.runs = true;
                 member.node.clone_from(&node);
                 let state = match &*node {
@@ -339,15 +339,15 @@ impl<S: System> Desk<S> {
                 self.tell_state(agent, state);
                 self.count_down(agent);
             }
-            Stand::Ended(how) => {
+            JobState::Ended(how) => {
                 let said = folder::said(&member.folder, member.number);
                 if !said.is_empty() && !member.stopped {
                     self.report.tell(agent, Event::Said(said));
                 }
                 self.end(agent, Event::Ended(how));
             }
-            Stand::Refused(why) if member.stopped => self.end(agent, Event::Ended(why)),
-            Stand::Refused(why) => self.end(agent, Event::Failed(why)),
+            JobState::Refused(why) if member.stopped => self.end(agent, Event::Ended(why)),
+            JobState::Refused(why) => self.end(agent, Event::Failed(why)),
         }
     }
 

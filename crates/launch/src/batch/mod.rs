@@ -17,50 +17,50 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 use gridrpc_sys::lock;
 
 use crate::launcher::{Event, Launcher, Report, Start};
-use job_tracker::{Desk, Order};
+use job_tracker::{JobTracker, Order};
 
-pub(crate) use commands::{Commands, Trouble, Turn};
-pub(crate) use error_hints::{Words, each_line_has, ended_with};
+pub(crate) use commands::{Commands, Failure, Submission};
+pub(crate) use error_hints::{ErrorHints, each_line_has, ended_with};
 pub(crate) use folder::{Folder, Placing, text};
 pub(crate) use script::{Parts, check_skip, filled, is_left_out, patience, quoted, shell};
-pub(crate) use status_query::Asker;
+pub(crate) use status_query::StatusQuery;
 pub(crate) use system::System;
-pub(crate) use task::{Gone, Seen, Stand, Task, Wanted};
+pub(crate) use task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};
 pub(crate) use watcher::Watcher;
 
-/// How long the desk has to say that all is done, after what it ran has been ended.
+/// How long the tracker has to say that all is done, after what it ran has been ended.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What all jobs of a server are called. It is another name each time: without that the watcher could only
+/// What all jobs of a group are called. It is another name each time: without that the watcher could only
 /// end jobs that it has been told of.
-pub(super) fn job_name(server: &Server) -> String {
+pub(super) fn job_name(group: &HostGroup) -> String {
     let random = gridrpc_sys::random::<4>().unwrap_or_default();
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let server_name: String = server.name.chars().map(plain).take(40).collect();
-    format!("gridrpc-{server_name}-{random}")
+    let group_name: String = group.name.chars().map(plain).take(40).collect();
+    format!("gridrpc-{group_name}-{random}")
 }
 
-/// The job script of a server for people to look at, as it would be submitted for all of its agents.
+/// The job script of a group for people to look at, as it would be submitted for all of its agents.
 pub(super) fn printed(
-    server: &Server,
+    group: &HostGroup,
     own_program: &Path,
-    script: impl FnOnce(&Wanted<'_>) -> Result<String, String>,
+    script: impl FnOnce(&JobRequest<'_>) -> Result<String, String>,
 ) -> Result<String, String> {
-    let placing = Placing::new(server, own_program);
+    let placing = Placing::new(group, own_program);
     let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
-    let program = match &server.program {
+    let program = match &group.program {
         Some(program) => program.clone(),
         None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
     };
     let script =
-        script(&Wanted { agents: server.hosts.len(), program: &program, folder: &folder })?;
-    let Some(least) = server.min_hosts else { return Ok(script) };
-    let most = server.hosts.len();
+        script(&JobRequest { agents: group.hosts.len(), program: &program, folder: &folder })?;
+    let Some(least) = group.min_hosts else { return Ok(script) };
+    let most = group.hosts.len();
     let note = format!(
         "# At first {least} of the {most} nodes are asked for, and others while calls wait for them: this is the \
          request for all\n"
@@ -88,7 +88,7 @@ pub(super) struct Batch {
     commands: Arc<Commands>,
     /// Agents whose end will be told.
     known: Arc<Mutex<HashSet<u32>>>,
-    /// Hears when the desk has closed.
+    /// Hears when the tracker has closed.
     closed: Receiver<()>,
 }
 
@@ -102,10 +102,10 @@ impl Batch {
     ) -> Batch {
         let ((orders, received), (done, closed)) = (mpsc::channel(), mpsc::channel());
         let (commands, known) = (Arc::<Commands>::default(), Arc::default());
-        let desk = Desk::new(system, placing, patience, report.clone(), &commands, &known);
+        let tracker = JobTracker::new(system, placing, patience, report.clone(), &commands, &known);
         // Without a thread nobody takes orders, which is told of each agent.
         let _ = std::thread::Builder::new().name("gridrpc-batch".into()).spawn(move || {
-            desk.serve(&received);
+            tracker.serve(&received);
             drop(done);
         });
         Batch { report, patience, orders, commands, known, closed }
@@ -115,7 +115,7 @@ impl Batch {
 impl Launcher for Batch {
     fn start(&mut self, starts: Vec<Start>) {
         lock(&self.known).extend(starts.iter().map(|start| start.agent));
-        // The desk may be busy with what was asked for before.
+        // The tracker may be busy with what was asked for before.
         for start in &starts {
             self.report.tell(start.agent, Event::State(self.commands.submitting()));
         }

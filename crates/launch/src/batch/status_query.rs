@@ -1,4 +1,4 @@
-//! One question for the jobs of many servers: each server has a desk, and all of them would ask a batch system at
+//! One question for the jobs of many groups: each group has a tracker, and all of them would ask a batch system at
 //! the same times.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use gridrpc_sys::lock;
 
-use super::commands::Trouble;
-use super::task::Seen;
+use super::commands::Failure;
+use super::task::TaskStatus;
 
 /// How long no question is put after the one before.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -16,12 +16,12 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// What others are told when the one that asked for all is closed.
 const AGAIN: &str = "the question was broken off, and will be put again";
 
-type Answer = Result<Vec<Seen>, Trouble>;
+type Answer = Result<Vec<TaskStatus>, Failure>;
 
 /// Puts questions of several threads together. One is under way at a time, and what is asked meanwhile is part of
 /// the next.
 #[derive(Debug, Default)]
-pub(crate) struct Asker {
+pub(crate) struct StatusQuery {
     questions: Mutex<Questions>,
     changed: Condvar,
 }
@@ -43,7 +43,7 @@ struct Question {
     answer: Arc<OnceLock<Answer>>,
 }
 
-impl Asker {
+impl StatusQuery {
     /// How these jobs stand, by `look`, which one of the threads that ask together calls for all. One that
     /// `is_over` neither waits for others nor asks for them.
     pub(super) fn ask(
@@ -64,7 +64,7 @@ impl Asker {
                 break seen.as_ref();
             }
             if is_over() {
-                return Err(Trouble::Silent("this grid is being closed".to_owned()));
+                return Err(Failure::Silent("this grid is being closed".to_owned()));
             }
             if questions.is_asking {
                 let waited = self.changed.wait_timeout(questions, GLANCE);
@@ -81,14 +81,14 @@ impl Asker {
             let jobs: Vec<&str> = question.jobs.iter().map(String::as_str).collect();
             let told = look(&jobs);
             // What was cut off by the end of this one's grid is no answer for the others.
-            let told = if is_over() { Err(Trouble::Silent(AGAIN.to_owned())) } else { told };
+            let told = if is_over() { Err(Failure::Silent(AGAIN.to_owned())) } else { told };
             let _ = question.answer.set(told);
             questions = lock(&self.questions);
             (questions.is_asking, questions.last) = (false, Some(Instant::now()));
             self.changed.notify_all();
         };
         drop(questions);
-        let is_own = |seen: &&Seen| jobs.contains(&&*seen.task.job);
+        let is_own = |seen: &&TaskStatus| jobs.contains(&&*seen.task.job);
         seen.map(|seen| seen.iter().filter(is_own).cloned().collect()).map_err(Clone::clone)
     }
 }
@@ -98,31 +98,36 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
-    use super::super::task::{Stand, Task};
+    use super::super::task::{JobState, Task};
     use super::*;
 
-    fn seen(job: &str) -> Seen {
+    fn seen(job: &str) -> TaskStatus {
         let task = Task { job: job.to_owned(), number: None };
-        Seen { task, stand: Stand::Runs(String::new()), left: None, run: String::new() }
+        TaskStatus {
+            task,
+            job_state: JobState::Runs(String::new()),
+            left: None,
+            run: String::new(),
+        }
     }
 
-    fn waits_for(asker: &Asker, jobs: usize) {
-        while lock(&asker.questions).next.jobs.len() < jobs {
+    fn waits_for(status_query: &StatusQuery, jobs: usize) {
+        while lock(&status_query.questions).next.jobs.len() < jobs {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn what_is_asked_meanwhile_is_one_question() {
-        let asker = Asker::default();
+        let status_query = StatusQuery::default();
         let (entered, has_entered) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel::<()>();
         let asked = Mutex::new(Vec::new());
-        let (asker, asked) = (&asker, &asked);
+        let (status_query, asked) = (&status_query, &asked);
         let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
         std::thread::scope(|scope| {
             let first = scope.spawn(move || {
-                asker.ask(
+                status_query.ask(
                     &["first"],
                     || false,
                     |jobs| {
@@ -137,7 +142,7 @@ mod tests {
                 .iter()
                 .map(|name| {
                     scope.spawn(move || {
-                        asker.ask(
+                        status_query.ask(
                             &[name],
                             || false,
                             |jobs| {
@@ -148,7 +153,7 @@ mod tests {
                     })
                 })
                 .collect();
-            waits_for(asker, names.len());
+            waits_for(status_query, names.len());
             go_on.send(()).unwrap();
             let told = |answer: Answer| {
                 let seen = answer.unwrap().into_iter();
@@ -164,25 +169,28 @@ mod tests {
 
     #[test]
     fn trouble_is_told_and_the_next_question_is_another() {
-        let asker = Asker::default();
-        let trouble = Trouble::Silent("no answer".to_owned());
-        assert_eq!(asker.ask(&["a"], || false, |_| Err(trouble.clone())).unwrap_err(), trouble);
+        let status_query = StatusQuery::default();
+        let failure = Failure::Silent("no answer".to_owned());
+        assert_eq!(
+            status_query.ask(&["a"], || false, |_| Err(failure.clone())).unwrap_err(),
+            failure
+        );
         let answer =
-            asker.ask(&["a", "b"], || false, |jobs| Ok(vec![seen(jobs[1]), seen("other")]));
+            status_query.ask(&["a", "b"], || false, |jobs| Ok(vec![seen(jobs[1]), seen("other")]));
         let jobs: Vec<String> = answer.unwrap().into_iter().map(|seen| seen.task.job).collect();
         assert_eq!(jobs, ["b"]);
     }
 
     #[test]
     fn who_closes_waits_for_nobody_and_what_it_broke_off_is_no_answer() {
-        let asker = Asker::default();
+        let status_query = StatusQuery::default();
         let (entered, has_entered) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel::<()>();
         let is_over = AtomicBool::new(false);
-        let (asker, is_over) = (&asker, &is_over);
+        let (status_query, is_over) = (&status_query, &is_over);
         std::thread::scope(|scope| {
             let leader = scope.spawn(move || {
-                asker.ask(
+                status_query.ask(
                     &["first"],
                     || is_over.load(Ordering::Acquire),
                     |jobs| {
@@ -193,13 +201,14 @@ mod tests {
                 )
             });
             has_entered.recv().unwrap();
-            let follower = asker.ask(&["second"], || true, |_| panic!("it does not ask"));
-            assert!(matches!(follower, Err(Trouble::Silent(_))), "it does not wait");
+            let follower = status_query.ask(&["second"], || true, |_| panic!("it does not ask"));
+            assert!(matches!(follower, Err(Failure::Silent(_))), "it does not wait");
             is_over.store(true, Ordering::Release);
             go_on.send(()).unwrap();
-            assert_eq!(leader.join().unwrap().unwrap_err(), Trouble::Silent(AGAIN.to_owned()));
+            assert_eq!(leader.join().unwrap().unwrap_err(), Failure::Silent(AGAIN.to_owned()));
         });
-        let answer = asker.ask(&["third"], || false, |jobs| Ok(vec![seen(jobs[jobs.len() - 1])]));
+        let answer =
+            status_query.ask(&["third"], || false, |jobs| Ok(vec![seen(jobs[jobs.len() - 1])]));
         assert_eq!(answer.unwrap().len(), 1);
     }
 }

@@ -3,26 +3,30 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::commands::{Commands, Trouble, Turn};
-use super::status_query::Asker;
-use super::task::{Gone, Seen, Stand, Task, Wanted};
+use super::commands::{Commands, Failure, Submission};
+use super::status_query::StatusQuery;
+use super::task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};
 
-/// A batch system. Its methods run commands, and wait for them, in the desk's thread.
+/// A batch system. Its methods run commands, and wait for them, in the tracker's thread.
 pub(crate) trait System: fmt::Debug + Send + 'static {
     /// Submits one request for so many agents, whose tickets are in the folder under the numbers from 0 on.
     /// The job, as the system names it.
-    fn submit(&mut self, turn: &Turn<'_>, what: &Wanted<'_>) -> Result<String, Trouble>;
+    fn submit(
+        &mut self,
+        submission: &Submission<'_>,
+        what: &JobRequest<'_>,
+    ) -> Result<String, Failure>;
 
     /// How these jobs stand. Nothing is said of those that the system does not know any longer.
-    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble>;
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure>;
 
-    /// Asks for several servers at once, if one of them can be asked for all; none: each asks for itself.
-    fn asker(&self) -> Option<&'static Asker> {
+    /// Asks for several groups at once, if one of them can be asked for all; none: each asks for itself.
+    fn status_query(&self) -> Option<&'static StatusQuery> {
         None
     }
 
     /// Ends jobs, or tasks of them.
-    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble>;
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure>;
 
     /// How long a job may run, where the system does not say how long that still is.
     fn wall_time(&self) -> Option<Duration> {
@@ -30,9 +34,9 @@ pub(crate) trait System: fmt::Debug + Send + 'static {
     }
 
     /// How a task stands that is not among those seen any longer.
-    fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
+    fn gone(&self, _commands: &Commands, gone: &VanishedTask<'_>) -> JobState {
         let job = &gone.task.job;
-        Stand::Ended(format!("the batch system knows nothing of job {job} any longer"))
+        JobState::Ended(format!("the batch system knows nothing of job {job} any longer"))
     }
 
     /// Whether a job that was taken from its node is to run again. Else it is cancelled, and another one is asked

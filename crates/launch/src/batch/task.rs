@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What is to be submitted.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct JobRequest<'a> {
     pub(crate) agents: usize,
     /// The program that becomes the agent.
     pub(crate) program: &'a str,
@@ -22,7 +22,7 @@ pub(crate) struct Task {
 
 /// A task that the system knows nothing of any longer, and what is known of it here.
 #[derive(Debug)]
-pub(crate) struct Gone<'a> {
+pub(crate) struct VanishedTask<'a> {
     pub(crate) task: &'a Task,
     /// Where it ran; empty if it was never seen to run.
     pub(crate) node: &'a str,
@@ -34,9 +34,9 @@ pub(crate) struct Gone<'a> {
 
 /// What the system says of a task.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct TaskStatus {
     pub(crate) task: Task,
-    pub(crate) stand: Stand,
+    pub(crate) job_state: JobState,
     /// How long it may still run, if that is known.
     pub(crate) left: Option<Duration>,
     /// What the runs of a task that was requeued differ in, such as when each has begun; empty if that is not
@@ -46,7 +46,7 @@ pub(crate) struct Seen {
 
 /// How a task stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stand {
+pub(crate) enum JobState {
     /// It waits: as what, and why.
     Queued(String),
     /// It runs, or begins to: where.

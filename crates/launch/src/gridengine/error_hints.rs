@@ -1,6 +1,6 @@
 //! Why Grid Engine has not taken a request, or could not start a job, and what to do about it.
 
-use crate::batch::{Trouble, Words, each_line_has};
+use crate::batch::{ErrorHints, Failure, each_line_has};
 
 /// What `qsub` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 12] = [
@@ -48,7 +48,7 @@ const REMEDIES: [(&[&str], &str); 12] = [
     (&["denied", "not allowed", "access"], "ask the site's administrators what this user may have"),
 ];
 
-const WORDS: Words = Words {
+const WORDS: ErrorHints = ErrorHints {
     system: "Grid Engine",
     silent: &["unable to send message to qmaster", "unable to contact qmaster", "commlib error"],
     silence: "see by `qconf -sh` whether its master answers, and that SGE_ROOT and SGE_CELL are set",
@@ -57,8 +57,8 @@ const WORDS: Words = Words {
 };
 
 /// What is told of a request that was not taken.
-pub(super) fn refusal(trouble: Trouble) -> Trouble {
-    WORDS.explain(trouble)
+pub(super) fn refusal(failure: Failure) -> Failure {
+    WORDS.explain(failure)
 }
 
 /// Whether these words of `qdel` say that all has ended already.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn refused(words: &str) -> String {
-        refusal(Trouble::Refused(words.to_owned())).to_string()
+        refusal(Failure::Refused(words.to_owned())).to_string()
     }
 
     #[test]
@@ -120,9 +120,9 @@ mod tests {
     fn a_master_that_is_down_is_not_a_refusal() {
         let words = "error: commlib error: got select error (Connection refused)\n\
                      Unable to run job: unable to send message to qmaster using port 6444 on host \"a\"";
-        let trouble = refusal(Trouble::Refused(words.to_owned()));
-        assert!(matches!(trouble, Trouble::Silent(_)));
-        assert!(trouble.to_string().contains("`qconf -sh`"), "{trouble}");
+        let failure = refusal(Failure::Refused(words.to_owned()));
+        assert!(matches!(failure, Failure::Silent(_)));
+        assert!(failure.to_string().contains("`qconf -sh`"), "{failure}");
     }
 
     #[test]

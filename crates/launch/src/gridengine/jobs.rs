@@ -5,17 +5,18 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use gridrpc_config::{RequestForm, Server};
+use gridrpc_config::{HostGroup, RequestForm};
 
 use super::error_hints::{self, is_unknown, refusal};
 use super::state_names::{self, State, name, rows};
 use super::state_reasons::{errors, reasons};
 use crate::batch::{
-    Asker, Commands, Gone, Seen, Stand, System, Task, Trouble, Turn, Wanted, ended_with, job_name,
+    Commands, Failure, JobRequest, JobState, StatusQuery, Submission, System, Task, TaskStatus,
+    VanishedTask, ended_with, job_name,
 };
 
-/// All servers of this process have their jobs in the same queue.
-static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+/// All groups of this process have their jobs in the same queue.
+static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
 /// What Grid Engine tells a job in its environment, which is not for jobs that are submitted in it.
 const OF_A_JOB: [&str; 14] = [
@@ -37,7 +38,7 @@ const OF_A_JOB: [&str; 14] = [
 /// The same, by the beginning of their names.
 const OF_A_TASK: [&str; 4] = ["SGE_TASK_", "SGE_O_", "SGE_STD", "SGE_JOB_"];
 
-/// Grid Engine, as the jobs of one server need it.
+/// Grid Engine, as the jobs of one group need it.
 #[derive(Debug)]
 pub(super) struct GridEngine {
     pub batch: gridrpc_config::Batch,
@@ -47,8 +48,8 @@ pub(super) struct GridEngine {
 }
 
 impl GridEngine {
-    pub(super) fn new(server: &Server, batch: &gridrpc_config::Batch) -> GridEngine {
-        GridEngine { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    pub(super) fn new(group: &HostGroup, batch: &gridrpc_config::Batch) -> GridEngine {
+        GridEngine { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
     /// What is said of jobs: why they wait, and what was wrong with their tasks.
@@ -79,25 +80,29 @@ fn command(name: &str) -> Command {
 }
 
 impl System for GridEngine {
-    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
-        let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = turn.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
+    fn submit(
+        &mut self,
+        submission: &Submission<'_>,
+        wanted: &JobRequest<'_>,
+    ) -> Result<String, Failure> {
+        let script = self.script(wanted).map_err(Failure::Refused)?;
+        let said = submission.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
         // Of an array, its tasks stand behind a dot.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
         match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
             Some(job) => Ok(job.to_owned()),
-            None => Err(Trouble::Refused(format!("qsub names no job: {said}"))),
+            None => Err(Failure::Refused(format!("qsub names no job: {said}"))),
         }
     }
 
-    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
         let mut qstat = command("qstat");
         // Each task of an array is to have a row, and hosts their whole names.
         qstat.args(["-g", "d", "-xml"]);
         let said = match commands.run(&mut qstat, "") {
             Ok(said) => said,
-            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
-            Err(trouble) => return Err(trouble),
+            Err(Failure::Refused(words)) => return Err(Failure::Silent(words)),
+            Err(failure) => return Err(failure),
         };
         let rows: Vec<_> = rows(&said).filter(|row| jobs.contains(&row.job)).collect();
         let waits =
@@ -110,18 +115,20 @@ impl System for GridEngine {
         let mut failed = Vec::new();
         let seen = rows.iter().map(|row| {
             let task = row.task();
-            let stand = match row.state() {
-                State::Runs(node) => Stand::Runs(node),
-                State::Held => Stand::Queued("it is held: `qrls` lets it go".to_owned()),
-                State::Queued => Stand::Queued(reasons.get(row.job).cloned().unwrap_or_default()),
+            let job_state = match row.state() {
+                State::Runs(node) => JobState::Runs(node),
+                State::Held => JobState::Queued("it is held: `qrls` lets it go".to_owned()),
+                State::Queued => {
+                    JobState::Queued(reasons.get(row.job).cloned().unwrap_or_default())
+                }
                 State::Failed => {
                     failed.push(task.clone());
                     let number = task.number.map_or(1, |number| number + 1);
                     let why = errors.get(&(row.job, number)).map_or("", |why| why);
-                    Stand::Refused(error_hints::not_started(&name(&task), why))
+                    JobState::Refused(error_hints::not_started(&name(&task), why))
                 }
             };
-            Seen { task, stand, left: None, run: row.begun.to_owned() }
+            TaskStatus { task, job_state, left: None, run: row.begun.to_owned() }
         });
         let seen = seen.collect();
         if !failed.is_empty() {
@@ -131,22 +138,22 @@ impl System for GridEngine {
         Ok(seen)
     }
 
-    fn asker(&self) -> Option<&'static Asker> {
-        Some(&ASKER)
+    fn status_query(&self) -> Option<&'static StatusQuery> {
+        Some(&STATUS_QUERY)
     }
 
-    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
         let mut qdel = command("qdel");
         qdel.args(tasks.iter().map(name));
         match commands.run(&mut qdel, "") {
             // They have ended already.
-            Err(Trouble::Refused(words)) if is_unknown(&words) => Ok(()),
+            Err(Failure::Refused(words)) if is_unknown(&words) => Ok(()),
             ran => ran.map(|_| ()).map_err(refusal),
         }
     }
 
-    fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
-        let Gone { task, node, status, is_over } = *gone;
+    fn gone(&self, _commands: &Commands, gone: &VanishedTask<'_>) -> JobState {
+        let VanishedTask { task, node, status, is_over } = *gone;
         let (job, name) = (&task.job, name(task));
         let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
         let number = task.number.map(|number| format!(" -t {}", number + 1)).unwrap_or_default();
@@ -166,7 +173,7 @@ impl System for GridEngine {
                 )
             }
         };
-        Stand::Ended(format!("its job {name}{on} {how}"))
+        JobState::Ended(format!("its job {name}{on} {how}"))
     }
 
     fn wall_time(&self) -> Option<Duration> {

@@ -9,43 +9,43 @@ mod step;
 
 use std::path::Path;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 
 use crate::batch::{Batch, Placing, printed};
 use crate::launcher::{Launcher, Report};
 use jobs::GridEngine;
 
-/// The launcher of a server.
+/// The launcher of a group.
 pub(super) fn open(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(server, own_program);
+    let placing = Placing::new(group, own_program);
     if batch.is_step() {
-        return Box::new(step::Step::new(server, placing, report));
+        return Box::new(step::Step::new(group, placing, report));
     }
-    Box::new(Batch::new(GridEngine::new(server, batch), placing, server.stop_timeout, report))
+    Box::new(Batch::new(GridEngine::new(group, batch), placing, group.stop_timeout, report))
 }
 
-/// The job script of a server, as it would be submitted for all of its agents.
+/// The job script of a group, as it would be submitted for all of its agents.
 ///
 /// # Errors
 /// When the user's own script cannot be used, or there is no folder for the program.
 pub(super) fn script(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
 ) -> Result<String, String> {
-    let name = format!("gridrpc-{}", server.name);
-    let system = GridEngine { name, ..GridEngine::new(server, batch) };
+    let name = format!("gridrpc-{}", group.name);
+    let system = GridEngine { name, ..GridEngine::new(group, batch) };
     if batch.is_step() {
         return Ok("# Nothing is submitted: agents start in the job that the program is part of, on other hosts \
                    by `qrsh -inherit`\n"
             .to_owned());
     }
-    printed(server, own_program, |wanted| system.script(wanted))
+    printed(group, own_program, |wanted| system.script(wanted))
 }
 
 #[cfg(test)]

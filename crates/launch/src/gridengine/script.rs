@@ -4,7 +4,8 @@ use gridrpc_config::RequestForm;
 
 use super::jobs::GridEngine;
 use crate::batch::{
-    Parts, Wanted, check_skip, filled, is_left_out, patience, processors_of_agent, quoted, shell,
+    JobRequest, Parts, check_skip, filled, is_left_out, patience, processors_of_agent, quoted,
+    shell,
 };
 
 /// The options that may be set for a job, which `skip` leaves out.
@@ -12,7 +13,7 @@ const OPTIONS: [&str; 13] =
     ["-N", "-S", "-cwd", "-V", "-j", "-o", "-r", "-w", "-t", "-pe", "-q", "-P", "-l"];
 
 impl GridEngine {
-    pub(super) fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+    pub(super) fn script(&self, wanted: &JobRequest<'_>) -> Result<String, String> {
         check_skip(&self.batch.skip, &OPTIONS)?;
         let options = self.options(wanted)?;
         let options = options.iter().map(|option| format!("#$ {option}")).collect();
@@ -37,7 +38,7 @@ impl GridEngine {
     }
 
     /// The options of a job, without their mark.
-    fn options(&self, wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
+    fn options(&self, wanted: &JobRequest<'_>) -> Result<Vec<String>, String> {
         let (batch, agents) = (&self.batch, wanted.agents);
         let shell = batch.template.as_deref().and_then(shell);
         let output = format!(":{}/job.out", wanted.folder);
@@ -95,8 +96,8 @@ impl GridEngine {
     }
 
     /// Lines that run the one agent of a job, or of a task.
-    fn agent(&self, wanted: &Wanted<'_>) -> String {
-        let Wanted { agents, program, folder } = *wanted;
+    fn agent(&self, wanted: &JobRequest<'_>) -> String {
+        let JobRequest { agents, program, folder } = *wanted;
         let number = if agents > 1 { "$((SGE_TASK_ID - 1))" } else { "0" };
         let (program, folder) = (quoted(program), quoted(folder));
         let processors = self.processors("\"$slots\"");
@@ -115,8 +116,8 @@ impl GridEngine {
     }
 
     /// Lines that run all agents of a job, where their slots are.
-    fn agents(&self, wanted: &Wanted<'_>) -> String {
-        let Wanted { agents, program, folder } = *wanted;
+    fn agents(&self, wanted: &JobRequest<'_>) -> String {
+        let JobRequest { agents, program, folder } = *wanted;
         let slots = self.slots();
         let options =
             format!("{}{}", patience(self.batch.requeue), self.processors(&slots.to_string()));

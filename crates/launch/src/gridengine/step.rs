@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gridrpc_config::{BatchSystem, Node, Server};
+use gridrpc_config::{BatchSystem, HostGroup, Node};
 use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
@@ -33,12 +33,12 @@ struct Place {
 }
 
 impl Step {
-    pub(super) fn new(server: &Server, placing: Placing, report: Report) -> Step {
+    pub(super) fn new(group: &HostGroup, placing: Placing, report: Report) -> Step {
         Step {
             agents: Agents::new(report, usize::MAX),
             place: Arc::new(Place { placing, folder: Mutex::new(None) }),
             nodes: BatchSystem::GridEngine.allocation(),
-            patience: server.stop_timeout,
+            patience: group.stop_timeout,
         }
     }
 }

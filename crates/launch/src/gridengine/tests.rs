@@ -1,14 +1,14 @@
 use gridrpc_config::{LauncherKind, from_url};
 
 use super::*;
-use crate::batch::Wanted;
+use crate::batch::JobRequest;
 
 fn script_of(url: &str) -> Result<String, String> {
-    let server = from_url(url).unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
-    let system = GridEngine { name: "gridrpc-lab-1".into(), ..GridEngine::new(&server, batch) };
-    let agents = server.hosts.len();
-    system.script(&Wanted { agents, program: "/s/gridrpc", folder: "/s/my jobs/1" })
+    let group = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
+    let system = GridEngine { name: "gridrpc-lab-1".into(), ..GridEngine::new(&group, batch) };
+    let agents = group.hosts.len();
+    system.script(&JobRequest { agents, program: "/s/gridrpc", folder: "/s/my jobs/1" })
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn the_guide_shows_it_so() {
     let (_, rest) = guide.split_once("gridrpc script --server '").unwrap();
     let (url, rest) = rest.split_once('\'').unwrap();
     let (_, shown) = rest.split_once("```text\n").unwrap();
-    let server = from_url(url).unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
-    let system = GridEngine { name: "gridrpc-lab".into(), ..GridEngine::new(&server, batch) };
+    let group = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
+    let system = GridEngine { name: "gridrpc-lab".into(), ..GridEngine::new(&group, batch) };
     let cache = "/home/ann/.cache/gridrpc";
     let (program, folder) = (format!("{cache}/VERSION/gridrpc"), format!("{cache}/jobs/REQUEST"));
-    let wanted = Wanted { agents: server.hosts.len(), program: &program, folder: &folder };
+    let wanted = JobRequest { agents: group.hosts.len(), program: &program, folder: &folder };
     assert_eq!(system.script(&wanted).unwrap(), shown.split_once("```").unwrap().0);
 }

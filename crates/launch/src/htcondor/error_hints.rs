@@ -1,6 +1,6 @@
 //! Why HTCondor has not taken a request, or holds a job, and what to do about it.
 
-use crate::batch::{Trouble, Words, each_line_has};
+use crate::batch::{ErrorHints, Failure, each_line_has};
 
 /// What `condor_submit` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 6] = [
@@ -21,7 +21,7 @@ const REMEDIES: [(&[&str], &str); 6] = [
     ),
 ];
 
-const WORDS: Words = Words {
+const WORDS: ErrorHints = ErrorHints {
     system: "HTCondor",
     silent: &[
         "can't find address",
@@ -36,8 +36,8 @@ const WORDS: Words = Words {
 };
 
 /// What is told of a request that was not taken.
-pub(super) fn refusal(trouble: Trouble) -> Trouble {
-    WORDS.explain(trouble)
+pub(super) fn refusal(failure: Failure) -> Failure {
+    WORDS.explain(failure)
 }
 
 /// Whether these words of `condor_rm` say that all has ended already.
@@ -78,19 +78,19 @@ mod tests {
     #[test]
     fn what_condor_submit_says_becomes_advice() {
         let words = "ERROR: Parse error in expression: \n\tRequirements = (Arch ==)";
-        let text = refusal(Trouble::Refused(words.to_owned())).to_string();
+        let text = refusal(Failure::Refused(words.to_owned())).to_string();
         assert!(text.contains("HTCondor has refused the job: Parse error"), "{text}");
         assert!(text.contains("see `constraint`"), "{text}");
         let words = "ERROR: Failed to commit job submission into the queue.\n";
-        let text = refusal(Trouble::Refused(words.to_owned())).to_string();
+        let text = refusal(Failure::Refused(words.to_owned())).to_string();
         assert!(text.contains("into the queue; its scheduler could not keep it"), "{text}");
         let words = "ERROR: Can't find address of local schedd";
-        let trouble = refusal(Trouble::Refused(words.to_owned()));
-        assert!(matches!(trouble, Trouble::Silent(_)), "{trouble}");
+        let failure = refusal(Failure::Refused(words.to_owned()));
+        assert!(matches!(failure, Failure::Silent(_)), "{failure}");
         let words = "SECMAN:2007:Read failure during security negotiation.\n\
                      Couldn't find/remove all jobs in cluster 12";
         assert!(!is_unknown(words));
-        assert!(matches!(refusal(Trouble::Refused(words.to_owned())), Trouble::Silent(_)));
+        assert!(matches!(refusal(Failure::Refused(words.to_owned())), Failure::Silent(_)));
     }
 
     #[test]

@@ -9,18 +9,19 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use gridrpc_config::Server;
+use gridrpc_config::HostGroup;
 
 use super::batch::{
-    Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Turn, Wanted,
-    check_skip, filled, is_left_out, job_name, patience, printed, processors_of_agent,
+    Batch, Commands, Failure, JobRequest, JobState, Parts, Placing, StatusQuery, Submission,
+    System, Task, TaskStatus, VanishedTask, check_skip, filled, is_left_out, job_name, patience,
+    printed, processors_of_agent,
 };
 use crate::launcher::{Launcher, Report};
 use error_hints::{is_unknown, refusal};
 use state_names::{History, Row, State, name, rows};
 
-/// All servers of this process have their jobs in the same queue.
-static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+/// All groups of this process have their jobs in the same queue.
+static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
 /// The attributes of a job that are asked for.
 const COLUMNS: [&str; 7] = [
@@ -36,7 +37,7 @@ const COLUMNS: [&str; 7] = [
 const ENDS: [&str; 6] =
     ["ProcId", "JobStatus", "ExitCode", "ExitSignal", "LastRemoteHost", "RemoveReason"];
 
-/// HTCondor, as the jobs of one server need it.
+/// HTCondor, as the jobs of one group need it.
 #[derive(Debug)]
 struct HtCondor {
     batch: gridrpc_config::Batch,
@@ -60,34 +61,34 @@ const OPTIONS: [&str; 11] = [
     "periodic_remove",
 ];
 
-/// The launcher of a server.
+/// The launcher of a group.
 pub(super) fn open(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(server, own_program);
-    Box::new(Batch::new(HtCondor::new(server, batch), placing, server.stop_timeout, report))
+    let placing = Placing::new(group, own_program);
+    Box::new(Batch::new(HtCondor::new(group, batch), placing, group.stop_timeout, report))
 }
 
-/// The submit description of a server, as it would be submitted for all of its agents.
+/// The submit description of a group, as it would be submitted for all of its agents.
 ///
 /// # Errors
 /// When the user's own cannot be used, or there is no folder for the program.
 pub(super) fn script(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
 ) -> Result<String, String> {
-    let name = format!("gridrpc-{}", server.name);
-    let system = HtCondor { name, ..HtCondor::new(server, batch) };
-    printed(server, own_program, |wanted| system.script(wanted))
+    let name = format!("gridrpc-{}", group.name);
+    let system = HtCondor { name, ..HtCondor::new(group, batch) };
+    printed(group, own_program, |wanted| system.script(wanted))
 }
 
 impl HtCondor {
-    fn new(server: &Server, batch: &gridrpc_config::Batch) -> HtCondor {
-        HtCondor { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    fn new(group: &HostGroup, batch: &gridrpc_config::Batch) -> HtCondor {
+        HtCondor { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
     /// Lines that say what jobs are to have.
@@ -126,9 +127,9 @@ impl HtCondor {
         options
     }
 
-    fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+    fn script(&self, wanted: &JobRequest<'_>) -> Result<String, String> {
         check_skip(&self.batch.skip, &OPTIONS)?;
-        let Wanted { agents, program, folder } = *wanted;
+        let JobRequest { agents, program, folder } = *wanted;
         let cores = processors_of_agent(&self.batch, self.workers).unwrap_or(1);
         let patience = patience(self.batch.requeue);
         let arguments = format!(
@@ -168,25 +169,29 @@ fn command(name: &str) -> Command {
 }
 
 impl System for HtCondor {
-    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
-        let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = turn.run(command("condor_submit").args(["-terse", "-"]), &script);
+    fn submit(
+        &mut self,
+        submission: &Submission<'_>,
+        wanted: &JobRequest<'_>,
+    ) -> Result<String, Failure> {
+        let script = self.script(wanted).map_err(Failure::Refused)?;
+        let said = submission.run(command("condor_submit").args(["-terse", "-"]), &script);
         let said = said.map_err(refusal)?;
         // The first and the last job of the cluster: `12.0 - 12.3`.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
         match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
             Some(job) => Ok(job.to_owned()),
-            None => Err(Trouble::Refused(format!("condor_submit names no job: {said}"))),
+            None => Err(Failure::Refused(format!("condor_submit names no job: {said}"))),
         }
     }
 
-    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
         let mut condor_q = command("condor_q");
         condor_q.args(jobs).arg("-autoformat:t").args(COLUMNS);
         let said = match commands.run(&mut condor_q, "") {
             Ok(said) => said,
-            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
-            Err(trouble) => return Err(trouble),
+            Err(Failure::Refused(words)) => return Err(Failure::Silent(words)),
+            Err(failure) => return Err(failure),
         };
         let rows: Vec<_> = rows(&said).collect();
         // Of jobs that are alike, one has the reason.
@@ -194,19 +199,19 @@ impl System for HtCondor {
         let mut held = Vec::new();
         let seen = rows.iter().filter_map(|row| {
             let task = row.task();
-            let stand = match row.state() {
+            let job_state = match row.state() {
                 State::Queued => {
-                    Stand::Queued(reasons.get(row.cluster).cloned().unwrap_or_default())
+                    JobState::Queued(reasons.get(row.cluster).cloned().unwrap_or_default())
                 }
-                State::Runs(machine) => Stand::Runs(machine),
+                State::Runs(machine) => JobState::Runs(machine),
                 State::Held(why) => {
                     held.push(task.clone());
-                    Stand::Refused(error_hints::held(&name(&task), &why))
+                    JobState::Refused(error_hints::held(&name(&task), &why))
                 }
                 // It is asked how.
                 State::Ended => return None,
             };
-            Some(Seen { task, stand, left: None, run: row.starts.to_owned() })
+            Some(TaskStatus { task, job_state, left: None, run: row.starts.to_owned() })
         });
         let seen = seen.collect();
         if !held.is_empty() {
@@ -216,33 +221,33 @@ impl System for HtCondor {
         Ok(seen)
     }
 
-    fn asker(&self) -> Option<&'static Asker> {
-        Some(&ASKER)
+    fn status_query(&self) -> Option<&'static StatusQuery> {
+        Some(&STATUS_QUERY)
     }
 
-    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
         let mut condor_rm = command("condor_rm");
         condor_rm.args(tasks.iter().map(name));
         match commands.run(&mut condor_rm, "") {
             // They have ended already.
-            Err(Trouble::Refused(words)) if is_unknown(&words) => Ok(()),
+            Err(Failure::Refused(words)) if is_unknown(&words) => Ok(()),
             ran => ran.map(|_| ()).map_err(refusal),
         }
     }
 
-    fn gone(&self, commands: &Commands, gone: &Gone<'_>) -> Stand {
+    fn gone(&self, commands: &Commands, gone: &VanishedTask<'_>) -> JobState {
         // A single job of a cluster is number 0.
         let number = Some(gone.task.number.unwrap_or(0));
         let task = Task { number, ..gone.task.clone() };
         let name = name(&task);
         match self.history(commands, &task) {
-            Some(history) => history.stand(&name, gone.is_over),
+            Some(history) => history.job_state(&name, gone.is_over),
             None => {
                 let on = match gone.node {
                     "" => String::new(),
                     node => format!(" on {node}"),
                 };
-                Stand::Ended(format!(
+                JobState::Ended(format!(
                     "its job {name}{on} is not in the queue any longer; `condor_history {name}` tells how it \
                      has ended"
                 ))

@@ -1,6 +1,6 @@
 //! What HTCondor's commands say, and how it names jobs.
 
-use crate::batch::{Stand, Task, ended_with};
+use crate::batch::{JobState, Task, ended_with};
 
 /// A line of `condor_q`.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub(super) fn history(text: &str) -> Option<History> {
 
 impl History {
     /// How the job of this name has ended. `is_over`: whether it had no time left.
-    pub(super) fn stand(&self, name: &str, is_over: bool) -> Stand {
+    pub(super) fn job_state(&self, name: &str, is_over: bool) -> JobState {
         let on = match &*self.machine {
             "" => String::new(),
             machine => format!(" on {machine}"),
@@ -133,7 +133,7 @@ impl History {
             _ => "has ended".to_owned(),
         };
         let text = format!("its job {name}{on} {how}");
-        if self.machine.is_empty() { Stand::Refused(text) } else { Stand::Ended(text) }
+        if self.machine.is_empty() { JobState::Refused(text) } else { JobState::Ended(text) }
     }
 }
 
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn how_a_job_has_ended_is_told_with_its_machine() {
-        let told = |text| match history(text).unwrap().stand("12.0", false) {
-            Stand::Ended(how) => how,
+        let told = |text| match history(text).unwrap().job_state("12.0", false) {
+            JobState::Ended(how) => how,
             other => panic!("{other:?}"),
         };
         let how = told("0\t4\t3\tundefined\tslot1_1@n1\tundefined");
@@ -190,11 +190,11 @@ mod tests {
         assert_eq!(how, "its job 12.0 on n1 was removed: via condor_rm (by user ann)");
         let over =
             history("0\t3\tundefined\tundefined\tn1\tThe job attribute PeriodicRemove").unwrap();
-        let told = over.stand("12.0", true);
-        assert!(matches!(told, Stand::Ended(how) if how.contains("has reached its wall time")));
-        let stand = history("0\t3\tundefined\tundefined\tundefined\tundefined").unwrap();
+        let told = over.job_state("12.0", true);
+        assert!(matches!(told, JobState::Ended(how) if how.contains("has reached its wall time")));
+        let job_state = history("0\t3\tundefined\tundefined\tundefined\tundefined").unwrap();
         assert!(
-            matches!(stand.stand("12.0", false), Stand::Refused(why) if why.contains("`condor_rm`"))
+            matches!(job_state.job_state("12.0", false), JobState::Refused(why) if why.contains("`condor_rm`"))
         );
         assert_eq!(history(""), None);
     }

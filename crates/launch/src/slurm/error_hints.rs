@@ -1,6 +1,6 @@
 //! Why Slurm has not taken a request, and what to do about it.
 
-use crate::batch::{Trouble, Words};
+use crate::batch::{ErrorHints, Failure};
 
 /// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 15] = [
@@ -71,7 +71,7 @@ const REMEDIES: [(&[&str], &str); 15] = [
     ),
 ];
 
-const WORDS: Words = Words {
+const WORDS: ErrorHints = ErrorHints {
     system: "Slurm",
     silent: &[
         "unable to contact",
@@ -85,8 +85,8 @@ const WORDS: Words = Words {
 };
 
 /// What is told of a request that was not taken.
-pub(super) fn refusal(trouble: Trouble) -> Trouble {
-    WORDS.explain(trouble)
+pub(super) fn refusal(failure: Failure) -> Failure {
+    WORDS.explain(failure)
 }
 
 /// Whether these words of `srun` say that it got no nodes, or no step.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn refused(words: &str) -> String {
-        refusal(Trouble::Refused(words.to_owned())).to_string()
+        refusal(Failure::Refused(words.to_owned())).to_string()
     }
 
     #[test]
@@ -152,11 +152,11 @@ mod tests {
     fn a_controller_that_is_down_is_not_a_refusal() {
         let words = "sbatch: error: Batch job submission failed: Unable to contact slurm controller \
                      (connect failure)";
-        let trouble = refusal(Trouble::Refused(words.to_owned()));
-        assert!(matches!(trouble, Trouble::Silent(_)));
-        assert!(trouble.to_string().contains("`scontrol ping`"), "{trouble}");
+        let failure = refusal(Failure::Refused(words.to_owned()));
+        assert!(matches!(failure, Failure::Silent(_)));
+        assert!(failure.to_string().contains("`scontrol ping`"), "{failure}");
         let words =
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
-        assert!(matches!(refusal(Trouble::Refused(words.to_owned())), Trouble::Silent(_)));
+        assert!(matches!(refusal(Failure::Refused(words.to_owned())), Failure::Silent(_)));
     }
 }

@@ -3,17 +3,17 @@
 use std::process::Command;
 use std::sync::LazyLock;
 
-use gridrpc_config::{RequestForm, Server};
+use gridrpc_config::{HostGroup, RequestForm};
 
 use super::error_hints::refusal;
 use super::state_names::{self, Row, ended, rows};
 use crate::batch::{
-    Asker, Commands, Parts, Seen, Stand, System, Task, Trouble, Turn, Wanted, check_skip, filled,
-    is_left_out, job_name, patience, processors_of_agent, quoted,
+    Commands, Failure, JobRequest, JobState, Parts, StatusQuery, Submission, System, Task,
+    TaskStatus, check_skip, filled, is_left_out, job_name, patience, processors_of_agent, quoted,
 };
 
-/// All servers of this process have their jobs in the same queue.
-static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
+/// All groups of this process have their jobs in the same queue.
+static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
 /// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
 const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
@@ -37,7 +37,7 @@ pub(super) const OPTIONS: [&str; 15] = [
     "--exclusive",
 ];
 
-/// Slurm, as the jobs of one server need it.
+/// Slurm, as the jobs of one group need it.
 #[derive(Debug)]
 pub(super) struct Slurm {
     pub batch: gridrpc_config::Batch,
@@ -47,8 +47,8 @@ pub(super) struct Slurm {
 }
 
 impl Slurm {
-    pub(super) fn new(server: &Server, batch: &gridrpc_config::Batch) -> Slurm {
-        Slurm { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    pub(super) fn new(group: &HostGroup, batch: &gridrpc_config::Batch) -> Slurm {
+        Slurm { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
     /// The options of a job, without their mark.
@@ -128,8 +128,8 @@ impl Slurm {
         agents > 1 && self.batch.request != RequestForm::Job
     }
 
-    pub(super) fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
-        let Wanted { agents, program, folder } = *wanted;
+    pub(super) fn script(&self, wanted: &JobRequest<'_>) -> Result<String, String> {
+        let JobRequest { agents, program, folder } = *wanted;
         check_skip(&self.batch.skip, &OPTIONS)?;
         let options = self.options(agents, folder);
         let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
@@ -185,45 +185,49 @@ pub(super) fn command(name: &str) -> Command {
 }
 
 impl System for Slurm {
-    fn submit(&mut self, turn: &Turn<'_>, wanted: &Wanted<'_>) -> Result<String, Trouble> {
-        let script = self.script(wanted).map_err(Trouble::Refused)?;
-        let said = turn.run(command("sbatch").arg("--parsable"), &script);
+    fn submit(
+        &mut self,
+        submission: &Submission<'_>,
+        wanted: &JobRequest<'_>,
+    ) -> Result<String, Failure> {
+        let script = self.script(wanted).map_err(Failure::Refused)?;
+        let said = submission.run(command("sbatch").arg("--parsable"), &script);
         let said = said.map_err(refusal)?;
         // Behind a semicolon stands the cluster.
         let job = said.lines().last().and_then(|line| line.split(';').next());
         let job = job.map(str::trim).filter(|job| job.bytes().all(|byte| byte.is_ascii_digit()));
         match job.filter(|job| !job.is_empty()) {
             Some(job) => Ok(job.to_owned()),
-            None => Err(Trouble::Refused(format!("sbatch names no job: {said}"))),
+            None => Err(Failure::Refused(format!("sbatch names no job: {said}"))),
         }
     }
 
-    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
         let mut squeue = command("squeue");
         squeue.args(["--noheader", "--array", "--states=all", "--format", COLUMNS]);
         squeue.arg(format!("--jobs={}", jobs.join(",")));
         let said = match commands.run(&mut squeue, "") {
             Ok(said) => said,
             // It knows none of them.
-            Err(Trouble::Refused(words)) if words.contains("Invalid job id") => String::new(),
-            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
-            Err(trouble) => return Err(trouble),
+            Err(Failure::Refused(words)) if words.contains("Invalid job id") => String::new(),
+            Err(Failure::Refused(words)) => return Err(Failure::Silent(words)),
+            Err(failure) => return Err(failure),
         };
         let seen = rows(&said).map(|row| {
-            let stand = match row.stand() {
-                Some(stand) => stand,
+            let job_state = match row.job_state() {
+                Some(job_state) => job_state,
                 None => self.end_of(commands, &row),
             };
-            Seen { task: row.task(), stand, left: row.left(), run: String::new() }
+            TaskStatus { task: row.task(), job_state, left: row.left(), run: String::new() }
         });
         Ok(seen.collect())
     }
 
-    fn asker(&self) -> Option<&'static Asker> {
-        Some(&ASKER)
+    fn status_query(&self) -> Option<&'static StatusQuery> {
+        Some(&STATUS_QUERY)
     }
 
-    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
         let mut scancel = command("scancel");
         scancel.arg("--quiet");
         scancel.args(tasks.iter().map(state_names::name));
@@ -250,7 +254,7 @@ impl System for Slurm {
 
 impl Slurm {
     /// How a job has ended.
-    fn end_of(&self, commands: &Commands, row: &Row<'_>) -> Stand {
+    fn end_of(&self, commands: &Commands, row: &Row<'_>) -> JobState {
         let mut scontrol = command("scontrol");
         scontrol.args(["--oneliner", "show", "job"]).arg(state_names::name(&row.task()));
         // Without an answer the state alone has to do.

@@ -8,46 +8,46 @@ mod step;
 
 use std::path::Path;
 
-use gridrpc_config::{RequestForm, Server};
+use gridrpc_config::{HostGroup, RequestForm};
 
 use crate::batch::{Batch, Placing, check_skip, printed};
 use crate::launcher::{Launcher, Report};
 use jobs::{OPTIONS, Slurm};
 
-/// The launcher of a server.
+/// The launcher of a group.
 pub(super) fn open(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(server, own_program);
-    let slurm = Slurm::new(server, batch);
+    let placing = Placing::new(group, own_program);
+    let slurm = Slurm::new(group, batch);
     if batch.is_step() || batch.request == RequestForm::Direct {
-        return Box::new(step::Step::new(server, slurm, placing, report));
+        return Box::new(step::Step::new(group, slurm, placing, report));
     }
-    Box::new(Batch::new(slurm, placing, server.stop_timeout, report))
+    Box::new(Batch::new(slurm, placing, group.stop_timeout, report))
 }
 
-/// The job script of a server, as it would be submitted for all of its agents.
+/// The job script of a group, as it would be submitted for all of its agents.
 ///
 /// # Errors
 /// When the user's own script cannot be used, or there is no folder for the program.
 pub(super) fn script(
-    server: &Server,
+    group: &HostGroup,
     batch: &gridrpc_config::Batch,
     own_program: &Path,
 ) -> Result<String, String> {
     check_skip(&batch.skip, &OPTIONS)?;
-    let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
-    printed(server, own_program, |wanted| match () {
+    let slurm = Slurm { name: format!("gridrpc-{}", group.name), ..Slurm::new(group, batch) };
+    printed(group, own_program, |wanted| match () {
         () if batch.is_step() => Ok(format!(
             "# Nothing is submitted: this starts agents in the job that the program is part of\n{}\n",
-            step::line(server, &slurm, wanted)
+            step::line(group, &slurm, wanted)
         )),
         () if batch.request == RequestForm::Direct => Ok(format!(
             "# No script is submitted: this waits for nodes of its own, and ends with the program\n{}\n",
-            step::line(server, &slurm, wanted)
+            step::line(group, &slurm, wanted)
         )),
         () => slurm.script(wanted),
     })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::state_reasons::{end, reason};
-use crate::batch::{Stand, Task};
+use crate::batch::{JobState, Task};
 
 /// A line of `squeue`.
 #[derive(Debug)]
@@ -49,15 +49,15 @@ impl Row<'_> {
     }
 
     /// How it stands; none: it has ended, and how is to be asked.
-    pub(super) fn stand(&self) -> Option<Stand> {
+    pub(super) fn job_state(&self) -> Option<JobState> {
         let nodes = || self.nodes.to_owned();
         match self.state {
             "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT"
-            | "RESV_DEL_HOLD" => Some(Stand::Queued(reason(self.reason))),
-            "CONFIGURING" => Some(Stand::Queued(format!("{} is being made ready", self.nodes))),
-            "SUSPENDED" | "STOPPED" => Some(Stand::Runs(format!("{}, suspended", self.nodes))),
+            | "RESV_DEL_HOLD" => Some(JobState::Queued(reason(self.reason))),
+            "CONFIGURING" => Some(JobState::Queued(format!("{} is being made ready", self.nodes))),
+            "SUSPENDED" | "STOPPED" => Some(JobState::Runs(format!("{}, suspended", self.nodes))),
             "RUNNING" | "COMPLETING" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => {
-                Some(Stand::Runs(nodes()))
+                Some(JobState::Runs(nodes()))
             }
             _ => None,
         }
@@ -65,7 +65,7 @@ impl Row<'_> {
 }
 
 /// How a job has ended. `told`: what `scontrol show job` says of it.
-pub(super) fn ended(row: &Row<'_>, told: &str) -> Stand {
+pub(super) fn ended(row: &Row<'_>, told: &str) -> JobState {
     let field = |name: &str| {
         let mut words = told.split_ascii_whitespace();
         words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
@@ -86,7 +86,7 @@ pub(super) fn ended(row: &Row<'_>, told: &str) -> Stand {
         nodes => format!(" on {nodes}"),
     };
     let text = format!("its job {name}{on} {how}");
-    if has_run { Stand::Ended(text) } else { Stand::Refused(text) }
+    if has_run { JobState::Ended(text) } else { JobState::Refused(text) }
 }
 
 /// A task as Slurm's commands take it.
@@ -141,8 +141,8 @@ pub(super) fn exited(line: &str) -> Option<(Vec<usize>, String)> {
 mod tests {
     use super::*;
 
-    fn stand(line: &str) -> Option<Stand> {
-        rows(line).next().unwrap().stand()
+    fn job_state(line: &str) -> Option<JobState> {
+        rows(line).next().unwrap().job_state()
     }
 
     #[test]
@@ -151,11 +151,11 @@ mod tests {
             "5|3|PENDING|Resources|\n5|1|RUNNING|None|n1\n\n8|N/A|FAILED|NonZeroExitCode|n2\n";
         let names: Vec<String> = rows(text).map(|row| name(&row.task())).collect();
         assert_eq!(names, ["5_3", "5_1", "8"]);
-        let queued = Stand::Queued("waiting for resources: Resources".into());
-        assert_eq!(stand("5|3|PENDING|Resources|"), Some(queued));
-        assert_eq!(stand("5|3|PENDING|None|"), Some(Stand::Queued(String::new())));
-        assert_eq!(stand("5|1|RUNNING|None|n1"), Some(Stand::Runs("n1".into())));
-        assert_eq!(stand("8|N/A|FAILED|NonZeroExitCode|n2"), None);
+        let queued = JobState::Queued("waiting for resources: Resources".into());
+        assert_eq!(job_state("5|3|PENDING|Resources|"), Some(queued));
+        assert_eq!(job_state("5|3|PENDING|None|"), Some(JobState::Queued(String::new())));
+        assert_eq!(job_state("5|1|RUNNING|None|n1"), Some(JobState::Runs("n1".into())));
+        assert_eq!(job_state("8|N/A|FAILED|NonZeroExitCode|n2"), None);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn how_a_job_has_ended_is_told_with_its_node() {
         let of = |line, told| match ended(&rows(line).next().unwrap(), told) {
-            Stand::Ended(how) => how,
+            JobState::Ended(how) => how,
             other => panic!("{other:?}"),
         };
         let told = "JobId=9 JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 NodeList=n2";
@@ -194,8 +194,8 @@ mod tests {
     fn one_that_was_cancelled_in_the_queue_has_not_run() {
         let row = "8|1|CANCELLED|None|";
         let told = "JobState=CANCELLED Reason=None ExitCode=0:0 NodeList=(null)";
-        let stand = ended(&rows(row).next().unwrap(), told);
-        let Stand::Refused(why) = stand else { panic!("{stand:?}") };
+        let job_state = ended(&rows(row).next().unwrap(), told);
+        let JobState::Refused(why) = job_state else { panic!("{job_state:?}") };
         assert!(why.starts_with("its job 8_1 was cancelled"), "{why}");
     }
 

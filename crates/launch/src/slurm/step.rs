@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_config::{BatchSystem, RequestForm, Server};
+use gridrpc_config::{BatchSystem, HostGroup, RequestForm};
 use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
@@ -16,7 +16,7 @@ use super::error_hints::{is_refusal, refusal};
 use super::jobs::{Slurm, command, start};
 use super::state_names::{allocating, exited, labelled};
 use crate::batch::{
-    Commands, Folder, Placing, Stand, System as _, Trouble, Wanted, Watcher, check_skip,
+    Commands, Failure, Folder, JobRequest, JobState, Placing, System as _, Watcher, check_skip,
     processors_of_agent, quoted, text,
 };
 use crate::child::{Child, how};
@@ -81,17 +81,17 @@ struct Heard {
 }
 
 impl Step {
-    pub(super) fn new(server: &Server, slurm: Slurm, placing: Placing, report: Report) -> Step {
+    pub(super) fn new(group: &HostGroup, slurm: Slurm, placing: Placing, report: Report) -> Step {
         let direct = slurm.batch.request == RequestForm::Direct;
-        let options = options(server, &slurm);
+        let options = options(group, &slurm);
         let nodes = if direct {
-            server.hosts.iter().map(|host| host.name.clone()).collect()
+            group.hosts.iter().map(|host| host.name.clone()).collect()
         } else {
             BatchSystem::Slurm.allocation().into_iter().map(|node| node.name).collect()
         };
         let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
         let shared = Shared { report, placing, slurm, direct, options, commands, table, fewer };
-        Step { shared: Arc::new(shared), nodes, patience: server.stop_timeout }
+        Step { shared: Arc::new(shared), nodes, patience: group.stop_timeout }
     }
 
     /// Where a host is in this job.
@@ -101,7 +101,7 @@ impl Step {
 }
 
 /// What stands before the command that a task runs, but for how many tasks there are.
-fn options(server: &Server, slurm: &Slurm) -> Vec<String> {
+fn options(group: &HostGroup, slurm: &Slurm) -> Vec<String> {
     let mut options: Vec<String> = [
         "--ntasks-per-node=1",
         "--label",
@@ -112,7 +112,7 @@ fn options(server: &Server, slurm: &Slurm) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    if let Some(cores) = processors_of_agent(&slurm.batch, server.workers) {
+    if let Some(cores) = processors_of_agent(&slurm.batch, group.workers) {
         options.push(format!("--cpus-per-task={cores}"));
     }
     if slurm.batch.request == RequestForm::Direct {
@@ -134,9 +134,9 @@ fn started(program: &str, folder: &str) -> String {
     start(&quoted(program), &quoted(folder), "$SLURM_PROCID", "")
 }
 
-/// The command for all agents of a server, as a line of a shell.
-pub(super) fn line(server: &Server, slurm: &Slurm, wanted: &Wanted<'_>) -> String {
-    let words = counts(wanted.agents).into_iter().chain(options(server, slurm));
+/// The command for all agents of a group, as a line of a shell.
+pub(super) fn line(group: &HostGroup, slurm: &Slurm, wanted: &JobRequest<'_>) -> String {
+    let words = counts(wanted.agents).into_iter().chain(options(group, slurm));
     let words: Vec<String> = words.map(|word| quoted(&word)).collect();
     let start = quoted(&started(wanted.program, wanted.folder));
     format!("srun {} \\\n    sh -c {start}", words.join(" "))
@@ -286,7 +286,7 @@ impl Shared {
         match &last[..] {
             [] => Event::Ended(format!("srun has ended: {}", how(status))),
             lines if lines.iter().any(|line| is_refusal(line)) => {
-                Event::Failed(refusal(Trouble::Refused(lines.join("\n"))).to_string())
+                Event::Failed(refusal(Failure::Refused(lines.join("\n"))).to_string())
             }
             lines => {
                 Event::Ended(format!("srun has ended ({}): {}", how(status), lines.join(" | ")))
@@ -398,8 +398,8 @@ impl Shared {
                     return;
                 }
                 let seen = shared.slurm.look(&shared.commands, &[&job]).unwrap_or_default();
-                let stand = seen.into_iter().next().map(|seen| seen.stand);
-                let Some(Stand::Queued(why)) = stand else { continue };
+                let job_state = seen.into_iter().next().map(|seen| seen.job_state);
+                let Some(JobState::Queued(why)) = job_state else { continue };
                 // It may have got its nodes meanwhile.
                 if !why.is_empty() && lock(&shared.table).waiting.contains(&run) {
                     shared.tell_run(run, &format!("{QUEUED} as job {job} ({why})"));

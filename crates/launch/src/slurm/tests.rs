@@ -1,14 +1,14 @@
 use gridrpc_config::{LauncherKind, from_url};
 
 use super::*;
-use crate::batch::Wanted;
+use crate::batch::JobRequest;
 
 fn script_of(url: &str) -> String {
-    let server = from_url(url).unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
-    let slurm = Slurm { name: "gridrpc-lab-1".into(), ..Slurm::new(&server, batch) };
-    let agents = server.hosts.len();
-    slurm.script(&Wanted { agents, program: "/s/gridrpc", folder: "/s/my jobs/1" }).unwrap()
+    let group = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
+    let slurm = Slurm { name: "gridrpc-lab-1".into(), ..Slurm::new(&group, batch) };
+    let agents = group.hosts.len();
+    slurm.script(&JobRequest { agents, program: "/s/gridrpc", folder: "/s/my jobs/1" }).unwrap()
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn each_option_can_be_left_out_and_no_other() {
     }
     let script = script_of("slurm:?wall_time=60&skip=--no-requeue,--job-name");
     assert!(!script.contains("requeue") && !script.contains("--job-name"), "{script}");
-    let server = from_url("slurm:?skip=--no-reque").unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
-    let wanted = Wanted { agents: 1, program: "/s/gridrpc", folder: "/s/jobs/1" };
-    let why = Slurm::new(&server, batch).script(&wanted).unwrap_err();
+    let group = from_url("slurm:?skip=--no-reque").unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
+    let wanted = JobRequest { agents: 1, program: "/s/gridrpc", folder: "/s/jobs/1" };
+    let why = Slurm::new(&group, batch).script(&wanted).unwrap_err();
     assert!(
         why.contains("`skip` names `--no-reque`, which is no option that gridrpc sets"),
         "{why}"
@@ -92,12 +92,12 @@ fn each_option_can_be_left_out_and_no_other() {
 }
 
 fn printed_of(url: &str) -> String {
-    let server = from_url(url).unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
+    let group = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
     let folder = std::env::temp_dir().display().to_string();
-    let server =
-        Server { staging: Some(folder), program: Some("/s/gridrpc".into()), ..server.clone() };
-    script(&server, batch, Path::new("/s/gridrpc")).unwrap()
+    let group =
+        HostGroup { staging: Some(folder), program: Some("/s/gridrpc".into()), ..group.clone() };
+    script(&group, batch, Path::new("/s/gridrpc")).unwrap()
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn the_guide_shows_it_so() {
     let (_, rest) = guide.split_once("gridrpc script --server '").unwrap();
     let (url, rest) = rest.split_once('\'').unwrap();
     let (_, shown) = rest.split_once("```text\n").unwrap();
-    let server = from_url(url).unwrap();
-    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
-    let slurm = Slurm { name: "gridrpc-lab".into(), ..Slurm::new(&server, batch) };
+    let group = from_url(url).unwrap();
+    let LauncherKind::Batch(batch) = &group.launcher else { panic!("{:?}", group.launcher) };
+    let slurm = Slurm { name: "gridrpc-lab".into(), ..Slurm::new(&group, batch) };
     let cache = "/home/ann/.cache/gridrpc";
     let (program, folder) = (format!("{cache}/VERSION/gridrpc"), format!("{cache}/jobs/REQUEST"));
-    let wanted = Wanted { agents: server.hosts.len(), program: &program, folder: &folder };
+    let wanted = JobRequest { agents: group.hosts.len(), program: &program, folder: &folder };
     assert_eq!(slurm.script(&wanted).unwrap(), shown.split_once("```").unwrap().0);
 }

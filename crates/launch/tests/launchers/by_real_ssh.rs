@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use gridrpc_config::{LauncherKind, Server};
+use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_launch::Event;
 use serde_json::{Value, json};
 
-use crate::support::{AGENT, Launching, folder, script, server, start};
+use crate::support::{AGENT, Launching, folder, group, script, start};
 
 /// A rig, until it is dropped.
 struct Rig {
@@ -54,14 +54,14 @@ impl Rig {
         self.ask(&json!(["run", node, script])).as_str().unwrap().to_owned()
     }
 
-    fn server(&self) -> Server {
+    fn group(&self) -> HostGroup {
         let command = ["ssh", "-F", &self.config].map(str::to_owned).to_vec();
-        server(LauncherKind::Ssh { command })
+        group(LauncherKind::Ssh { command })
     }
 
     /// Why a host is not reached, or its agent not started.
-    fn failure(&self, server: &Server, host: &str) -> String {
-        let mut ssh = Launching::open(server, &program(""));
+    fn failure(&self, group: &HostGroup, host: &str) -> String {
+        let mut ssh = Launching::open(group, &program(""));
         ssh.launcher.start(vec![start(1, host)]);
         ssh.failure()
     }
@@ -97,7 +97,7 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
     rig.run(1, "echo 'echo welcome; printf \"no end\"' >$HOME/.bashrc");
     let program = program(&"# filler\n".repeat(300_000));
     for staged_now in [true, false] {
-        let mut ssh = Launching::open(&rig.server(), &program);
+        let mut ssh = Launching::open(&rig.group(), &program);
         // The second host by way of the first.
         ssh.launcher.start(vec![start(1, "node1"), start(2, "node2-behind-node1")]);
         let mut copied = 0;
@@ -129,16 +129,16 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
         assert_eq!(ssh.end(), (2, Event::Ended("exit status: 0".into())));
     }
     // Through the way back, whoever connects there reaches the client's port.
-    let door = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut ssh = Launching::open(&rig.server(), &program);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut ssh = Launching::open(&rig.group(), &program);
     let mut one = start(1, "node1");
-    one.ticket.addresses = vec![door.local_addr().unwrap().to_string()];
+    one.ticket.addresses = vec![listener.local_addr().unwrap().to_string()];
     ssh.launcher.start(vec![one]);
     let back = ssh.ticket().1.addresses.pop().unwrap();
     let port = back.rsplit_once(':').unwrap().1;
     rig.run(1, &format!("bash -c 'echo through >/dev/tcp/127.0.0.1/{port}'"));
     let mut line = String::new();
-    BufReader::new(door.accept().unwrap().0).read_line(&mut line).unwrap();
+    BufReader::new(listener.accept().unwrap().0).read_line(&mut line).unwrap();
     assert_eq!(line, "through\n");
     // A host that ends.
     rig.ask(&json!(["kill", 1]));
@@ -150,9 +150,9 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
 fn hosts_that_cannot_be_reached_are_told_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut rig) = Rig::new(1) else { return };
-    let server = rig.server();
+    let group = rig.group();
     let says = |rig: &Rig, host: &str, what: &str| {
-        let why = rig.failure(&server, host);
+        let why = rig.failure(&group, host);
         assert!(why.contains(host) && why.contains(what), "{why}");
     };
     says(&rig, "nowhere.invalid", "is not known here: see how it is written");
@@ -166,7 +166,7 @@ fn hosts_that_cannot_be_reached_are_told_with_what_to_do() {
     says(&rig, "node1", "shows another host key than before");
     rig.ask(&json!(["know", 1, {"yes": true}]));
     rig.ask(&json!(["drop", 1]));
-    let mut hasty = server.clone();
+    let mut hasty = group.clone();
     let command = ["ssh", "-F", &rig.config, "-o", "ConnectTimeout=1"].map(str::to_owned);
     hasty.launcher = LauncherKind::Ssh { command: command.to_vec() };
     let why = rig.failure(&hasty, "node1");
@@ -180,7 +180,7 @@ fn hosts_that_cannot_be_reached_are_told_with_what_to_do() {
 fn hosts_that_cannot_keep_or_run_the_program_are_told_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut rig) = Rig::new(1) else { return };
-    let mut server = rig.server();
+    let mut group = rig.group();
     let program = program(&"# filler\n".repeat(50_000));
     rig.run(1, "cd $HOME; mkdir full fixed still; mount -t tmpfs -o size=100k tmpfs full");
     rig.run(1, "cd $HOME; mount -t tmpfs -o ro tmpfs fixed; mount -t tmpfs -o noexec tmpfs still");
@@ -189,8 +189,8 @@ fn hosts_that_cannot_keep_or_run_the_program_are_told_with_what_to_do() {
         ("~/fixed", "Read-only file system; make that folder writable"),
         ("~/still", "its file system may be mounted `noexec`"),
     ] {
-        server.staging = Some(folder.into());
-        let mut ssh = Launching::open(&server, &program);
+        group.staging = Some(folder.into());
+        let mut ssh = Launching::open(&group, &program);
         ssh.launcher.start(vec![start(1, "node1")]);
         let why = ssh.failure();
         assert!(why.starts_with("on node1 ") && why.contains(what), "{why}");
@@ -199,8 +199,8 @@ fn hosts_that_cannot_keep_or_run_the_program_are_told_with_what_to_do() {
     assert_eq!(rig.run(1, "cd $HOME; find full still -name 'gridrpc*'"), "", "nothing is left");
     rig.run(1, "cd $HOME; echo 'echo Linux riscv64' >uname; chmod 755 uname");
     rig.run(1, "mount --bind $HOME/uname $(command -v uname)");
-    server.staging = None;
-    let mut ssh = Launching::open(&server, &program);
+    group.staging = None;
+    let mut ssh = Launching::open(&group, &program);
     ssh.launcher.start(vec![start(1, "node1")]);
     let why = ssh.failure();
     assert!(why.contains("node1 is a machine of another kind (Linux riscv64)"), "{why}");
@@ -211,9 +211,9 @@ fn hosts_that_share_a_home_stage_at_once() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(rig) = Rig::new(2) else { return };
     let shared = folder();
-    let mut server = rig.server();
-    server.staging = Some(shared.display().to_string());
-    let mut ssh = Launching::open(&server, &program(&"# filler\n".repeat(500_000)));
+    let mut group = rig.group();
+    group.staging = Some(shared.display().to_string());
+    let mut ssh = Launching::open(&group, &program(&"# filler\n".repeat(500_000)));
     let mut other = start(2, "node2");
     other.ticket.secret[0] = 2;
     ssh.launcher.start(vec![start(1, "node1"), other]);

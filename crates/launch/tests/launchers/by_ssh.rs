@@ -6,10 +6,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gridrpc_config::{LauncherKind, Server};
+use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_launch::Event;
 
-use crate::support::{AGENT, Launching, folder, script, server, start};
+use crate::support::{AGENT, Launching, folder, group, script, start};
 
 /// Runs the command in a login shell; LOGIN is what its files do first.
 const SSH: &str = r#"while [ $# -gt 2 ]; do
@@ -22,7 +22,7 @@ exec "$1" -c "$2""#;
 
 struct Host {
     folder: PathBuf,
-    server: Server,
+    group: HostGroup,
     program: PathBuf,
 }
 
@@ -35,13 +35,13 @@ impl Host {
         let mut command = vec!["env".to_owned()];
         command.extend(variables.iter().map(ToString::to_string));
         command.push(ssh.display().to_string());
-        let mut server = server(LauncherKind::Ssh { command });
-        server.staging = Some(folder.join("cache").display().to_string());
-        Host { folder, server, program }
+        let mut group = group(LauncherKind::Ssh { command });
+        group.staging = Some(folder.join("cache").display().to_string());
+        Host { folder, group, program }
     }
 
     fn open(&self) -> Launching {
-        Launching::open(&self.server, &self.program)
+        Launching::open(&self.group, &self.program)
     }
 
     /// Why no agent starts there.
@@ -130,14 +130,14 @@ fn many_hosts_that_share_a_folder_stage_at_once() {
 fn a_program_that_is_there_is_not_copied() {
     let mut host = Host::new("exit 1", &[]);
     let there = script(&host.folder, "it's there", AGENT);
-    host.server.program = Some(there.display().to_string());
-    host.server.addresses = vec!["10.1.2.3".into()];
+    host.group.program = Some(there.display().to_string());
+    host.group.addresses = vec!["10.1.2.3".into()];
     let mut ssh = host.open();
     ssh.launcher.start(vec![start(1, "sh")]);
     let addresses = ssh.ticket().1.addresses;
     assert_eq!(addresses, ["10.1.2.3:4567", "127.0.0.1:4321"], "where to dial is named");
     assert!(!host.folder.join("cache").exists());
-    host.server.program = Some("/nowhere/gridrpc".into());
+    host.group.program = Some("/nowhere/gridrpc".into());
     let why = host.failure();
     assert!(why.starts_with("on sh the program cannot be run: /nowhere/gridrpc: "), "{why}");
 }
@@ -158,7 +158,7 @@ fn another_kind_of_machine_is_told() {
 #[test]
 fn a_folder_that_cannot_be_made_is_told() {
     let mut host = Host::new(AGENT, &[]);
-    host.server.staging = Some("/proc/gridrpc".into());
+    host.group.staging = Some("/proc/gridrpc".into());
     let why = host.failure();
     assert!(why.contains("cannot be kept in `/proc/gridrpc`: mkdir: "), "{why}");
 }
@@ -213,7 +213,7 @@ fn a_program_that_is_not_whole_is_copied_again() {
 #[test]
 fn without_a_home_there_is_no_place() {
     let mut host = Host::new(AGENT, &["-u", "XDG_CACHE_HOME", "HOME=/nowhere/home"]);
-    host.server.staging = None;
+    host.group.staging = None;
     let why = host.failure();
     assert!(why.contains("there is no home folder (`/nowhere/home` is not there)"), "{why}");
 }
@@ -224,7 +224,7 @@ fn home_is_where_a_tilde_or_nothing_leads_to() {
     let variable = format!("HOME={}", home.display());
     for (staging, expected) in [(None, ".cache/gridrpc"), (Some("~/my cache"), "my cache")] {
         let mut host = Host::new(AGENT, &["-u", "XDG_CACHE_HOME", &variable]);
-        host.server.staging = staging.map(Into::into);
+        host.group.staging = staging.map(Into::into);
         let mut ssh = host.open();
         ssh.launcher.start(vec![start(1, "sh")]);
         ssh.ticket();

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use gridrpc_config::LauncherKind;
 use gridrpc_launch::Event;
 
-use crate::support::{AGENT, Launching, folder, script, server, start};
+use crate::support::{AGENT, Launching, folder, group, script, start};
 
 fn local(prefix: &[&str], program: &Path) -> Launching {
     let prefix = prefix.iter().map(ToString::to_string).collect();
-    Launching::open(&server(LauncherKind::Local { prefix }), program)
+    Launching::open(&group(LauncherKind::Local { prefix }), program)
 }
 
 fn agent(text: &str) -> PathBuf {
@@ -53,7 +53,7 @@ fn a_process_that_an_agent_leaves_behind_does_not_keep_its_end_from_being_told()
 #[test]
 fn one_that_does_not_want_to_end_is_killed() {
     let program = agent("trap '' TERM; echo there >&2; while :; do sleep 0.1; done");
-    let mut stubborn = server(LauncherKind::Local { prefix: Vec::new() });
+    let mut stubborn = group(LauncherKind::Local { prefix: Vec::new() });
     stubborn.stop_timeout = Duration::from_millis(300);
     let mut local = Launching::open(&stubborn, &program);
     local.launcher.start(vec![start(1, "localhost"), start(2, "localhost")]);
@@ -98,7 +98,7 @@ fn stopped_on_its_way_it_ends() {
 
 fn program(command: &[&str]) -> Launching {
     let command = command.iter().map(ToString::to_string).collect();
-    Launching::open(&server(LauncherKind::Program { command }), Path::new("/nowhere"))
+    Launching::open(&group(LauncherKind::Program { command }), Path::new("/nowhere"))
 }
 
 /// A launcher program with these answers to what it reads.

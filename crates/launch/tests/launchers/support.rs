@@ -1,4 +1,4 @@
-//! What tests of launchers need: servers, tickets, stand-ins for agents, and what is told of them.
+//! What tests of launchers need: groups, tickets, stand-ins for agents, and what is told of them.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use gridrpc_config::{LauncherKind, Server, ServerOutput};
+use gridrpc_config::{HostGroup, LauncherKind, WorkerOutput};
 use gridrpc_launch::{Event, Launcher, Report, Start, open};
 use gridrpc_transport::Ticket;
 use gridrpc_wire::Compression;
@@ -56,8 +56,8 @@ echo "has $ticket" >&2
 cat >/dev/null
 echo "leaves" >&2"#;
 
-pub fn server(launcher: LauncherKind) -> Server {
-    Server {
+pub fn group(launcher: LauncherKind) -> HostGroup {
+    HostGroup {
         name: "test".into(),
         launcher,
         hosts: Vec::new(),
@@ -75,7 +75,7 @@ pub fn server(launcher: LauncherKind) -> Server {
         stop_timeout: Duration::from_secs(2),
         heartbeat: Duration::from_secs(30),
         staging: None,
-        output: ServerOutput::Labelled,
+        output: WorkerOutput::Labelled,
         encryption: false,
         trusted: true,
         compression: Compression::Auto,
@@ -96,13 +96,13 @@ pub struct Launching {
 }
 
 impl Launching {
-    pub fn open(server: &Server, program: &Path) -> Launching {
+    pub fn open(group: &HostGroup, program: &Path) -> Launching {
         let (told, events) = mpsc::channel();
         let told = Mutex::new(told);
         let report = Report(Arc::new(move |agent, event| {
             let _ = told.lock().unwrap().send((agent, event));
         }));
-        Launching { launcher: open(server, program, report), events }
+        Launching { launcher: open(group, program, report), events }
     }
 
     pub fn next(&self) -> (u32, Event) {

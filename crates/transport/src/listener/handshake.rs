@@ -1,4 +1,4 @@
-//! One connection at the door that has not shown its secret.
+//! One connection at the listener that has not shown its secret.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::{Keys, SECRET, Tcp, Tls, Transport};
 
 /// Somebody who has connected.
-pub(super) struct Knocking {
+pub(super) struct Handshake {
     line: Line,
     from: SocketAddr,
     /// When it is sent away.
@@ -33,13 +33,13 @@ pub(super) enum Shown {
     Secret([u8; SECRET]),
 }
 
-impl Knocking {
+impl Handshake {
     pub(super) fn new(
         stream: TcpStream,
         from: SocketAddr,
         keys: Option<&Keys>,
         until: Instant,
-    ) -> io::Result<Knocking> {
+    ) -> io::Result<Handshake> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let socket = OwnedFd::from(stream);
@@ -47,9 +47,9 @@ impl Knocking {
             None => Line::Plain(Tcp(socket)),
             Some(keys) => Line::Encrypted(Arc::new(Tls::accept(socket, keys)?)),
         };
-        // At a door for both, addresses of IPv4 come in the clothes of IPv6.
+        // At a listener for both, addresses of IPv4 come in the clothes of IPv6.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        Ok(Knocking { line, from, until, secret: [0; SECRET], come: 0, silent: true })
+        Ok(Handshake { line, from, until, secret: [0; SECRET], come: 0, silent: true })
     }
 
     fn transport(&self) -> &dyn Transport {

@@ -31,7 +31,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// How long a browser has to ask, and to take what it is sent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections on which nothing has been asked yet.
 const MOST_ASKING: usize = 32;
 /// Connections that are served at one time.
@@ -195,7 +195,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
 }
 
 fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Result<()> {
-    let asked = path_of(&mut TimedStream::new(&**stream, PATIENCE));
+    let asked = path_of(&mut TimedStream::new(&**stream, HANDSHAKE_TIMEOUT));
     asking.remove(stream);
     let (answer, with_text) = match asked? {
         Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
@@ -214,7 +214,7 @@ fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Resu
             (Answer::refused("421 Misdirected Request", why), true)
         }
     };
-    TimedStream::new(&**stream, PATIENCE).write_all(&answer.bytes(with_text))
+    TimedStream::new(&**stream, HANDSHAKE_TIMEOUT).write_all(&answer.bytes(with_text))
 }
 
 fn found(path: &str, served: &Served) -> Answer {

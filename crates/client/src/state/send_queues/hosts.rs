@@ -14,7 +14,7 @@ use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
 use crate::call::Call;
 use crate::function::Function;
 use crate::shared::SharedData;
-use crate::state::send_queues::reserved_workers::Guests;
+use crate::state::send_queues::reserved_workers::ReservedWorkers;
 
 /// What a call's function may do.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ pub(crate) struct HostsOut {
     chains: HashMap<u64, Vec<WorkerId>>,
     /// The name of each host, and how far its start has come.
     states: Vec<(Arc<str>, String)>,
-    guests: Guests,
+    guests: ReservedWorkers,
 }
 
 impl HostsOut {

@@ -9,13 +9,13 @@ use gridrpc_core::WorkerId;
 /// A place is reserved again as soon as its last owner knows of its loss, and the host may still have something to
 /// say of that one. So each reservation has a number of its own, which is not used again.
 #[derive(Debug, Default)]
-pub(super) struct Guests {
+pub(super) struct ReservedWorkers {
     last: u32,
     places: HashMap<u32, WorkerId>,
     numbers: HashMap<WorkerId, u32>,
 }
 
-impl Guests {
+impl ReservedWorkers {
     /// A number for whoever has this place from now on.
     pub(super) fn reserve(&mut self, place: WorkerId) -> u32 {
         self.last = (self.last + 1) % u32::MAX;
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_one_that_is_gone_is_not_about_the_next() {
-        let mut guests = Guests::default();
+        let mut guests = ReservedWorkers::default();
         let first = guests.reserve(WorkerId(4));
         assert_eq!(guests.place(first), Some(WorkerId(4)));
         guests.leave(WorkerId(4));
