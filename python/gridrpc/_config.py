@@ -138,7 +138,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
 
 
 def _check_offer(name: str, value: Any) -> None:
-    from gridrpc._needs import amounts, memory_bytes
+    from gridrpc._options import amounts, memory_bytes
 
     try:
         if name == "resources":

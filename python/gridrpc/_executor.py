@@ -19,8 +19,9 @@ from gridrpc._grid import Grid
 from gridrpc._initializer import Logged
 from gridrpc._map import Map
 from gridrpc._native import Call
+from gridrpc._options import DEFAULT
 from gridrpc._retries import NO_RETRIES
-from gridrpc._senders import Options
+from gridrpc._senders import MapOptions
 from gridrpc.errors import ConfigError, GridClosed, StartError, WorkerLost
 
 P = ParamSpec("P")
@@ -92,8 +93,8 @@ class Executor(concurrent.futures.Executor):
         work.grid._dispatcher.start()
         future: _Future[T] = _Future()
         try:
-            function = work.grid._functions.find(fn)
-            call: Call[T] = work.grid._submit(function, args, kwargs, None, False)
+            grid = work.grid
+            call: Call[T] = grid._native.submit(grid, fn, args, kwargs, DEFAULT)
         except (GridClosed, StartError) as error:
             raise work.seen(error) from None
         except Exception as error:
@@ -133,7 +134,7 @@ class Executor(concurrent.futures.Executor):
             plan = work.grid._plan(
                 fn,
                 iter(items),
-                Options(single, None, False, _Failure),
+                MapOptions(single, stand_in=_Failure),
                 total=len(items),
                 chunk="auto" if chunksize is None else chunksize,
                 ordered=True,

@@ -24,12 +24,12 @@ from gridrpc._launch import launch
 from gridrpc._launch import servers as servers_of
 from gridrpc._map import Map, Record, Results, arguments, known_length, shown
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
-from gridrpc._native import Call
-from gridrpc._needs import NOTHING, Needs, checked_ranks, needs, offered
+from gridrpc._native import Call, CallOptions
 from gridrpc._nesting import check_imports
+from gridrpc._options import DEFAULT, NOTHING_ASKED, call_options, checked_ranks, offered
 from gridrpc._pickling import dumps
 from gridrpc._retries import Errors, Retries
-from gridrpc._senders import ModuleSender, Options, PythonSender, Sender
+from gridrpc._senders import MapOptions, ModuleSender, PythonSender, Sender
 from gridrpc._shared import Collected, Shared, SharedParts, dumps_collecting
 from gridrpc._wrapped import Spread
 from gridrpc.errors import ConfigError, GridClosed, forked
@@ -43,6 +43,9 @@ T = TypeVar("T")
 
 #: Calls that no worker serves.
 MANY = (1 << 64) - 1
+
+#: Callables whose calls are not simply pickled.
+_UNUSUAL = frozenset({ModuleFunction, functools.partial})
 
 _open: weakref.WeakSet[Grid] = weakref.WeakSet()
 
@@ -119,7 +122,7 @@ class Grid:
             **servers_of(self.config, config),
         )
         self._functions = Functions(self._native, self._runs_python)
-        self._targets: dict[tuple[str, int | None, Needs, int], ModuleFunction] = {}
+        self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
@@ -164,14 +167,23 @@ class Grid:
         max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores, TooFewResources,
         ValueError, and any error of pickling the arguments.
         """
-        asks = cores != 1 or memory is not None or resources is not None or expected is not None
-        if not (priority or ranks or asks) and server is None and self._runs_python:
-            # Most calls need no more than this.
-            call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
-            if call is not None:
-                return call
+        asked = (deadline, idempotent, priority, server, cores, memory, resources, expected)
+        nothing = asked == NOTHING_ASKED and cores is not True
+        options = DEFAULT if nothing else self._options(*asked)
+        if ranks or type(fn) in _UNUSUAL or not self._runs_python:
+            return self._submit_unusual(fn, args, kwargs, options, ranks)
+        return self._native.submit(self, fn, args, kwargs, options)
+
+    def _submit_unusual(
+        self,
+        fn: str | Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: CallOptions,
+        ranks: int,
+    ) -> Call[Any]:
+        """Calls of module functions, on ranks, and of partial functions."""
         self._check_process()
-        asked = needs(cores, memory, resources, expected)
         checked_ranks(ranks)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
@@ -179,66 +191,33 @@ class Grid:
             fn = fn.func
         of_module = self._of_module(fn)
         if of_module is not None:
-            _refuse_idempotent(idempotent)
-            bound = self._server(server)
-            return of_module.submit_on(
-                self,
-                args,
-                kwargs,
-                deadline,
-                priority=priority,
-                server=bound,
-                needs=asked,
-                ranks=ranks,
-            )
+            _refuse_idempotent(options.idempotent)
+            return of_module.submit_on(self, args, kwargs, options, ranks=ranks)
         if ranks:
-            fn, asked = self._on_ranks(fn, ranks), asked._replace(cores=ranks * cores)
-        bound = self._server(server)
-        function = self._functions.find(fn)
-        return self._submit(
-            function,
-            args,
-            kwargs,
-            deadline,
-            idempotent,
-            priority=priority,
-            server=bound,
-            needs=asked,
-        )
+            fn, options = self._on_ranks(fn, ranks), options.with_cores(ranks * options.cores)
+        return self._native.submit(self, fn, args, kwargs, options)
 
-    def _submit(
+    def _find(self, fn: str | Callable[..., Any]) -> _native.Function:
+        """The function that workers know for a callable. Raises GridClosed in a forked process."""
+        self._check_process()
+        return self._functions.find(fn)
+
+    def _options(  # noqa: PLR0917 (options in one order)
         self,
-        function: _native.Function,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
-        *,
-        on: _native.Reserved | None = None,
-        priority: int = 0,
-        server: int | None = None,
-        needs: Needs = NOTHING,
-    ) -> Call[Any]:
-        if on is None and server is None and not priority and needs is NOTHING:
-            call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
-            if call is not None:
-                return call
-        head, buffers, blobs, calls = self._pickled((args, kwargs))
-        return self._native.submit(
-            self,
-            function,
-            head,
-            buffers,
-            blobs,
-            deadline,
-            idempotent,
-            on=on,
-            priority=priority,
-            server=server,
-            cores=needs.cores,
-            resources=needs.resources,
-            expected=needs.expected,
-            after=calls,
+        priority: int,
+        server: str | None,
+        cores: int,
+        memory: int | str | None,
+        resources: Mapping[str, int] | None,
+        expected: float | None,
+    ) -> CallOptions:
+        """Options of calls, checked. Raises ServerNotFound and ValueError."""
+        self._check_process()
+        bound = self._server(server)
+        return call_options(
+            deadline, idempotent, priority, bound, cores, memory, resources, expected
         )
 
     def _on_ranks(self, fn: str | Callable[..., T], ranks: int) -> Callable[..., T]:
@@ -291,13 +270,12 @@ class Grid:
         runs in one process.
         """
         self._check_open()
-        asked = needs(cores, memory, resources, expected)
+        options = self._options(None, False, 0, server, cores, memory, resources, expected)
         checked_ranks(ranks)
-        bound = self._server(server)
-        known = self._targets.get((name, bound, asked, ranks))
+        known = self._targets.get((name, options, ranks))
         if known is None:
-            known = ModuleFunction(self, name, server=bound, needs=asked, ranks=ranks)
-            self._targets[name, bound, asked, ranks] = known
+            known = ModuleFunction(self, name, options=options, ranks=ranks)
+            self._targets[name, options, ranks] = known
         return known
 
     def object(
@@ -379,13 +357,10 @@ class Grid:
         return self._mapped(
             fn,
             iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
-            Options(
+            MapOptions(
                 len(iterables) == 1,
-                deadline,
-                idempotent,
+                self._options(deadline, idempotent, 0, server, cores, memory, resources, expected),
                 _itself if return_exceptions else None,
-                self._server(server),
-                needs(cores, memory, resources, expected),
                 checked_ranks(ranks),
             ),
             total=known_length(iterables),
@@ -429,13 +404,10 @@ class Grid:
         return self._mapped(
             fn,
             map(arguments, count(), items),
-            Options(
+            MapOptions(
                 False,
-                deadline,
-                idempotent,
+                self._options(deadline, idempotent, 0, server, cores, memory, resources, expected),
                 _itself if return_exceptions else None,
-                self._server(server),
-                needs(cores, memory, resources, expected),
                 checked_ranks(ranks),
             ),
             total=known_length([items]),
@@ -452,7 +424,7 @@ class Grid:
         self,
         fn: str | Callable[..., Any],
         items: Iterator[Any],
-        options: Options,
+        options: MapOptions,
         *,
         total: int | None,
         ordered: bool,
@@ -467,7 +439,7 @@ class Grid:
         from gridrpc._resume import Resumed
 
         of_module = self._of_module(fn)
-        idempotent = options.idempotent if of_module is None else of_module.is_idempotent
+        idempotent = options.call.idempotent if of_module is None else of_module.is_idempotent
         resumed = Resumed(
             journal,
             fn if of_module is None else of_module,
@@ -493,7 +465,7 @@ class Grid:
         self,
         fn: str | Callable[..., Any],
         items: Iterator[Any],
-        options: Options,
+        options: MapOptions,
         *,
         total: int | None,
         chunk: int | Literal["auto"],
@@ -505,15 +477,16 @@ class Grid:
         few_ahead: bool = False,
     ) -> Map:
         """A `map` that has not begun."""
-        asks = options.needs != NOTHING or options.ranks > 0
+        call = options.call
+        asks = call.asks or options.ranks > 0
         checked_chunk(chunk, asks=asks)
         self._check_process()
-        if chunk == "auto" and (options.deadline is not None or options.idempotent or asks):
+        if chunk == "auto" and (call.deadline is not None or call.idempotent or asks):
             chunk = 1
         sender: Sender
         of_module = self._of_module(fn)
         if of_module is not None:
-            _refuse_idempotent(options.idempotent)
+            _refuse_idempotent(call.idempotent)
             if retries.times:
                 raise TypeError("calls of module functions cannot have `retries`")
             if chunk == "auto" and of_module.is_idempotent:
@@ -523,9 +496,8 @@ class Grid:
             function: Any = fn
             if options.ranks:
                 function = self._on_ranks(fn, options.ranks)
-                asked = options.needs
                 options = options._replace(
-                    needs=asked._replace(cores=options.ranks * asked.cores), ranks=0
+                    call=call.with_cores(options.ranks * call.cores), ranks=0
                 )
             function = retries.around(function)
             if spread:

@@ -10,7 +10,7 @@ from typing import Any
 from gridrpc import _native
 from gridrpc._config import Config, processors
 from gridrpc._frozen import SPAWNER, interpreter
-from gridrpc._needs import MEMORY, offered
+from gridrpc._options import MEMORY, offered
 from gridrpc._paths import BY_VALUE, on_the_wire
 from gridrpc._versions import TOLD, described
 from gridrpc.errors import ConfigError

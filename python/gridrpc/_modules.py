@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
 from gridrpc._grain import MOST_BYTES, Costs, Grain
-from gridrpc._needs import NOTHING, Needs
+from gridrpc._options import DEFAULT
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from gridrpc._grid import Grid
-    from gridrpc._native import Call
+    from gridrpc._native import Call, CallOptions
 
 #: Methods that run at the start and at the end of an object.
 INITIALIZE, FINALIZE = "_initialize", "_finalize"
@@ -47,20 +47,18 @@ class ModuleFunction:
         grid: Grid,
         name: str,
         on: _native.Reserved | None = None,
-        server: int | None = None,
         *,
-        needs: Needs = NOTHING,
+        options: CallOptions = DEFAULT,
         ranks: int = 0,
     ) -> None:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
-        self._server = server
-        self._needs = needs
+        self._options = options
         self._ranks = ranks
         self._check_ranks(ranks)
         #: What maps have learned of it.
-        self.costs = Costs()
+        self.costs: Costs = Costs()
         self.__name__ = self._target.name.rpartition("/")[2]
         self.__qualname__ = self._target.name
 
@@ -113,12 +111,13 @@ class ModuleFunction:
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         grid = self._grid
-        if self._needs is not NOTHING or self._target.parallel:
-            return self._submit(grid, args, kw, out, deadline).result()
+        options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
+        if self._target.parallel:
+            return self._submit(grid, args, kw, out, options).result()
         grid._check_process()
+        options = self._options if options is DEFAULT else options.over(self._options)
         native = grid._native
-        on, server = self._on, self._server
-        return native.call_target(grid, self._target, args, kw or None, out, deadline, on, server)
+        return native.call_target(grid, self._target, args, kw or None, out, options, self._on)
 
     def submit(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
@@ -128,35 +127,23 @@ class ModuleFunction:
         Do not change arrays until the call has ended. Arrays that the function changes in place
         have their new values when `result` has returned.
         """
-        return self._submit(self._grid, args, kwargs, out, deadline)
+        options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
+        return self._submit(self._grid, args, kwargs, out, options)
 
     def submit_on(
         self,
         grid: Grid,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        deadline: float | None,
+        options: CallOptions,
         *,
-        priority: int = 0,
-        server: int | None = None,
-        needs: Needs = NOTHING,
         ranks: int = 0,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
         self._check_grid(grid)
         self._check_ranks(ranks)
         out = kwargs.pop("out", None)
-        return self._submit(
-            grid,
-            args,
-            kwargs,
-            out,
-            deadline,
-            priority=priority,
-            server=server,
-            needs=needs,
-            ranks=ranks,
-        )
+        return self._submit(grid, args, kwargs, out, options, ranks=ranks)
 
     def submit_many_on(
         self,
@@ -164,17 +151,15 @@ class ModuleFunction:
         items: list[Any],
         single: bool,
         grain: Grain,
-        deadline: float | None,
-        *,
-        server: int | None = None,
+        options: CallOptions,
     ) -> tuple[Call[Any], int] | None:
         """One call for the first items, and how many those are; None: the first one goes alone."""
         self._check_grid(grid)
         # Results are to fit where they outlive a worker.
         limit, budget = grain.limit(), min(grain.budget(), MOST_BYTES)
-        server = self._server if server is None else server
+        options = options.over(self._options)
         return grid._native.submit_chunk(
-            grid, self._target, items, single, limit, budget, deadline, self._on, server
+            grid, self._target, items, single, limit, budget, options, self._on
         )
 
     def _check_ranks(self, ranks: int) -> None:
@@ -194,28 +179,19 @@ class ModuleFunction:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         out: Any,
-        deadline: float | None,
+        options: CallOptions,
         *,
-        priority: int = 0,
-        server: int | None = None,
-        needs: Needs = NOTHING,
         ranks: int = 0,
     ) -> Call[Any]:
         grid._check_process()
-        native = grid._native
-        server = self._server if server is None else server
-        needs = self._needs if needs is NOTHING else self._needs.with_(needs)
-        return native.submit_target(
+        return grid._native.submit_target(
             grid,
             self._target,
             args,
             kwargs or None,
             out,
-            deadline,
+            options.over(self._options),
             self._on,
-            priority,
-            server,
-            *needs,
             ranks or self._ranks or 1,
             grid.config.mpirun,
         )

@@ -99,6 +99,32 @@ def chosen_servers(
 ) -> list[Server]: ...
 
 @final
+class CallOptions:
+    def __new__(
+        cls,
+        *,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        priority: int = 0,
+        server: int | None = None,
+        cores: int = 1,
+        resources: Sequence[tuple[str, int]] = ...,
+        expected: float | None = None,
+    ) -> CallOptions: ...
+    @property
+    def deadline(self) -> float | None: ...
+    @property
+    def idempotent(self) -> bool: ...
+    @property
+    def server(self) -> int | None: ...
+    @property
+    def cores(self) -> int: ...
+    @property
+    def asks(self) -> bool: ...
+    def with_cores(self, cores: int) -> CallOptions: ...
+    def over(self, base: CallOptions) -> CallOptions: ...
+
+@final
 class Function:
     @property
     def name(self) -> str: ...
@@ -234,20 +260,21 @@ class Grid:
     def submit(
         self,
         owner: _PythonGrid,
+        callable: str | Callable[..., Any] | Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: CallOptions,
+        on: Reserved | None = None,
+        /,
+    ) -> Call[Any]: ...
+    def submit_pickled(
+        self,
+        owner: _PythonGrid,
         function: Function,
         head: Bytes,
         buffers: Sequence[Bytes],
         blobs: Sequence[int],
-        deadline: float | None,
-        idempotent: bool,
-        *,
-        on: Reserved | None = None,
-        priority: int = 0,
-        server: int | None = None,
-        cores: int = 1,
-        resources: Sequence[tuple[str, int]] = ...,
-        expected: float | None = None,
-        after: Sequence[Dependency] = ...,
+        options: CallOptions,
     ) -> Call[Any]: ...
     def remember(
         self,
@@ -255,16 +282,6 @@ class Grid:
         function: Function,
         references: References | None = None,
     ) -> None: ...
-    def submit_plain(
-        self,
-        owner: _PythonGrid,
-        callable: str | Callable[..., Any] | Function,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        deadline: float | None,
-        idempotent: bool,
-        /,
-    ) -> Call[Any] | None: ...
     def target(self, modules: Modules, name: str) -> Target: ...
     def submit_target(
         self,
@@ -273,13 +290,8 @@ class Grid:
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None,
         out: Any,
-        deadline: float | None,
+        options: CallOptions,
         on: Reserved | None,
-        priority: int = 0,
-        server: int | None = None,
-        cores: int = 1,
-        resources: Sequence[tuple[str, int]] = ...,
-        expected: float | None = None,
         ranks: int = 1,
         mpirun: str = "",
     ) -> Call[Any]: ...
@@ -290,9 +302,8 @@ class Grid:
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None,
         out: Any,
-        deadline: float | None,
+        options: CallOptions,
         on: Reserved | None,
-        server: int | None = None,
     ) -> Any: ...
     def submit_chunk(
         self,
@@ -302,9 +313,8 @@ class Grid:
         single: bool,
         limit: int,
         budget: int,
-        deadline: float | None,
+        options: CallOptions,
         on: Reserved | None,
-        server: int | None = None,
     ) -> tuple[Call[Any], int] | None: ...
     def server(self, name: str) -> int: ...
     def reserve(self, server: int | None = None, python: bool = True) -> Reserved: ...

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridrpc._instances import Method, make
 from gridrpc._modules import FINALIZE_TIME, RemoteObject
+from gridrpc._native import CallOptions
+from gridrpc._options import DEFAULT
 from gridrpc._pickling import dumps
 from gridrpc._wrapped import name_of
 
@@ -42,7 +44,9 @@ class PythonObject(RemoteObject):
             self._wait_for_worker(start_timeout)
             beginning = grid._native.register(name_of(cls), dumps(make)[0])
             # What the constructor raises is raised here.
-            grid._submit(beginning, (cls, args, kwargs), {}, None, False, on=self._on).result()
+            grid._native.submit(
+                grid, beginning, (cls, args, kwargs), {}, DEFAULT, self._on
+            ).result()
         except BaseException:
             self._release()
             raise
@@ -116,7 +120,8 @@ class RemoteMethod:
         owner = self._owner
         grid = owner._grid
         grid._check_process()
-        return grid._submit(self._function, args, kwargs, deadline, False, on=owner._on)
+        options = DEFAULT if deadline is None else CallOptions(deadline=deadline)
+        return grid._native.submit(grid, self._function, args, kwargs, options, owner._on)
 
     def __repr__(self) -> str:
         return f"<gridrpc method {self.__qualname__}>"

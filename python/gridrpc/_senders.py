@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from gridrpc import _native
 from gridrpc._chunks import Parts, Rows, Stopped, as_rows, recovered
 from gridrpc._grain import Costs
-from gridrpc._needs import NOTHING, Needs
+from gridrpc._options import DEFAULT
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._references import has_state
 from gridrpc._shared import dumps_collecting
@@ -19,21 +19,17 @@ if TYPE_CHECKING:
     from gridrpc._grain import Grain
     from gridrpc._grid import Grid
     from gridrpc._modules import ModuleFunction
-    from gridrpc._native import Call
+    from gridrpc._native import Call, CallOptions
 
 
-class Options(NamedTuple):
+class MapOptions(NamedTuple):
     """What holds for all calls of one `map`. `single`: items are the only argument."""
 
     single: bool
-    deadline: float | None
-    idempotent: bool
+    #: Those of each call; calls that ask for anything take one item each.
+    call: CallOptions = DEFAULT
     #: Makes of an error what takes the place of the result; None: it is raised.
     stand_in: Callable[[BaseException], Any] | None = None
-    #: The number of the server that has to run them.
-    server: int | None = None
-    #: What each asks for; calls that ask for anything take one item each.
-    needs: Needs = NOTHING
     #: The ranks of MPI that run each; calls on ranks take one item each, too. 0: no ranks.
     ranks: int = 0
 
@@ -70,7 +66,7 @@ class PythonSender:
     """Calls a function on Python workers."""
 
     def __init__(
-        self, grid: Grid, function: str | Callable[..., Any], options: Options, chunked: bool
+        self, grid: Grid, function: str | Callable[..., Any], options: MapOptions, chunked: bool
     ) -> None:
         self._grid = grid
         self._options = options
@@ -83,26 +79,16 @@ class PythonSender:
 
     def one(self, item: Any) -> Call[Any]:
         assert self._function is not None, "all items go in chunks otherwise"
-        options = self._options
+        grid, options = self._grid, self._options
         args = (item,) if options.single else item
-        deadline, idempotent, server = options.deadline, options.idempotent, options.server
-        return self._grid._submit(
-            self._function, args, {}, deadline, idempotent, server=server, needs=options.needs
-        )
+        return grid._native.submit(grid, self._function, args, {}, options.call)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         assert self._chunked is not None, "all items go alone otherwise"
         head, buffers, blobs, count = self._pack(items, grain.budget(), grain.limit())
-        options, grid = self._options, self._grid
-        call = grid._native.submit(
-            grid,
-            self._chunked,
-            head,
-            buffers,
-            blobs,
-            options.deadline,
-            options.idempotent,
-            server=options.server,
+        grid = self._grid
+        call = grid._native.submit_pickled(
+            grid, self._chunked, head, buffers, blobs, self._options.call
         )
         return call, count
 
@@ -186,7 +172,7 @@ class ModuleSender:
 
     sends_singles = True
 
-    def __init__(self, grid: Grid, function: ModuleFunction, options: Options) -> None:
+    def __init__(self, grid: Grid, function: ModuleFunction, options: MapOptions) -> None:
         self._grid = grid
         self._options = options
         self._function = function
@@ -197,21 +183,11 @@ class ModuleSender:
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
         options = self._options
-        return self._function.submit_on(
-            self._grid,
-            args,
-            kwargs,
-            options.deadline,
-            server=options.server,
-            needs=options.needs,
-            ranks=options.ranks,
-        )
+        return self._function.submit_on(self._grid, args, kwargs, options.call, ranks=options.ranks)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        single, deadline = self._options.single, self._options.deadline
-        made = self._function.submit_many_on(
-            self._grid, items, single, grain, deadline, server=self._options.server
-        )
+        options = self._options
+        made = self._function.submit_many_on(self._grid, items, options.single, grain, options.call)
         return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:

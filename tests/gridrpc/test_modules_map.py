@@ -11,6 +11,7 @@ import pytest
 import gridrpc
 from gridrpc import Grid
 from gridrpc._grain import Grain
+from gridrpc._options import DEFAULT
 from grids import CompileIdl, opened
 from processes import LONG
 
@@ -267,10 +268,10 @@ def test_results_belong_to_their_items_alone(module_grid: Grid) -> None:
 def test_how_items_go_into_calls(module_grid: Grid) -> None:
     which, known = module_grid.function("which"), module_grid.function("known")
     assert len(list(module_grid.map(which, range(10), chunk=5))) == 10
-    call, count = which.submit_many_on(module_grid, [1, 2, "x", 4], True, GRAIN, None)
+    call, count = which.submit_many_on(module_grid, [1, 2, "x", 4], True, GRAIN, DEFAULT)
     assert count == 2
     assert len(call.result()[0]) == 2
-    assert which.submit_many_on(module_grid, ["x", 2], True, GRAIN, None) is None
+    assert which.submit_many_on(module_grid, ["x", 2], True, GRAIN, DEFAULT) is None
     list(module_grid.map(known, range(50)))
     assert not known.costs.items, "idempotent ones go one by one, if nothing else is said"
     assert len(list(module_grid.map(known, range(50), chunk=10))) == 50

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gridrpc_client::{
     Callbacks, FunctionRef, Grid, Parent, Request, SharedData, Waiter, loss_on_the_wire,
 };
-use gridrpc_core::{BlobId, Reservation, Resources, Standing};
+use gridrpc_core::{BlobId, CallOptions, Reservation, Standing};
 use gridrpc_link::NOT_PRELOADED;
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
@@ -512,24 +512,18 @@ impl Agent {
             answers: Arc::clone(&self.answers),
             waiting: Arc::clone(&self.waiting),
         };
-        let request = Request {
-            function,
-            payload,
-            blobs: blobs.into_iter().map(BlobId).collect(),
-            deadline: None,
+        let options = CallOptions {
             idempotent,
-            priority: 0,
-            // As many as there are: the client has counted them before one was given up.
+            // As many as there are: the client has counted them before one was given up, and the resources too.
             cores: slots.min(self.grid.workers()).max(1),
             threads,
-            // The client counts them.
-            resources: Resources::NONE,
-            expected: None,
-            group: None,
             on,
+            ..CallOptions::DEFAULT
+        };
+        let request = Request {
+            blobs: blobs.into_iter().map(BlobId).collect(),
             callbacks: Some(Callbacks(Arc::new(backwards))),
-            sinks: Vec::new(),
-            after: Vec::new(),
+            ..Request::new(function, payload, options)
         };
         match self.grid.submit_at_once(request) {
             Ok(taken) => {

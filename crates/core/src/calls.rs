@@ -97,7 +97,7 @@ fn at(line: Line) -> usize {
 
 /// The place of a call among those of all lines.
 fn place<T>(call: &Call<T>) -> Order {
-    (Reverse(call.task.priority), call.serial)
+    (Reverse(call.task.options.priority), call.serial)
 }
 
 /// Live calls by id. A slot is used again with the next generation, so an old id finds nothing.
@@ -193,7 +193,7 @@ impl<T> Calls<T> {
     }
 
     fn leave(&mut self, call: &Call<T>) {
-        let (line, bytes) = (call.task.group, call.task.bytes);
+        let (line, bytes) = (call.task.options.group, call.task.bytes);
         match call.state {
             CallState::Queued => self.leave_queue(line, bytes),
             CallState::QueuedWide => {
@@ -210,12 +210,12 @@ impl<T> Calls<T> {
     /// Puts a call into the queue for all workers, or into that of its group, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
-        if call.task.is_wide() {
+        if call.task.options.is_wide() {
             return self.enqueue_wide(id);
         }
         call.state = CallState::Queued;
-        let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
-        let line = call.task.group;
+        let (bytes, priority, serial) = (call.task.bytes, call.task.options.priority, call.serial);
+        let line = call.task.options.group;
         self.queued_bytes += bytes;
         let waiting = &mut self.lines[at(line)];
         waiting.live += 1;

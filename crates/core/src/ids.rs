@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Add;
+use std::time::Duration;
 
 /// A moment on the client's monotonic clock, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,11 @@ impl Time {
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+}
+
+/// A span of time in the unit of [`Time`], ns.
+pub(crate) fn ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Add<u64> for Time {
@@ -81,3 +87,13 @@ pub struct BlobId(pub u64);
 
 /// In which line a call waits: in that of a group, or of those that any executor may run.
 pub(crate) type Line = Option<GroupId>;
+
+/// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
+/// what it knows goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reservation {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Tells this reservation from others of the same place.
+    pub ticket: u64,
+}

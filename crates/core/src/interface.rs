@@ -5,7 +5,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::end::{End, Loss, TooWide, Unfit};
-use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, WorkerId};
+use crate::options::CallOptions;
 use crate::resources::Resources;
 
 /// The bounds of a grid.
@@ -62,76 +63,23 @@ pub struct Task<T> {
     pub bytes: u64,
     /// The shared data that it refers to.
     pub blobs: Vec<BlobId>,
-    /// When it must have ended.
-    pub deadline: Option<Time>,
-    /// Whether it may be run again when its worker is lost.
-    pub idempotent: bool,
-    /// Of the calls that wait for a worker, those with a higher priority go first.
-    pub priority: i32,
-    /// How many processors it uses, all of one host: as many workers as have so many keep their places free
-    /// for it. Not for a reserved worker, which has what it has.
-    pub cores: u32,
-    /// Threads that its function is to use, if not as many as it has cores; 0: as many.
-    pub threads: u32,
-    /// What it takes of its host beside processors. Not for a reserved worker.
-    pub resources: Resources,
-    /// How long its function is expected to run, ns, if its caller says so: it is begun nowhere where it would not
-    /// be done before the host ends. Not for a reserved worker.
-    pub expected: Option<u64>,
-    /// The group that has to run it, if not any that has room. A reserved worker has its own.
-    pub group: Option<GroupId>,
-    /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
-    pub on: Option<Reservation>,
+    /// How it is to be made.
+    pub options: CallOptions,
     /// The caller's own.
     pub payload: T,
 }
 
 impl<T> Task<T> {
-    /// A call without data, deadline or retry, for any worker.
+    /// A call without data that asks for nothing.
     pub fn new(function: FunctionId, payload: T) -> Self {
-        let blobs = Vec::new();
-        Task {
-            function,
-            bytes: 0,
-            blobs,
-            deadline: None,
-            idempotent: false,
-            priority: 0,
-            cores: 1,
-            threads: 0,
-            resources: Resources::NONE,
-            expected: None,
-            group: None,
-            on: None,
-            payload,
-        }
+        let (blobs, options) = (Vec::new(), CallOptions::DEFAULT);
+        Task { function, bytes: 0, blobs, options, payload }
     }
 
     /// The same call with something else of the caller's own.
     pub fn with<U>(self, payload: U) -> Task<U> {
-        let Task { function, bytes, blobs, deadline, idempotent, priority, cores, .. } = self;
-        let (threads, resources, expected) = (self.threads, self.resources, self.expected);
-        let (group, on) = (self.group, self.on);
-        Task {
-            function,
-            bytes,
-            blobs,
-            deadline,
-            idempotent,
-            priority,
-            cores,
-            threads,
-            resources,
-            expected,
-            group,
-            on,
-            payload,
-        }
-    }
-
-    /// Whether it asks for more than the place of one worker.
-    pub(crate) fn is_wide(&self) -> bool {
-        self.cores > 1 || !self.resources.is_empty() || self.expected.is_some()
+        let Task { function, bytes, blobs, options, .. } = self;
+        Task { function, bytes, blobs, options, payload }
     }
 }
 
@@ -142,16 +90,6 @@ pub struct Took {
     pub ran: u64,
     /// From when it had come in, its arguments still to be taken, until its function returned.
     pub whole: u64,
-}
-
-/// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
-/// what it knows goes with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reservation {
-    /// Which worker.
-    pub worker: WorkerId,
-    /// Tells this reservation from others of the same place.
-    pub ticket: u64,
 }
 
 /// How a reserved worker is getting on.

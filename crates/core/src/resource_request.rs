@@ -1,8 +1,9 @@
 //! What a call asks for beyond the place of one worker.
 
 use crate::end::{End, TooWide, Unfit};
-use crate::ids::Line;
+use crate::ids::{Line, ns};
 use crate::interface::{Refusal, Task};
+use crate::options::CallOptions;
 use crate::resources::Resources;
 
 /// What a wide call asks for, and where it may run.
@@ -16,8 +17,9 @@ pub(crate) struct ResourceRequest {
 
 impl ResourceRequest {
     pub(crate) fn of<T>(task: &Task<T>) -> ResourceRequest {
-        let (resources, line) = (task.resources.clone(), task.group);
-        ResourceRequest { cores: task.cores, resources, expected: task.expected, line }
+        let CallOptions { cores, resources, expected, group, .. } = &task.options;
+        let (resources, expected) = (resources.clone(), expected.map(ns));
+        ResourceRequest { cores: *cores, resources, expected, line: *group }
     }
 }
 

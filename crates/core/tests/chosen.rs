@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use gridrpc_core::{
-    Action, CallId, Cause, Claim, Core, FunctionId, Loss, Policy, Settings, Task, Time, Took, View,
-    WorkerId,
+    Action, CallId, CallOptions, Cause, Claim, Core, FunctionId, Loss, Policy, Settings, Task,
+    Time, Took, View, WorkerId,
 };
 
 const F: FunctionId = FunctionId(0);
@@ -66,7 +66,10 @@ impl Grid {
     }
 
     fn submit_wide(&mut self, cores: u32) -> CallId {
-        let task = Task { idempotent: true, cores, ..Task::new(F, 0) };
+        let task = Task {
+            options: CallOptions { idempotent: true, cores, ..CallOptions::DEFAULT },
+            ..Task::new(F, 0)
+        };
         self.core.submit(Time(1), task, &mut self.out).unwrap()
     }
 

@@ -4,8 +4,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use std::time::Duration;
+
 use gridrpc_core::{
-    Action, CallId, Cause, Core, FunctionId, HostStage, Loss, Settings, Task, Time, Took, WorkerId,
+    Action, CallId, CallOptions, Cause, Core, FunctionId, HostStage, Loss, Settings, Task, Time,
+    Took, WorkerId,
 };
 
 const MS: u64 = 1_000_000;
@@ -149,15 +152,21 @@ impl World {
             Due::Submit(function) => {
                 let payload = self.ended.len() as u32;
                 self.ended.push(false);
-                let task = Task { idempotent: true, ..Task::new(FunctionId(function), payload) };
+                let task = Task {
+                    options: CallOptions { idempotent: true, ..CallOptions::DEFAULT },
+                    ..Task::new(FunctionId(function), payload)
+                };
                 self.drive(|core, now, out| core.submit(now, task, out)).expect("it takes calls");
             }
             Due::SubmitFor(time) => {
                 let payload = self.ended.len() as u32;
                 self.ended.push(false);
                 let function = FunctionId(TIMES.len() as u32);
-                let expected = Some(time);
-                let task = Task { idempotent: true, expected, ..Task::new(function, payload) };
+                let expected = Some(Duration::from_nanos(time));
+                let task = Task {
+                    options: CallOptions { idempotent: true, expected, ..CallOptions::DEFAULT },
+                    ..Task::new(function, payload)
+                };
                 self.says.insert(payload, time);
                 self.drive(|core, now, out| core.submit(now, task, out)).expect("it takes calls");
             }
@@ -330,7 +339,10 @@ fn a_call_that_asks_for_several_cores_gets_a_host() {
     core.make_elastic(vec![first, second], 0, 5 * S);
     core.open(Time(0), &mut out);
     assert_eq!(out, []);
-    let wide = Task { cores: 4, ..Task::new(FunctionId(0), 7) };
+    let wide = Task {
+        options: CallOptions { cores: 4, ..CallOptions::DEFAULT },
+        ..Task::new(FunctionId(0), 7)
+    };
     core.submit(Time(S), wide, &mut out).expect("taken");
     core.tick(Time(S), &mut out);
     assert_eq!(out, [Action::Start(first)]);

@@ -5,9 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use std::time::Duration;
+
 use gridrpc_core::{
-    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, MEMORY, Policy,
-    Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, CallId, CallOptions, Cause, Claim, Core, End, FunctionId, GroupId, Loss,
+    MEMORY, Policy, Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took,
+    WorkerId,
 };
 
 use crate::policies::{Anybody, InTurn};
@@ -415,10 +418,10 @@ impl<P: Policy> World<P> {
                 continue;
             }
             let mut task = Task::new(call.function, payload as u32);
-            task.idempotent = true;
-            task.group = call.group;
-            task.cores = call.cores;
-            task.resources = resources(call.asked);
+            task.options.idempotent = true;
+            task.options.group = call.group;
+            task.options.cores = call.cores;
+            task.options.resources = resources(call.asked);
             (call.ended, call.repeated) = (false, true);
             let taken = self.drive(|core, now, out| core.submit(now, task, out));
             match taken {
@@ -431,27 +434,31 @@ impl<P: Policy> World<P> {
 
     fn submit(&mut self) {
         let mut task = Task::new(FunctionId(self.rng.u32(0..3)), self.calls.len() as u32);
-        task.idempotent = self.rng.bool();
-        task.deadline = (self.rng.u32(0..5) == 0).then(|| self.now + self.rng.u64(1..2_000_000));
+        task.options.idempotent = self.rng.bool();
+        task.options.deadline =
+            (self.rng.u32(0..5) == 0).then(|| Duration::from_nanos(self.rng.u64(1..2_000_000)));
         let ready = |of: &&Reservation| {
             matches!(self.core.standing(**of), Standing::Ready | Standing::Starting)
         };
         let on: Vec<Reservation> = self.reserved.iter().filter(ready).copied().collect();
-        task.on = (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
-        task.group = if self.rng.u32(0..3) == 0 { self.some_group() } else { None };
-        task.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
-        task.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
+        task.options.on =
+            (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
+        task.options.group = if self.rng.u32(0..3) == 0 { self.some_group() } else { None };
+        task.options.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
+        task.options.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
         let mut asked = [0, 0];
         if self.rng.u32(0..4) == 0 {
             asked = [self.rng.u64(0..5), self.rng.u64(0..5)];
-            task.resources = resources(asked);
+            task.options.resources = resources(asked);
         }
         if self.rng.u32(0..10) == 0 {
-            task.expected = Some(self.rng.u64(0..u64::MAX));
+            task.options.expected = Some(Duration::from_nanos(self.rng.u64(0..u64::MAX)));
         }
-        let (cores, asked) = if task.on.is_some() { (1, [0, 0]) } else { (task.cores, asked) };
-        let group = task.group.filter(|_| task.on.is_none());
-        let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
+        let (cores, asked) =
+            if task.options.on.is_some() { (1, [0, 0]) } else { (task.options.cores, asked) };
+        let group = task.options.group.filter(|_| task.options.on.is_none());
+        let (idempotent, on) =
+            (task.options.idempotent && task.options.on.is_none(), task.options.on);
         // Its number is known before it may end in the course of being taken.
         let id = CallId(u64::MAX);
         let mut needs: Vec<u32> = Vec::new();
@@ -1028,7 +1035,10 @@ fn two_hosts() -> (Core<u32>, [GroupId; 2], Vec<Action<u32>>) {
 }
 
 fn bound(payload: u32, group: GroupId) -> Task<u32> {
-    Task { group: Some(group), ..Task::new(FunctionId(0), payload) }
+    Task {
+        options: CallOptions { group: Some(group), ..CallOptions::DEFAULT },
+        ..Task::new(FunctionId(0), payload)
+    }
 }
 
 /// The calls that were sent, and to whom.
@@ -1057,7 +1067,7 @@ fn calls_that_are_bound_hold_up_nobody_and_keep_their_place() {
         submit(&mut core, Task::new(FunctionId(0), payload));
     }
     submit(&mut core, bound(6, second));
-    submit(&mut core, Task { priority: 1, ..bound(7, second) });
+    submit(&mut core, with(bound(7, second), |options| options.priority = 1));
     assert_eq!(sends(&out), [(0, 0), (3, 1)]);
     assert_eq!(core.queued(), 6);
     let mut order = Vec::new();
@@ -1127,7 +1137,7 @@ fn calls_of_a_group_that_is_given_up_end_and_others_do_not() {
 #[test]
 fn calls_that_come_back_run_in_their_own_group_alone() {
     let (mut core, [first, _], mut out) = two_hosts();
-    let task = Task { idempotent: true, ..bound(0, first) };
+    let task = with(bound(0, first), |options| options.idempotent = true);
     core.submit(Time(2), task, &mut out).expect("taken");
     core.worker_lost(Time(3), WorkerId(0), None, loss(0), &mut out);
     assert_eq!(sends(&out), [(0, 0)]);
@@ -1165,7 +1175,10 @@ fn a_small_and_a_large_host() -> (Core<u32>, Vec<Action<u32>>) {
 }
 
 fn wide(payload: u32, cores: u32) -> Task<u32> {
-    Task { cores, ..Task::new(FunctionId(0), payload) }
+    Task {
+        options: CallOptions { cores, ..CallOptions::DEFAULT },
+        ..Task::new(FunctionId(0), payload)
+    }
 }
 
 /// The oldest of the calls that were sent and not answered is answered.
@@ -1219,7 +1232,7 @@ fn calls_before_a_wide_one_are_sent_before_it() {
     core.submit(Time(2), wide(0, 4), &mut out).expect("taken");
     core.submit(Time(2), wide(1, 2), &mut out).expect("taken");
     core.submit(Time(2), wide(2, 4), &mut out).expect("taken");
-    let first = Task { priority: 1, ..wide(3, 4) };
+    let first = with(wide(3, 4), |options| options.priority = 1);
     core.submit(Time(2), first, &mut out).expect("taken");
     core.submit(Time(2), wide(4, 1), &mut out).expect("taken");
     assert_eq!(sends(&out), [(0, 1), (1, 0)]);
@@ -1285,4 +1298,10 @@ fn calls_of_functions_find_more_room_and_not_without_end() {
         assert_eq!(room(&core, 0), (waiting < 2, waiting < 5));
         assert_eq!(room(&core, 161), (false, false));
     }
+}
+
+/// The task with other options.
+fn with<T>(mut task: Task<T>, change: impl FnOnce(&mut CallOptions)) -> Task<T> {
+    change(&mut task.options);
+    task
 }

@@ -1,7 +1,7 @@
 //! What is done for one worker, or for what is due, and not for all.
 
 use gridrpc_core::{
-    Action, Cause, Core, FunctionId, Loss, Resources, Settings, Task, Time, Took, WorkerId,
+    Action, CallOptions, Cause, Core, FunctionId, Loss, Settings, Task, Time, Took, WorkerId,
 };
 
 const F: FunctionId = FunctionId(0);
@@ -16,21 +16,8 @@ fn grid(workers: u32) -> Core<u32> {
 }
 
 fn task(payload: u32) -> Task<u32> {
-    Task {
-        function: F,
-        bytes: 0,
-        blobs: Vec::new(),
-        deadline: None,
-        idempotent: true,
-        priority: 0,
-        cores: 1,
-        threads: 0,
-        resources: Resources::NONE,
-        expected: None,
-        group: None,
-        on: None,
-        payload,
-    }
+    let options = CallOptions { idempotent: true, ..CallOptions::DEFAULT };
+    Task { options, ..Task::new(F, payload) }
 }
 
 /// Submits a call; returns who was told its function, and who was sent it.

@@ -1,8 +1,10 @@
 //! Calls that ask for resources of a host, or say how long they take.
 
+use std::time::Duration;
+
 use gridrpc_core::{
-    Action, CallId, Cause, Core, End, FunctionId, Loss, MEMORY, Refusal, Resources, Settings, Task,
-    Time, Took, WorkerId,
+    Action, CallId, CallOptions, Cause, Core, End, FunctionId, Loss, MEMORY, Refusal, Resources,
+    Settings, Task, Time, Took, WorkerId,
 };
 
 const S: u64 = 1_000_000_000;
@@ -30,7 +32,10 @@ fn hosts(offers: &[(u32, Resources)]) -> Core<u32> {
 }
 
 fn call(payload: u32, amounts: &[(&str, u64)]) -> Task<u32> {
-    Task { resources: some(amounts), ..Task::new(FunctionId(0), payload) }
+    Task {
+        options: CallOptions { resources: some(amounts), ..CallOptions::DEFAULT },
+        ..Task::new(FunctionId(0), payload)
+    }
 }
 
 /// Submits it; returns what was sent then, and to whom.
@@ -154,7 +159,7 @@ fn what_no_host_has_is_refused_and_told() {
     );
     // Each of them has one of it.
     assert_eq!(
-        refused(Task { cores: 4, ..call(0, &[("gpu", 1)]) }),
+        refused(with(call(0, &[("gpu", 1)]), |options| options.cores = 4)),
         "the call asks for 4 cores and 1 of \"gpu\", which no host has: \
          \"first\" has workers for 2 cores and 1 of \"gpu\" and 64 GB of memory; \
          \"second\" has workers for 8 cores and 16 GB of memory"
@@ -206,7 +211,13 @@ fn a_worker_that_waits_for_a_call_does_not_run_it_without_what_it_asks_for() {
 }
 
 fn long(payload: u32, seconds: u64) -> Task<u32> {
-    Task { expected: Some(seconds * S), ..Task::new(FunctionId(0), payload) }
+    Task {
+        options: CallOptions {
+            expected: Some(Duration::from_nanos(seconds * S)),
+            ..CallOptions::DEFAULT
+        },
+        ..Task::new(FunctionId(0), payload)
+    }
 }
 
 #[test]
@@ -317,4 +328,10 @@ fn hosts_are_asked_for_that_have_what_waits_and_as_many_as_it_takes() {
     core.tick(Time(S), &mut out);
     // Each of these has four workers, and graphics processors for two calls.
     assert_eq!(out, [Action::Start(fast[0]), Action::Start(fast[1])]);
+}
+
+/// The task with other options.
+fn with<T>(mut task: Task<T>, change: impl FnOnce(&mut CallOptions)) -> Task<T> {
+    change(&mut task.options);
+    task
 }

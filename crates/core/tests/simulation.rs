@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use std::time::Duration;
+
 use gridrpc_core::{
     Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, Policy,
     Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took, WorkerId,
@@ -611,21 +613,21 @@ impl<P: Policy> World<P> {
             }
             let mut task = Task::new(FunctionId(self.rng.u32(0..4)), index);
             if self.rng.u32(0..4) == 0 {
-                task.on = self.rng.choice(&self.reserved).copied();
+                task.options.on = self.rng.choice(&self.reserved).copied();
             }
-            let on = task.on;
+            let on = task.options.on;
             if self.rng.u32(0..4) == 0 {
-                task.priority = self.rng.i32(-2..3);
+                task.options.priority = self.rng.i32(-2..3);
             }
-            let priority = task.priority;
+            let priority = task.options.priority;
             let bound = self.rng.u32(0..3) == 0;
-            task.group = bound.then_some(GroupId::HERE);
+            task.options.group = bound.then_some(GroupId::HERE);
             if self.rng.u32(0..5) == 0 {
-                task.cores = self.rng.u32(2..self.settings.workers + 3);
+                task.options.cores = self.rng.u32(2..self.settings.workers + 3);
             }
             let wanted = if self.rng.u32(0..8) == 0 { self.rng.u64(0..4) } else { 0 };
-            task.resources = gpus(wanted);
-            let (cores, wanted) = if on.is_some() { (1, 0) } else { (task.cores, wanted) };
+            task.options.resources = gpus(wanted);
+            let (cores, wanted) = if on.is_some() { (1, 0) } else { (task.options.cores, wanted) };
             let mut after = Vec::new();
             if self.rng.u32(0..4) == 0 && index > 0 {
                 let far = index.saturating_sub(30);
@@ -633,11 +635,11 @@ impl<P: Policy> World<P> {
             }
             let ids: Vec<_> = after.iter().map(|call| self.calls[*call as usize].id).collect();
             task.bytes = bytes;
-            task.idempotent = self.rng.bool();
+            task.options.idempotent = self.rng.bool();
             task.blobs.clone_from(&blobs);
-            let soon = self.now + self.rng.u64(0..30_000_000);
-            task.deadline = (self.rng.u32(0..5) == 0).then_some(soon);
-            let idempotent = task.idempotent;
+            let soon = Duration::from_nanos(self.rng.u64(0..30_000_000));
+            task.options.deadline = (self.rng.u32(0..5) == 0).then_some(soon);
+            let idempotent = task.options.idempotent;
             // The core names the call before it acts on it: know it first.
             let mut actions = Vec::new();
             let taken = if after.is_empty() {

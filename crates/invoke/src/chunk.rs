@@ -1,13 +1,14 @@
 //! Many items in one call: for each parameter one column with the values of all items.
 
 use gridrpc_client::{Grid, Request};
+use gridrpc_core::CallOptions;
 use gridrpc_idl::{Function, Kind, Mode, Type, Values};
 use gridrpc_typed::{Scalar, Sizes, add_text, dtype, integer_fits};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
 use crate::argument::{Given, PrepareError};
 use crate::chunk_results::ChunkLanding;
-use crate::prepared::{CallOptions, request};
+use crate::prepared::request;
 use crate::sizes::{bytes, derived, element, fits};
 use crate::target::Target;
 

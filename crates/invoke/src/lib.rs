@@ -18,6 +18,6 @@ pub use chunk::ChunkBuilder;
 pub use chunk_results::{ChunkLanding, LandedChunk, LandedColumn, Run};
 pub use preload::preload;
 pub use prepare::prepare;
-pub use prepared::{CallOptions, Lending, Prepared};
+pub use prepared::{Lending, Prepared};
 pub use results::{LandError, Landed, Landing, MadeArray};
 pub use target::{ModuleSearch, SearchError, Target};

@@ -1,10 +1,9 @@
 //! A call whose arguments have been found to fit, and how it is to be made.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use gridrpc_client::{Callbacks, Request};
-use gridrpc_core::{BlobId, GroupId, Reservation, Resources};
+use gridrpc_core::{BlobId, CallOptions};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::Payload;
 use gridrpc_typed::Scalars;
@@ -38,59 +37,28 @@ pub struct Prepared {
     pub width: u32,
 }
 
-/// How a call is to be made.
-#[derive(Clone, Debug, Default)]
-pub struct CallOptions {
-    /// After which time it fails.
-    pub deadline: Option<Duration>,
-    /// How many processors it uses, all of one host, in each of its processes; 0 is 1.
-    pub cores: u32,
-    /// What it takes of its host beside processors.
-    pub resources: Resources,
-    /// How long its function is expected to run, if that is known.
-    pub expected: Option<Duration>,
-    /// The group that has to run it, if not any that has room.
-    pub group: Option<GroupId>,
-    /// The reserved worker that has to run it.
-    pub on: Option<Reservation>,
-    /// What its function may call back.
-    pub callbacks: Option<Callbacks>,
-    /// Whether it may run again when its worker is lost, even if its interface does not say so. Its function must not
-    /// change arguments.
-    pub runs_again: bool,
-}
-
 impl Prepared {
     /// The request, for [`Grid::submit`](gridrpc_client::Grid::submit), and what puts the results into their places.
+    /// With `cores`, each of its processes has as many.
     #[must_use]
-    pub fn request(self, target: &Target, mut options: CallOptions) -> (Request, Landing) {
-        options.cores = options.cores.max(1).saturating_mul(self.width);
+    pub fn request(
+        self,
+        target: &Target,
+        mut options: CallOptions,
+        callbacks: Option<Callbacks>,
+    ) -> (Request, Landing) {
+        options.cores = options.cores.saturating_mul(self.width);
         // What may come twice is not received where the caller has it.
-        let sinks = if options.runs_again { Vec::new() } else { self.sinks };
+        let sinks = if options.idempotent { Vec::new() } else { self.sinks };
         let request = request(target, self.payload, options);
-        (Request { blobs: self.blobs, sinks, ..request }, self.landing)
+        (Request { blobs: self.blobs, callbacks, sinks, ..request }, self.landing)
     }
 }
 
-/// The request for a call that needs nothing else.
-pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, cores, resources, expected, group, on, callbacks, runs_again } =
-        options;
-    Request {
-        function: Arc::clone(&target.function),
-        payload,
-        blobs: Vec::new(),
-        deadline,
-        idempotent: (target.interface().idempotent || runs_again) && on.is_none(),
-        priority: 0,
-        cores: cores.max(1),
-        threads: 0,
-        resources,
-        expected,
-        group,
-        on,
-        callbacks,
-        sinks: Vec::new(),
-        after: Vec::new(),
-    }
+/// The request for a call of `target`. Where its interface says that it is idempotent, it is, except on a reserved
+/// worker.
+pub(super) fn request(target: &Target, payload: Payload, mut options: CallOptions) -> Request {
+    options.idempotent =
+        (target.interface().idempotent || options.idempotent) && options.on.is_none();
+    Request::new(Arc::clone(&target.function), payload, options)
 }

@@ -1,17 +1,16 @@
 //! A grid as Python sees it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use gridrpc_client::{
     Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation, Progress,
     PythonWorkers, RemoteWorkers, Request, SubmitError,
 };
-use gridrpc_core::{BlobId, GroupId, Refusal, Resources, Settings, Standing};
-use gridrpc_invoke::CallOptions;
+use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBytes, PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference,
@@ -22,10 +21,15 @@ use crate::call::{Call, Dependency, Form, wait_in_slices};
 use crate::errors;
 use crate::forking::ForkedSpawner;
 use crate::modules::{self, Bounds, Modules, Reserved, Target};
+use crate::options::{self, CallOptions};
 use crate::plain;
 use crate::references::References;
 use crate::sections;
 use crate::servers::Server;
+
+/// A pickle, its buffers, and the shared data and calls that it refers to.
+type Pickled<'py> =
+    (Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<u64>, Vec<PyRef<'py, Dependency>>);
 
 /// A registered function.
 #[pyclass(frozen, weakref, module = "gridrpc._native")]
@@ -49,16 +53,6 @@ impl Function {
     #[getter]
     fn name(&self) -> &str {
         self.function.name()
-    }
-}
-
-impl Function {
-    /// The shared data that a call refers to, with what the function itself does.
-    fn with_own(&self, mut blobs: Vec<u64>) -> Vec<u64> {
-        let own = self.blobs.iter().filter(|own| !blobs.contains(own)).copied();
-        let own: Vec<u64> = own.collect();
-        blobs.extend(own);
-        blobs
     }
 }
 
@@ -162,7 +156,7 @@ impl Grid {
         };
         let settings = Settings {
             workers,
-            resources: named(resources),
+            resources: options::named(resources),
             cores,
             max_queued,
             max_queued_bytes,
@@ -290,39 +284,55 @@ impl Grid {
         Ok(())
     }
 
-    /// Submits a call of a registered or remembered function with plain arguments. None, without having
-    /// done anything: it is not remembered, or not all of them are plain. Waits while too many calls
-    /// wait for workers.
-    #[pyo3(signature = (owner, callable, args, kwargs, deadline, idempotent, /))]
+    /// Submits a call, to a reserved worker if `on` names one. Waits while too many calls wait for workers.
+    /// `owner`: its method `_find` finds the function of a callable that is not remembered, and `_pickled` pickles
+    /// arguments that are not plain.
+    #[pyo3(signature = (owner, callable, args, kwargs, options, on=None, /))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
-    fn submit_plain(
+    fn submit(
         &self,
         py: Python<'_>,
         owner: Py<PyAny>,
         callable: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
-        deadline: Option<f64>,
-        idempotent: bool,
-    ) -> PyResult<Option<Py<Call>>> {
-        let Some((function, blobs)) = self.remembered(callable) else { return Ok(None) };
-        let mut payload = self.grid.payload();
+        options: &CallOptions,
+        on: Option<&Reserved>,
+    ) -> PyResult<Py<Call>> {
+        let (function, mut blobs) = match self.remembered(callable) {
+            Some(remembered) => remembered,
+            None => {
+                let found = owner.call_method1(py, intern!(py, "_find"), (callable,))?;
+                let found = found.bind(py).cast::<Function>()?.get();
+                (Arc::clone(&found.function), found.blobs.clone())
+            }
+        };
+        let options = options.on(on);
         let mut head = Vec::with_capacity(64);
-        if !plain::dumps_call(args, kwargs, &mut head) {
-            return Ok(None);
+        if plain::dumps_call(args, kwargs, &mut head) {
+            let mut payload = self.grid.payload();
+            payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
+            let blobs = blobs.into_iter().map(BlobId).collect();
+            let request = Request::new(function, payload.finish(), options);
+            return self.send(py, owner, Request { blobs, ..request });
         }
-        payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
-        let request = request(&function, payload.finish(), blobs, deadline, idempotent)?;
-        self.send(py, owner, request).map(Some)
+        let pickled = owner.call_method1(py, intern!(py, "_pickled"), ((args, kwargs),))?;
+        let pickled: Pickled<'_> = pickled.extract(py)?;
+        let (head, buffers, more, after) = pickled;
+        let payload = self.pickled_payload(py, &head, &buffers)?;
+        blobs.extend(more);
+        let request = Request {
+            blobs: unique(blobs),
+            after: after.iter().map(|one| one.to_client(py)).collect(),
+            ..Request::new(function, payload, options)
+        };
+        self.send(py, owner, request)
     }
 
-    /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
-    /// many calls wait for workers.
-    #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent, *, on=None,
-                        priority=0, server=None, cores=1, resources=Vec::new(), expected=None,
-                        after=Vec::new()))]
-    #[allow(clippy::too_many_arguments)] // the fields of one message
-    fn submit(
+    /// Submits a call with pickled arguments, which refer to these shared data. Waits while too many calls wait for
+    /// workers.
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn submit_pickled(
         &self,
         py: Python<'_>,
         owner: Py<PyAny>,
@@ -330,38 +340,12 @@ impl Grid {
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
         blobs: Vec<u64>,
-        deadline: Option<f64>,
-        idempotent: bool,
-        on: Option<&Reserved>,
-        priority: i32,
-        server: Option<u32>,
-        cores: u32,
-        resources: Vec<(String, u64)>,
-        expected: Option<f64>,
-        after: Vec<PyRef<'_, Dependency>>,
+        options: &CallOptions,
     ) -> PyResult<Py<Call>> {
-        let mut payload = self.grid.payload();
-        if buffers.len() >= MAX_SECTIONS {
-            return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
-        }
-        match head.cast::<PyBytes>() {
-            Ok(bytes) if bytes.as_bytes().len() < SMALL => {
-                payload.add(bytes.as_bytes()).map_err(|error| errors::no_room(&error))?;
-            }
-            _ => sections::add_view(py, &View::new(head)?, &mut payload)?,
-        }
-        for buffer in &buffers {
-            sections::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
-        }
-        let blobs = function.with_own(blobs);
-        let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
-        let on = on.map(|reserved| reserved.reservation);
-        let after = after.iter().map(|one| one.to_client(py)).collect();
-        let (server, expected) = (server.map(GroupId), duration(expected)?);
-        let resources = named(resources);
-        let request =
-            Request { on, group: server, priority, cores, resources, expected, ..request };
-        self.send(py, owner, Request { after, ..request })
+        let payload = self.pickled_payload(py, head, &buffers)?;
+        let blobs = unique(function.blobs.iter().copied().chain(blobs));
+        let request = Request::new(Arc::clone(&function.function), payload, options.0.clone());
+        self.send(py, owner, Request { blobs, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -371,8 +355,7 @@ impl Grid {
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: on which
     /// a parallel one runs, with `cores` each, and `mpirun` the command that starts them.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1,
-                        resources=Vec::new(), expected=None, ranks=1, mpirun=""))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, options, on, ranks=1, mpirun=""))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         slf: &Bound<'_, Self>,
@@ -381,31 +364,23 @@ impl Grid {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
         out: Option<&Bound<'_, PyAny>>,
-        deadline: Option<f64>,
+        options: &CallOptions,
         on: Option<&Reserved>,
-        priority: i32,
-        server: Option<u32>,
-        cores: u32,
-        resources: Vec<(String, u64)>,
-        expected: Option<f64>,
         ranks: u32,
         mpirun: &str,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
-        let (resources, expected) = (named(resources), duration(expected)?);
-        let options =
-            CallOptions { cores, resources, expected, ..call_options(deadline, on, server)? };
+        let options = options.on(on);
         let (native, arguments) = (slf.as_any(), (args, kwargs));
-        let ranks = Ranks { ranks, threads: cores, command: mpirun.to_owned() };
+        let ranks = Ranks { ranks, threads: options.cores, command: mpirun.to_owned() };
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
         let made = modules::make(py, &this.grid, target, native, arguments, out, options, ranks)?;
-        let call = this.send_request(py, Request { priority, ..made.request })?;
+        let call = this.send_request(py, made.request)?;
         let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
 
     /// Calls a module's function and returns what it returns.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, server=None))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn call_target(
         slf: &Bound<'_, Self>,
@@ -414,14 +389,10 @@ impl Grid {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
         out: Option<&Bound<'_, PyAny>>,
-        deadline: Option<f64>,
+        options: &CallOptions,
         on: Option<&Reserved>,
-        server: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
-        let none = Vec::new();
-        let call = Grid::submit_target(
-            slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1, none, None, 1, "",
-        )?;
+        let call = Grid::submit_target(slf, owner, target, args, kwargs, out, options, on, 1, "")?;
         call.result(slf.py(), None)
     }
 
@@ -429,7 +400,6 @@ impl Grid {
     /// alone. Each item is a tuple or dict of arguments, or with `single` the only one. Returns how
     /// many there were; None: the first one has to go alone. `limit`: after so many ns no further item
     /// is begun; 0: all are run. `budget`: bytes of arguments and results at most.
-    #[pyo3(signature = (owner, target, items, single, limit, budget, deadline, on, server=None))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_chunk(
         slf: &Bound<'_, Self>,
@@ -439,12 +409,11 @@ impl Grid {
         single: bool,
         limit: u64,
         budget: usize,
-        deadline: Option<f64>,
+        options: &CallOptions,
         on: Option<&Reserved>,
-        server: Option<u32>,
     ) -> PyResult<Option<(Call, usize)>> {
         let (py, this) = (slf.py(), slf.get());
-        let options = call_options(deadline, on, server)?;
+        let options = options.on(on);
         let bounds = Bounds { single, limit, budget };
         let native = slf.as_any();
         let made = modules::make_chunk(&this.grid, target, native, items, bounds, options)?;
@@ -561,6 +530,29 @@ impl Grid {
         references.is_none_or(current).then(|| (function, Vec::new()))
     }
 
+    /// A pickle and its buffers, as a call carries them.
+    fn pickled_payload(
+        &self,
+        py: Python<'_>,
+        head: &Bound<'_, PyAny>,
+        buffers: &[Bound<'_, PyAny>],
+    ) -> PyResult<Payload> {
+        let mut payload = self.grid.payload();
+        if buffers.len() >= MAX_SECTIONS {
+            return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
+        }
+        match head.cast::<PyBytes>() {
+            Ok(bytes) if bytes.as_bytes().len() < SMALL => {
+                payload.add(bytes.as_bytes()).map_err(|error| errors::no_room(&error))?;
+            }
+            _ => sections::add_view(py, &View::new(head)?, &mut payload)?,
+        }
+        for buffer in buffers {
+            sections::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
+        }
+        Ok(payload.finish())
+    }
+
     fn send_request(
         &self,
         py: Python<'_>,
@@ -579,53 +571,13 @@ impl Grid {
     }
 }
 
-fn request(
-    function: &Arc<FunctionRef>,
-    payload: Payload,
-    blobs: Vec<u64>,
-    deadline: Option<f64>,
-    idempotent: bool,
-) -> PyResult<Request> {
-    Ok(Request {
-        function: Arc::clone(function),
-        payload,
-        blobs: blobs.into_iter().map(BlobId).collect(),
-        deadline: duration(deadline)?,
-        idempotent,
-        priority: 0,
-        cores: 1,
-        threads: 0,
-        resources: Resources::NONE,
-        expected: None,
-        group: None,
-        on: None,
-        callbacks: None,
-        sinks: Vec::new(),
-        after: Vec::new(),
-    })
-}
-
-fn call_options(
-    deadline: Option<f64>,
-    on: Option<&Reserved>,
-    server: Option<u32>,
-) -> PyResult<CallOptions> {
-    let on = on.map(|reserved| reserved.reservation);
-    let (deadline, server) = (duration(deadline)?, server.map(GroupId));
-    Ok(CallOptions { deadline, group: server, on, ..CallOptions::default() })
-}
-
-/// Resources by name.
-fn named(resources: Vec<(String, u64)>) -> Resources {
-    Resources::new(resources.into_iter().map(|(name, amount)| (name.into(), amount)))
-}
-
-fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {
-    let Some(seconds) = deadline else { return Ok(None) };
-    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!(
-            "a deadline of {seconds} s: give a finite number of seconds from 0 on"
-        ))
-    })?;
-    Ok(Some(duration))
+/// Each of these shared data once.
+fn unique(blobs: impl IntoIterator<Item = u64>) -> Vec<BlobId> {
+    let mut unique = Vec::new();
+    for blob in blobs.into_iter().map(BlobId) {
+        if !unique.contains(&blob) {
+            unique.push(blob);
+        }
+    }
+    unique
 }

@@ -14,6 +14,7 @@ mod grid;
 mod held;
 mod items;
 mod modules;
+mod options;
 mod package;
 mod pipeline;
 mod plain;
@@ -42,6 +43,8 @@ mod _native {
     use crate::items::Items;
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
+    #[pymodule_export]
+    use crate::options::CallOptions;
     #[pymodule_export]
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
-from gridrpc._needs import needs
+from gridrpc._options import call_options
 from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
 from gridrpc._session.connections import ANSWER, Connections, error_of, received
@@ -184,9 +184,7 @@ class AttachedGrid:
         plan = planned(
             fn,
             chunk=chunk,
-            deadline=deadline,
-            idempotent=idempotent,
-            needs=needs(cores, memory, resources, expected),
+            options=call_options(deadline, idempotent, 0, None, cores, memory, resources, expected),
             ranks=ranks,
             retries=Retries(retries, retry_on, backoff),
         )

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from gridrpc._fingerprint import DIGEST, Fingerprint
 from gridrpc._journal import NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
-from gridrpc._needs import NOTHING, Needs
+from gridrpc._native import CallOptions
+from gridrpc._options import DEFAULT
 from gridrpc._retries import NO_RETRIES, Retries
 from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.task import Raised, Task
@@ -42,9 +43,7 @@ class Plan:
     task: Task
     fingerprint: Fingerprint
     chunk: int | Literal["auto"]
-    deadline: float | None
-    idempotent: bool
-    needs: Needs = NOTHING
+    options: CallOptions = DEFAULT
     ranks: int = 0
     retries: Retries = NO_RETRIES
     #: The names of the errors with which the program wants calls to be tried again.
@@ -55,10 +54,7 @@ class Plan:
     @property
     def how(self) -> tuple[object, ...]:
         """All but what is run."""
-        return (
-            self.chunk, self.deadline, self.idempotent,
-            self.needs, self.ranks, self.retries, self.retry_on,
-        )  # fmt: skip
+        return (self.chunk, self.options, self.ranks, self.retries, self.retry_on)
 
 
 class Piece(NamedTuple):
@@ -125,7 +121,7 @@ class KeptMap:
 
     def _note_unknown(self, numbers: Iterable[int]) -> None:
         """These may have run, and nothing will be heard of them."""
-        if self.plan.idempotent:
+        if self.plan.options.idempotent:
             return
         for number in numbers:
             self._unknown.add(number)
@@ -189,7 +185,7 @@ class KeptMap:
                 self._halted = None
                 self.begins_anew = True
             again = self._told
-            if plan.idempotent:
+            if plan.options.idempotent:
                 again |= self._unknown
                 self._unknown.clear()
             for number in sorted(again):

@@ -7,7 +7,7 @@ from threading import Thread
 from gridrpc._grid import Grid
 from gridrpc._log import logger
 from gridrpc._map import Map
-from gridrpc._senders import Options
+from gridrpc._senders import MapOptions
 from gridrpc._session.kept import Failure, KeptMap
 from gridrpc.errors import SessionError
 
@@ -50,21 +50,14 @@ class Runner:
                 run = self._grid._plan(
                     plan.task,
                     kept,
-                    Options(
-                        True,
-                        plan.deadline,
-                        plan.idempotent,
-                        Failure,
-                        needs=plan.needs,
-                        ranks=plan.ranks,
-                    ),
+                    MapOptions(True, plan.options, Failure, plan.ranks),
                     total=None,
                     chunk=plan.chunk,
                     ordered=False,
                     timeout=None,
                     retries=plan.retries,
                     record=kept,
-                    few_ahead=not plan.idempotent,
+                    few_ahead=not plan.options.idempotent,
                 )
                 self._follow(run)
             except Exception as error:  # such as a full disk

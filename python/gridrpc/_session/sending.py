@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from gridrpc._fingerprint import digest_of, of_function
 from gridrpc._grain import checked_chunk
-from gridrpc._needs import NOTHING, Needs, checked_ranks
+from gridrpc._native import CallOptions
+from gridrpc._options import checked_ranks
 from gridrpc._retries import NO_RETRIES, Retries
 from gridrpc._session.frames import Frames
 from gridrpc._session.kept import Plan
@@ -26,14 +27,12 @@ def planned(
     fn: str | Callable[..., Any],
     *,
     chunk: int | Literal["auto"],
-    deadline: float | None,
-    idempotent: bool,
-    needs: Needs,
+    options: CallOptions,
     ranks: int,
     retries: Retries,
 ) -> Plan:
     """A map of this program. Raises TypeError and ValueError for options that are invalid."""
-    checked_chunk(chunk, asks=checked_ranks(ranks) > 0 or needs != NOTHING)
+    checked_chunk(chunk, asks=checked_ranks(ranks) > 0 or options.asks)
     kinds = retries.kinds()
     tried = fn
     again, names = NO_RETRIES, tuple[str, ...]()
@@ -47,9 +46,7 @@ def planned(
         of_program(tried),
         of_function(fn),
         chunk,
-        deadline,
-        idempotent,
-        needs,
+        options,
         ranks,
         again,
         names,

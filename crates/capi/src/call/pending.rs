@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
-use gridrpc_core::{GroupId, Reservation, Resources};
+use gridrpc_core::CallOptions;
 use gridrpc_idl::Mode;
-use gridrpc_invoke::{CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare};
+use gridrpc_invoke::{CallbackFrame, Landed, Landing, Lending, Target, prepare};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Ranks;
 
@@ -20,38 +20,13 @@ use super::outcome;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// Requirements of a call beyond one worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirements {
-    /// Number of processors in each process of the call.
-    pub cores: u32,
-    /// Memory and other resources.
-    pub resources: Resources,
-    /// Expected run time.
-    pub expected: Option<Duration>,
-}
-
-impl Requirements {
-    /// Requirements of a call that states none.
-    pub const NONE: Requirements =
-        Requirements { cores: 1, resources: Resources::NONE, expected: None };
-}
-
-/// Options of a call.
+/// Options of a call, and what only calls of this library have.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// After which time it fails.
-    pub deadline: Option<Duration>,
-    /// The server that runs it; `None`: any server.
-    pub server: Option<GroupId>,
-    /// The reserved worker that has to run it.
-    pub on: Option<Reservation>,
-    /// On how many ranks its function runs, if it is a parallel one.
+    /// Those that the runtime knows. `cores`: of each of its processes.
+    pub call: CallOptions,
+    /// Number of ranks of a parallel function.
     pub ranks: u32,
-    /// Whether it runs again when its worker is lost, even if its interface does not say so.
-    pub runs_again: bool,
-    /// What it requires beyond one worker.
-    pub requirements: Requirements,
     /// Whether the caller's memory may be used after the call has begun.
     pub lending: Lending,
 }
@@ -101,7 +76,7 @@ impl Pending {
         let target = &function.target;
         // SAFETY: the caller says so.
         let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
-        let ranks = ranks(target, options.ranks, options.requirements.cores)?;
+        let ranks = ranks(target, options.ranks, options.call.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let mut counters = None;
@@ -115,24 +90,12 @@ impl Pending {
                 counters: Arc::clone(counters),
             }))
         });
-        let Options { deadline, server, on, runs_again, requirements, .. } = options;
-        let Requirements { cores, resources, expected } = requirements;
+        let mut options = options.call;
         // What the function changes is not there a second time.
         let changes = |index: usize| target.interface().parameters[index].mode == Mode::InOut;
-        let runs_again = runs_again && !(0..function.parameters().len()).any(changes);
-        let (mut request, landing) = prepared.request(
-            target,
-            CallOptions {
-                deadline,
-                cores,
-                resources,
-                expected,
-                group: server,
-                on,
-                callbacks,
-                runs_again,
-            },
-        );
+        options.idempotent &= !(0..function.parameters().len()).any(changes);
+        let deadline = options.deadline;
+        let (mut request, landing) = prepared.request(target, options, callbacks);
         let begun = Instant::now();
         let call = loop {
             match grid.submit(request) {
@@ -151,7 +114,8 @@ impl Pending {
                     }
                     let _ = grid.wait_for_room(full.payload.bytes, left);
                     request = *full;
-                    request.deadline = deadline.map(|time| time.saturating_sub(begun.elapsed()));
+                    request.options.deadline =
+                        deadline.map(|time| time.saturating_sub(begun.elapsed()));
                 }
             }
         };

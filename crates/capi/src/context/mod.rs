@@ -120,7 +120,7 @@ impl Context {
         loop {
             let waited = match server {
                 None => self.grid.wait_for_workers(1, timeout),
-                Some(server) => self.grid.wait_for_server(server, timeout),
+                Some(server) => self.grid.wait_for_group(server, timeout),
             };
             match waited {
                 Ok(true) => break,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridrpc_core::Reservation;
+use gridrpc_core::{CallOptions, Reservation};
 use gridrpc_invoke::Lending;
 
 use crate::c_types::Handle;
@@ -63,10 +63,14 @@ impl<'h> Callee<'h> {
     }
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
-        let server = self.defaults.bound;
-        let (ranks, requirements) = (self.defaults.ranks, self.defaults.requirements.clone());
-        let (deadline, on, runs_again) = (attributes.timeout, self.on, self.runs_again);
-        Options { deadline, server, on, ranks, runs_again, requirements, lending }
+        let CallDefaults { ranks, options, .. } = self.defaults;
+        let call = CallOptions {
+            deadline: attributes.timeout,
+            idempotent: self.runs_again,
+            on: self.on,
+            ..options.clone()
+        };
+        Options { call, ranks: *ranks, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

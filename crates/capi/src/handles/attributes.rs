@@ -3,10 +3,10 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::time::Duration;
 
-use gridrpc_core::{MEMORY as MEMORY_NAME, Resources};
+use gridrpc_core::{CallOptions, MEMORY as MEMORY_NAME, Resources};
 
 use super::resources;
-use crate::call::pending::{Requirements, copy};
+use crate::call::pending::copy;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::failure::Failure;
 
@@ -199,16 +199,17 @@ impl HandleAttributes {
     }
 
     /// What calls require beyond one worker.
-    pub fn requirements(&self) -> Result<Requirements, Failure> {
+    pub fn options(&self) -> Result<CallOptions, Failure> {
         let mut amounts = resources::amounts(&self.text(RESOURCES).unwrap_or_default())?;
         if let Some(memory) = self.text(MEMORY) {
             amounts.push((MEMORY_NAME.into(), resources::memory_bytes(&memory)?));
         }
         let int = |name| self.int(name).and_then(|value| u32::try_from(value).ok());
-        Ok(Requirements {
+        Ok(CallOptions {
             cores: int(CORES).unwrap_or(1),
             resources: Resources::new(amounts),
             expected: int(EXPECTED_TIME).map(|seconds| Duration::from_secs(seconds.into())),
+            ..CallOptions::DEFAULT
         })
     }
 
@@ -219,7 +220,7 @@ impl HandleAttributes {
         (start, stop): (Wait, Wait),
         transfer: ArgumentTransfer,
         ranks: u32,
-        requirements: &Requirements,
+        options: &CallOptions,
     ) -> HandleAttributes {
         let mut attributes = HandleAttributes::default();
         let text = |text: &str| CString::new(text).ok().map(Value::Text);
@@ -235,15 +236,15 @@ impl HandleAttributes {
         attributes.values[WAIT_ARG_TRANSFER as usize] = int(number_of(transfer));
         let count = |count: u32| int(c_int::try_from(count).unwrap_or(c_int::MAX));
         attributes.values[MPI_NCPUS as usize] = count(ranks);
-        attributes.values[CORES as usize] = count(requirements.cores);
-        let memory = requirements.resources.iter().find(|(name, _)| ***name == *MEMORY_NAME);
+        attributes.values[CORES as usize] = count(options.cores);
+        let memory = options.resources.iter().find(|(name, _)| ***name == *MEMORY_NAME);
         attributes.values[MEMORY as usize] =
             memory.and_then(|(_, bytes)| text(&resources::memory_text(bytes)));
-        let resources = resources::amounts_text(&requirements.resources);
+        let resources = resources::amounts_text(&options.resources);
         attributes.values[RESOURCES as usize] =
             (!resources.is_empty()).then(|| text(&resources)).flatten();
         attributes.values[EXPECTED_TIME as usize] =
-            requirements.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
+            options.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
         attributes
     }
 }
@@ -352,7 +353,7 @@ mod tests {
     #[test]
     fn what_calls_ask_for_comes_back_as_it_was_set() {
         let mut attributes = HandleAttributes::default();
-        assert_eq!(attributes.requirements(), Ok(Requirements::NONE));
+        assert_eq!(attributes.options(), Ok(CallOptions::DEFAULT));
         assert!(set_int(&mut attributes, CORES, 3) && !set_int(&mut attributes, CORES, 0));
         assert!(set_int(&mut attributes, EXPECTED_TIME, 60));
         assert!(!set_int(&mut attributes, EXPECTED_TIME, -1));
@@ -363,12 +364,12 @@ mod tests {
             assert!(attributes.set(MEMORY, c"4".as_ptr().cast()).is_err());
             assert!(attributes.set(RESOURCES, c"gpu".as_ptr().cast()).is_err());
         }
-        let requirements = attributes.requirements().unwrap();
-        assert_eq!((requirements.cores, requirements.expected), (3, Some(Duration::from_secs(60))));
-        assert_eq!(requirements.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
+        let options = attributes.options().unwrap();
+        assert_eq!((options.cores, options.expected), (3, Some(Duration::from_secs(60))));
+        assert_eq!(options.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
         let times = (Wait::Forever, Wait::Forever);
-        let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &requirements);
-        assert_eq!(of.requirements(), Ok(requirements));
+        let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &options);
+        assert_eq!(of.options(), Ok(options));
     }
 
     #[test]

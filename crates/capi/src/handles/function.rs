@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::GroupId;
+use gridrpc_core::CallOptions;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
 use crate::c_types::Handle;
 use crate::call::function::Function;
-use crate::call::pending::Requirements;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::context::Context;
 use crate::context::log::Level;
@@ -26,8 +25,6 @@ const MOST_AT_ONCE: usize = 1 << 20;
 pub struct CallDefaults {
     /// The server, as the program names it.
     pub server: String,
-    /// The server that runs its calls; `None`: any server.
-    pub bound: Option<GroupId>,
     /// The function or class, as the program names it.
     pub name: String,
     /// How long a session may take.
@@ -40,8 +37,8 @@ pub struct CallDefaults {
     pub transfer: ArgumentTransfer,
     /// Number of ranks for parallel functions.
     pub ranks: u32,
-    /// What calls require beyond one worker.
-    pub requirements: Requirements,
+    /// Options of its calls.
+    pub options: CallOptions,
 }
 
 impl CallDefaults {
@@ -53,22 +50,21 @@ impl CallDefaults {
     ) -> Result<CallDefaults, Failure> {
         Ok(CallDefaults {
             server: resolved.server.clone(),
-            bound: resolved.bound,
             name: name.to_owned(),
             timeout: resolved.session_timeout,
             start: attributes.start().unwrap_or(resolved.start),
             stop: attributes.stop().unwrap_or(resolved.stop),
             transfer: attributes.transfer().unwrap_or(resolved.transfer),
             ranks: attributes.ranks().or(resolved.ranks).unwrap_or(1),
-            requirements: attributes.requirements()?,
+            options: CallOptions { group: resolved.bound, ..attributes.options()? },
         })
     }
 
     /// Attributes of the handle.
     pub fn handle_attributes(&self) -> HandleAttributes {
         let times = (self.start, self.stop);
-        let CallDefaults { server, name, transfer, ranks, requirements, .. } = self;
-        HandleAttributes::of(server, name, times, *transfer, *ranks, requirements)
+        let CallDefaults { server, name, transfer, ranks, options, .. } = self;
+        HandleAttributes::of(server, name, times, *transfer, *ranks, options)
     }
 
     /// Attributes of its sessions.
@@ -158,7 +154,7 @@ impl FunctionHandles {
         self.context.provide_workers(
             &defaults.name,
             self.slots.len(),
-            defaults.bound,
+            defaults.options.group,
             defaults.start,
         )
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{Reservation, Standing};
+use gridrpc_core::{CallOptions, Reservation, Standing};
 use gridrpc_invoke::Lending;
 
 use super::function::{CallDefaults, HandleRequest, check_count};
@@ -12,7 +12,7 @@ use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
-use crate::call::pending::{LONG, Options, Pending, Requirements};
+use crate::call::pending::{LONG, Options, Pending};
 use crate::config::Wait;
 use crate::context::Context;
 use crate::context::log::Level;
@@ -93,7 +93,7 @@ impl ObjectHandles {
         let name = request.name(ErrorCode::ClassNotFound)?;
         let resolved = self.context.settings().class(grid, request.server.as_deref(), name)?;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
-        if defaults.requirements != Requirements::NONE {
+        if defaults.options.is_wide() {
             return Err(Failure::other(format!(
                 "{name}: an object has one worker of its own: its methods cannot ask for cores, \
                  memory, resources or a time"
@@ -225,15 +225,8 @@ fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Res
 /// Begins a method without arguments, if the class has it.
 fn run(context: &Context, object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
-    let options = Options {
-        deadline: None,
-        server: None,
-        on: Some(object.worker),
-        ranks: 1,
-        runs_again: false,
-        requirements: Requirements::NONE,
-        lending: Lending::Copied,
-    };
+    let call = CallOptions { on: Some(object.worker), ..CallOptions::DEFAULT };
+    let options = Options { call, ranks: 1, lending: Lending::Copied };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
     unsafe { Pending::begin(&context.grid, function, none, options) }.map(Some)

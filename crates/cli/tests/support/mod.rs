@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gridrpc_client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Request};
-use gridrpc_core::{Resources, Settings};
+use gridrpc_core::{CallOptions, Settings};
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{Array, DType, FunctionForm, Order, Value, decode_values, encode_values};
 
@@ -73,24 +73,8 @@ pub fn send(
     payload: Payload,
     deadline: Option<Duration>,
 ) -> Arc<Call> {
-    let function = Arc::clone(function);
-    let request = Request {
-        function,
-        payload,
-        blobs: Vec::new(),
-        deadline,
-        cores: 1,
-        threads: 0,
-        resources: Resources::NONE,
-        expected: None,
-        idempotent: false,
-        priority: 0,
-        group: None,
-        on: None,
-        callbacks: None,
-        sinks: Vec::new(),
-        after: Vec::new(),
-    };
+    let options = CallOptions { deadline, ..CallOptions::DEFAULT };
+    let request = Request::new(Arc::clone(function), payload, options);
     grid.submit(request).expect("taken")
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{CallId, Cause, Claim, End, Loss, Resources, Time, WorkerId};
+use gridrpc_core::{CallId, CallOptions, Cause, Claim, End, Loss, Time, WorkerId};
 use gridrpc_link::payload::{Incoming, Outgoing, Payload};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::FunctionForm;
@@ -92,23 +92,14 @@ impl Common {
         for section in arguments {
             payload.pass_on(section).map_err(told)?;
         }
-        let request = Request {
-            function: self.nested_function(name, form, body.bytes()),
-            payload: payload.finish(),
-            blobs: Vec::new(),
+        let options = CallOptions {
             deadline: deadline.parse().ok().map(Duration::from_nanos),
             idempotent,
             priority: priority.parse().map_err(told)?,
-            cores: 1,
-            threads: 0,
-            resources: Resources::NONE,
-            expected: None,
-            group: None,
-            on: None,
-            callbacks: None,
-            sinks: Vec::new(),
-            after: Vec::new(),
+            ..CallOptions::DEFAULT
         };
+        let function = self.nested_function(name, form, body.bytes());
+        let request = Request::new(function, payload.finish(), options);
         let mut state = self.lock();
         state.drive(|core, out| core.nests(worker, out));
         let has_room = state.core.has_room_nested(request.payload.bytes);

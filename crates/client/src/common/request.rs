@@ -1,9 +1,8 @@
 //! A call as it is handed over, and why it may not be taken.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use gridrpc_core::{BlobId, GroupId, Reservation, Resources, Task, Time};
+use gridrpc_core::{BlobId, CallOptions, Task, Time};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::Payload;
 use thiserror::Error;
@@ -13,7 +12,6 @@ use crate::common::Common;
 use crate::error::GridError;
 use crate::function::FunctionRef;
 use crate::state::State;
-use crate::sync::ns;
 
 /// A call to be submitted.
 #[derive(Debug)]
@@ -24,30 +22,23 @@ pub struct Request {
     pub payload: Payload,
     /// The shared data that they refer to.
     pub blobs: Vec<BlobId>,
-    /// After which time the call fails.
-    pub deadline: Option<Duration>,
-    /// Whether it may be run again when its worker is lost.
-    pub idempotent: bool,
-    /// Of the calls that wait for a worker, those with a higher priority go first.
-    pub priority: i32,
-    /// How many processors it uses, all of one host.
-    pub cores: u32,
-    /// Threads that its function is to use, if not as many as it has cores; 0: as many.
-    pub threads: u32,
-    /// What it takes of its host beside processors.
-    pub resources: Resources,
-    /// How long its function is expected to run, if that is known.
-    pub expected: Option<Duration>,
-    /// The group that has to run it, from [`Grid::group`](crate::Grid::group); none: whoever has room.
-    pub group: Option<GroupId>,
-    /// The reserved worker that has to run it.
-    pub on: Option<Reservation>,
+    /// How it is to be made.
+    pub options: CallOptions,
     /// What its function may call back.
     pub callbacks: Option<Callbacks>,
     /// Where streamed sections of its result are to lie, by number.
     pub sinks: Vec<(u16, Arc<Sink>)>,
     /// Calls whose results it needs, in the order in which its pickle counts them.
     pub after: Vec<Dependency>,
+}
+
+impl Request {
+    /// A call that needs nothing but its arguments.
+    #[must_use]
+    pub fn new(function: Arc<FunctionRef>, payload: Payload, options: CallOptions) -> Request {
+        let (blobs, sinks, after) = (Vec::new(), Vec::new(), Vec::new());
+        Request { function, payload, blobs, options, callbacks: None, sinks, after }
+    }
 }
 
 /// Why a call was not taken.
@@ -71,37 +62,18 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let group = match &state.trust {
-            None => request.group,
-            Some(trust) => {
-                let Request { function, blobs, after, group, on, .. } = &request;
-                let refers = !blobs.is_empty() || !after.is_empty();
-                trust.bound_of(&state.core, function, refers, *group, *on)?
-            }
-        };
-        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { cores, threads, resources, expected, on, .. } = request;
-        let Request { callbacks, sinks, after, .. } = request;
+        let Request { function, payload, blobs, mut options, callbacks, sinks, after } = request;
+        if let Some(trust) = &state.trust {
+            let refers = !blobs.is_empty() || !after.is_empty();
+            options.group =
+                trust.bound_of(&state.core, &function, refers, options.group, options.on)?;
+        }
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
-        let call = Call::new(function, payload, callbacks, sinks, after, idempotent);
+        let call = Call::new(function, payload, callbacks, sinks, after, options.idempotent);
         let now = Time(call.profile().submit);
-        let task = Task {
-            function: id,
-            bytes,
-            blobs,
-            deadline: deadline.map(|after| now + ns(after)),
-            idempotent,
-            priority,
-            cores,
-            threads,
-            resources,
-            expected: expected.map(ns),
-            group,
-            on,
-            payload: Arc::clone(&call),
-        };
+        let task = Task { function: id, bytes, blobs, options, payload: Arc::clone(&call) };
         self.drop_segments(&mut state);
         if let Some(worker) = state.core.asks_for_progress(now, id) {
             state.note_progress(now, worker);

@@ -4,15 +4,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use gridrpc_core::{CallId, Core, Task, WorkerId};
+use gridrpc_core::{CallId, CallOptions, Core, Task, WorkerId};
 
 use crate::call::Call;
 
 /// What an idempotent call that has not been answered yet was submitted as, if its arguments are here: its
 /// result can be made again. Its deadline is met when it is answered.
 pub(crate) fn again(core: &Core<Arc<Call>>, id: CallId) -> Option<Task<()>> {
-    let task = core.task(id).filter(|task| task.idempotent && task.on.is_none())?;
-    let again = || Task { deadline: None, ..task.clone().with(()) };
+    let repeats = |task: &&Task<_>| task.options.idempotent && task.options.on.is_none();
+    let task = core.task(id).filter(repeats)?;
+    let again = || {
+        let options = CallOptions { deadline: None, ..task.options.clone() };
+        Task { options, ..task.clone().with(()) }
+    };
     task.payload.arguments_are_here().then(again)
 }
 

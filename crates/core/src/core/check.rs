@@ -90,16 +90,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 CallState::Blocked { waits_for } => {
                     assert_eq!(blocked.remove(&id).unwrap_or(0), waits_for, "{id:?}");
                     blocked_all = (blocked_all.0 + 1, blocked_all.1 + call.task.bytes);
-                    if let Some(on) = call.task.on {
+                    if let Some(on) = call.task.options.on {
                         assert!(waiting.contains(&id), "{id:?} has no place with {on:?}");
                     }
                 }
                 CallState::Queued => {
-                    *lines.entry(call.task.group).or_default() += 1;
+                    *lines.entry(call.task.options.group).or_default() += 1;
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
                 }
                 CallState::QueuedWide => {
-                    assert!(call.task.is_wide(), "{id:?} is not wide");
+                    assert!(call.task.options.is_wide(), "{id:?} is not wide");
                     wide = (wide.0 + 1, wide.1 + call.task.bytes);
                 }
                 CallState::Waiting(_) => {

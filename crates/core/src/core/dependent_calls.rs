@@ -39,7 +39,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn gathered(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
-        let (on, group) = (call.task.on, call.task.group);
+        let (on, group) = (call.task.options.on, call.task.options.group);
         let suspected = call.losses + call.false_starts > 0;
         match on {
             Some(on) => {

@@ -49,7 +49,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether this executor may run the call.
     pub(crate) fn may_run(&self, id: WorkerId, call: CallId) -> bool {
-        let group = self.calls.get(call).and_then(|call| call.task.group);
+        let group = self.calls.get(call).and_then(|call| call.task.options.group);
         group.is_none_or(|group| self.belongs(id, group))
     }
 
@@ -112,7 +112,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let group = &mut self.groups[id.index()];
         group.lost = Some(Arc::clone(loss));
         let end = End::NoServer(Arc::clone(&group.name), Arc::clone(loss));
-        let bound = self.calls.iter().filter(|(_, call)| call.task.group == Some(id));
+        let bound = self.calls.iter().filter(|(_, call)| call.task.options.group == Some(id));
         let bound: Vec<CallId> = bound.map(|(call, _)| call).collect();
         for call in bound {
             self.end(now, call, end.clone(), out);
@@ -123,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// are collected for it. Then the lines have to be pumped: perhaps nothing runs that would do so later.
     pub(crate) fn may_hold_up_others(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let (state, line) = (call.state, call.task.group);
+        let (state, line) = (call.state, call.task.options.group);
         match state {
             CallState::QueuedWide => true,
             CallState::Queued => self.calls.front(line).is_some_and(|(_, first)| first == id),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::core::Core;
 use crate::elastic::{Demand, Group, Life, Span};
-use crate::ids::{CallId, GroupId, Line, Time, WorkerId};
+use crate::ids::{CallId, GroupId, Line, Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::resource_request::{ResourceRequest, SCAN_ALL};
@@ -324,7 +324,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let wide =
                 self.calls.first_wide(SCAN_ALL, 1).into_iter().find(|(_, call)| could_run(*call));
             let next = next.or(wide).and_then(|(_, id)| self.calls.get(id)).map(|call| &call.task);
-            let is_done = match next.map(|task| (task.expected, task.function)) {
+            let is_done = match next.map(|task| (task.options.expected.map(ns), task.function)) {
                 Some((Some(expected), _)) => life.has_time_for_all_of(now, expected),
                 Some((None, function)) => life.has_time_for(now, self.pace.known_cost(function)),
                 None => life.has_time_for(now, None),

@@ -39,19 +39,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
         // A worker that waits for the call could run it, and may hold the place that the call would need.
         // And one that asks for more than a place goes where that is.
-        let bound_elsewhere = call.task.on.is_some() || call.task.is_wide();
+        let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_wide();
         if bound_elsewhere || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
         }
         let near = Near { host: at, bytes };
-        if self.is_better_off_elsewhere(call.task.function, call.task.group, near) {
+        if self.is_better_off_elsewhere(call.task.function, call.task.options.group, near) {
             return false;
         }
         self.calls.unblock(id);
         self.calls.wait_for(id, at);
         let Some(call) = self.calls.get_mut(id) else { return true };
         call.near = Some(near);
-        let (priority, entry) = (call.task.priority, Entry { serial: call.serial, id });
+        let (priority, entry) = (call.task.options.priority, Entry { serial: call.serial, id });
         if let Some(host) = &mut self.workers[at.index()].host {
             host.nearby.insert(priority, entry);
             // Ids of calls that ended must not pile up behind one that takes long.
@@ -103,8 +103,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let Some(host) = &mut self.workers[id.index()].host else { return };
             let Some(entry) = host.nearby.last() else { return };
             let waiting = self.calls.get(entry).filter(|call| call.state == CallState::Waiting(id));
-            let Some((near, function, line)) =
-                waiting.and_then(|call| Some((call.near?, call.task.function, call.task.group)))
+            let Some((near, function, line)) = waiting
+                .and_then(|call| Some((call.near?, call.task.function, call.task.options.group)))
             else {
                 host.nearby.pop_last();
                 continue;

@@ -77,7 +77,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let Some(call) = self.calls.get_mut(sent.call) else { continue };
             let again = if began(sent.serial) {
                 call.losses += 1;
-                call.task.idempotent && call.losses <= self.settings.retries
+                call.task.options.idempotent && call.losses <= self.settings.retries
             } else {
                 call.false_starts += u32::from(suspect == Some(sent.serial));
                 call.false_starts < self.settings.max_failed_starts

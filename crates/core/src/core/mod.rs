@@ -23,13 +23,14 @@ use crate::dependents::Dependents;
 use crate::elastic::Elastic;
 use crate::end::{End, Loss};
 use crate::group::HostGroup;
-use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId, ns};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
+use crate::options::CallOptions;
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
 use crate::queue::Queue;
 use crate::resource_request::{Misfit, ResourceRequest};
-use crate::resources::{Available, Resources};
+use crate::resources::Available;
 use crate::timers::{Due, Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -222,27 +223,32 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some(blob) = task.blobs.iter().find(|blob| !self.blobs.usable(**blob)) {
             return Err(Refusal::UnknownBlob(*blob));
         }
-        if let Some(on) = task.on {
+        if let Some(on) = task.options.on {
             self.check_reserved(on)?;
-            task.group = None;
-            (task.cores, task.threads) = (1, 0);
-            (task.resources, task.expected) = (Resources::NONE, None);
+            let CallOptions { deadline, idempotent, priority, .. } = task.options;
+            task.options = CallOptions {
+                deadline,
+                idempotent,
+                priority,
+                on: Some(on),
+                ..CallOptions::DEFAULT
+            };
         }
-        let group = task.group;
+        let group = task.options.group;
         if let Some((name, loss)) = group.and_then(|group| self.no_group(group)) {
             return Err(Refusal::NoServer(name, loss));
         }
-        if task.is_wide() {
+        if task.options.is_wide() {
             self.check_wish(&ResourceRequest::of(&task)).map_err(Misfit::refusal)?;
         }
         self.blobs.add_call(&task.blobs);
-        let (deadline, on) = (task.deadline, task.on);
+        let (deadline, on) = (task.options.deadline, task.options.on);
         let tally = self.tallies.of(task.function);
         tally.submitted += 1;
         tally.argument_bytes += task.bytes;
         let id = self.calls.insert(task);
-        if let Some(at) = deadline {
-            self.set_timer(at, Timer::Deadline(id));
+        if let Some(after) = deadline {
+            self.set_timer(now + ns(after), Timer::Deadline(id));
         }
         if let Some(on) = on {
             self.line_up(id, on.worker);
@@ -538,7 +544,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     #[must_use]
     pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
         let call = self.calls.get(id)?;
-        Some((call.task.idempotent, &call.task.blobs))
+        Some((call.task.options.idempotent, &call.task.blobs))
     }
 
     /// Calls that wait for a worker.
@@ -664,8 +670,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.get(id) else { return };
         let function = call.task.function;
         let cost = self.pace.cost(function);
-        let slots = if call.task.cores > 1 { self.slots(call.task.cores, to) } else { 1 };
-        let resources = call.task.resources.clone();
+        let slots =
+            if call.task.options.cores > 1 { self.slots(call.task.options.cores, to) } else { 1 };
+        let resources = call.task.options.resources.clone();
         let worker = &mut self.workers[to.index()];
         if worker.sent.is_empty() {
             worker.head_since = now;
@@ -681,7 +688,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             retracting: false,
             function,
             cost,
-            group: call.task.group,
+            group: call.task.options.group,
             slots: slots as u32,
             resources: resources.clone(),
         });
@@ -708,8 +715,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 out.push(Action::Share { worker: to, blob: *blob });
             }
         }
-        if call.task.cores > 1 || call.task.threads > 0 {
-            let threads = call.task.threads.max(call.task.cores);
+        if call.task.options.cores > 1 || call.task.options.threads > 0 {
+            let threads = call.task.options.threads.max(call.task.options.cores);
             out.push(Action::Widen { worker: to, call: id, slots: slots as u32, threads });
         }
         let batch = self.pace.batched(function);
@@ -834,7 +841,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.forget_wanted(id);
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);
-        if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.on) {
+        if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.options.on) {
             // Those behind it have waited for it.
             self.pump_reserved(now, on.worker, out);
         }

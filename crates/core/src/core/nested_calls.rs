@@ -98,8 +98,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.wanted.is_empty() || self.dependents.has(id) {
             return false;
         }
-        let is_for_others =
-            |call: &Call<T>| self.is_left_to_others(call) || !call.task.resources.is_empty();
+        let is_for_others = |call: &Call<T>| {
+            self.is_left_to_others(call) || !call.task.options.resources.is_empty()
+        };
         if self.calls.get(id).is_some_and(is_for_others) {
             return false;
         }

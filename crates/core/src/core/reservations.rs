@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::{End, Loss};
-use crate::ids::{CallId, GroupId, Time, WorkerId};
-use crate::interface::{Action, Refusal, Reservation, Standing};
+use crate::ids::{CallId, GroupId, Reservation, Time, WorkerId};
+use crate::interface::{Action, Refusal, Standing};
 use crate::policy::Policy;
 use crate::workers::{Phase, Reserved, Sent, Worker};
 

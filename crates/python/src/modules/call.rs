@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::Callbacks;
+use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_invoke::{CallOptions, CallbackFrame, Given, Landed, Landing, Lending};
+use gridrpc_invoke::{CallbackFrame, Given, Landed, Landing, Lending};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
 use gridrpc_wire::Ranks;
@@ -83,8 +84,8 @@ pub fn make(
         if much { py.detach(prepare) } else { prepare() }
     };
     let prepared = prepared.map_err(|error| errors::prepare(&error))?;
-    let mut options = options;
     let mut raised = None;
+    let mut called_back = None;
     if !callbacks.is_empty() {
         let frame = CallbackFrame::new(Arc::clone(&target.target), prepared.scalars.clone());
         let handler = PythonCallbacks {
@@ -95,9 +96,9 @@ pub fn make(
             raised: Arc::default(),
         };
         raised = Some(Arc::clone(&handler.raised));
-        options.callbacks = Some(Callbacks(Arc::new(handler)));
+        called_back = Some(Callbacks(Arc::new(handler)));
     }
-    let (request, landing) = prepared.request(&target.target, options);
+    let (request, landing) = prepared.request(&target.target, options, called_back);
     let pending =
         Pending { landing, target: Arc::clone(&target.target), _views: views, outs, raised };
     Ok(Made { request, pending })

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_invoke::{
-    CallOptions, ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run,
-};
+use gridrpc_invoke::{ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
 use gridrpc_wire::DType;

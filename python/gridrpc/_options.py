@@ -1,12 +1,13 @@
-"""What calls ask for beside the place of a worker, and what machines have of it."""
+"""Options of calls, and resources that machines have for them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final
 
 from gridrpc import _native
+from gridrpc._native import CallOptions
 
 #: The most of anything: more than fits into a file or a message.
 MOST = (1 << 63) - 1
@@ -16,46 +17,39 @@ LONGEST_NAME = 255
 MEMORY = "memory"
 
 
-class Needs(NamedTuple):
-    """What a call asks for."""
-
-    cores: int = 1
-    #: How much of what, by name; memory in bytes.
-    resources: tuple[tuple[str, int], ...] = ()
-    #: Seconds that it is expected to run.
-    expected: float | None = None
-
-    def with_(self, other: Needs) -> Needs:
-        """What a call asks for whose function asks for this: what it says itself goes before."""
-        return Needs(
-            self.cores if other.cores == 1 else other.cores,
-            tuple({**dict(self.resources), **dict(other.resources)}.items()),
-            self.expected if other.expected is None else other.expected,
-        )
+#: Options of a call that asks for nothing.
+DEFAULT: Final[CallOptions] = CallOptions()
+#: What a caller gives for them, in the order of `call_options`.
+NOTHING_ASKED: Final = (None, False, 0, None, 1, None, None, None)
 
 
-#: What most calls ask for, which `needs` tells by this object and no equal one.
-NOTHING = Needs()
-
-
-def needs(
+def call_options(  # noqa: PLR0917 (options in one order)
+    deadline: float | None,
+    idempotent: bool,
+    priority: int,
+    server: int | None,
     cores: int,
     memory: int | str | None,
     resources: Mapping[str, int] | None,
     expected: float | None,
-) -> Needs:
-    """What a call asks for, checked. Raises ValueError."""
+) -> CallOptions:
+    """Options of calls, checked. `server`: its number. Raises ValueError."""
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 1 << 31:
         raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
-    if cores == 1 and memory is None and resources is None and expected is None:
-        return NOTHING
     if expected is not None and not _is_time(expected):
         raise ValueError(f"`expected` is {expected!r}: give seconds, a finite number from 0 on")
     asked = amounts(resources) if resources is not None else {}
     if memory is not None:
         asked[MEMORY] = memory_bytes(memory)
-    found = Needs(cores, tuple(asked.items()), None if expected is None else float(expected))
-    return NOTHING if found == NOTHING else found
+    return CallOptions(
+        deadline=deadline,
+        idempotent=idempotent,
+        priority=priority,
+        server=server,
+        cores=cores,
+        resources=list(asked.items()),
+        expected=expected,
+    )
 
 
 def checked_ranks(ranks: int) -> int:

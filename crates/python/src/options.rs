@@ -1,0 +1,134 @@
+//! Options of calls as Python sees them.
+
+use std::time::Duration;
+
+use gridrpc_core::{GroupId, Resources};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::modules::Reserved;
+
+/// How calls are to be made: those of [`gridrpc_core::CallOptions`] that callers choose.
+#[pyclass(frozen, eq, hash, module = "gridrpc._native")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CallOptions(pub gridrpc_core::CallOptions);
+
+impl CallOptions {
+    /// With a reserved worker, if one is named.
+    pub fn on(&self, reserved: Option<&Reserved>) -> gridrpc_core::CallOptions {
+        let on = reserved.map(|reserved| reserved.reservation);
+        gridrpc_core::CallOptions { on, ..self.0.clone() }
+    }
+}
+
+#[pymethods]
+impl CallOptions {
+    /// `deadline`, `expected`: seconds. `server`: the number of a server. `resources`: amounts by name.
+    #[new]
+    #[pyo3(signature = (*, deadline=None, idempotent=false, priority=0, server=None, cores=1,
+                        resources=Vec::new(), expected=None))]
+    fn new(
+        deadline: Option<f64>,
+        idempotent: bool,
+        priority: i32,
+        server: Option<u32>,
+        cores: u32,
+        resources: Vec<(String, u64)>,
+        expected: Option<f64>,
+    ) -> PyResult<CallOptions> {
+        Ok(CallOptions(gridrpc_core::CallOptions {
+            deadline: duration(deadline)?,
+            idempotent,
+            priority,
+            cores,
+            resources: named(resources),
+            expected: duration(expected)?,
+            group: server.map(GroupId),
+            ..gridrpc_core::CallOptions::DEFAULT
+        }))
+    }
+
+    /// Seconds from now after which the call fails.
+    #[getter]
+    fn deadline(&self) -> Option<f64> {
+        self.0.deadline.map(|time| time.as_secs_f64())
+    }
+
+    /// Whether the call may run again when its worker is lost.
+    #[getter]
+    fn idempotent(&self) -> bool {
+        self.0.idempotent
+    }
+
+    /// Number of processors.
+    #[getter]
+    fn cores(&self) -> u32 {
+        self.0.cores
+    }
+
+    /// The number of the server.
+    #[getter]
+    fn server(&self) -> Option<u32> {
+        self.0.group.map(|group| group.0)
+    }
+
+    /// Whether it asks for cores, memory, resources or time: such calls take one item each.
+    #[getter]
+    fn asks(&self) -> bool {
+        self.0.cores != 1 || !self.0.resources.is_empty() || self.0.expected.is_some()
+    }
+
+    /// These options with so many cores.
+    fn with_cores(&self, cores: u32) -> CallOptions {
+        CallOptions(gridrpc_core::CallOptions { cores, ..self.0.clone() })
+    }
+
+    /// These options, and those of `base` where these say nothing. Resources add up by name.
+    fn over(&self, base: &CallOptions) -> CallOptions {
+        let (these, base) = (&self.0, &base.0);
+        let own = |name: &str| these.resources.iter().any(|(known, _)| **known == *name);
+        let of_base = base.resources.iter().filter(|(name, _)| !own(name));
+        let resources = these.resources.iter().chain(of_base);
+        CallOptions(gridrpc_core::CallOptions {
+            deadline: these.deadline.or(base.deadline),
+            idempotent: these.idempotent || base.idempotent,
+            priority: if these.priority == 0 { base.priority } else { these.priority },
+            cores: if these.cores == 1 { base.cores } else { these.cores },
+            resources: Resources::new(resources.map(|(name, amount)| (name.clone(), amount))),
+            expected: these.expected.or(base.expected),
+            group: these.group.or(base.group),
+            ..gridrpc_core::CallOptions::DEFAULT
+        })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((), Bound<'py, PyDict>)> {
+        let options = &self.0;
+        let arguments = PyDict::new(py);
+        arguments.set_item("deadline", self.deadline())?;
+        arguments.set_item("idempotent", options.idempotent)?;
+        arguments.set_item("priority", options.priority)?;
+        arguments.set_item("server", self.server())?;
+        arguments.set_item("cores", options.cores)?;
+        let resources = options.resources.iter();
+        let resources: Vec<_> = resources.map(|(name, amount)| (&**name, amount)).collect();
+        arguments.set_item("resources", resources)?;
+        arguments.set_item("expected", options.expected.map(|time| time.as_secs_f64()))?;
+        Ok(((), arguments))
+    }
+}
+
+/// Resources by name.
+pub fn named(resources: Vec<(String, u64)>) -> Resources {
+    Resources::new(resources.into_iter().map(|(name, amount)| (name.into(), amount)))
+}
+
+fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let Some(seconds) = seconds else { return Ok(None) };
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "a deadline of {seconds} s: give a finite number of seconds from 0 on"
+        ))
+    })?;
+    Ok(Some(duration))
+}
