@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::ids::{CallId, GroupId, Line, WorkerId};
+use crate::ids::{CallId, GroupId, Owner, WorkerId};
 use crate::interface::Task;
-use crate::queue::{Entry, Order, Queue};
+use crate::owners::Owners;
+use crate::queue::{Entry, Order, Place, Queue};
 use crate::resource_request::ResourceRequest;
 
 /// Where a call is on its way to a worker.
@@ -52,19 +53,20 @@ struct Slot<T> {
     call: Option<Call<T>>,
 }
 
-/// A queue, which may hold ids of ended calls, and how many of its calls are alive.
+/// The calls of one owner that wait for one group, or for any worker: a queue, which may hold ids of ended calls,
+/// and how many of its calls are alive.
 #[derive(Debug, Default)]
-struct Waiting {
+struct Line {
     queue: Queue,
     live: usize,
     /// Calls that ask for more than a worker's place, by what they ask for; all of them are alive.
-    wide: BTreeMap<ResourceRequest, BTreeMap<Order, CallId>>,
+    wide: BTreeMap<ResourceRequest, BTreeMap<Place, CallId>>,
     /// What they ask for, by the place of the first that asks for it: many may all ask for something else.
-    fronts: BTreeMap<Order, ResourceRequest>,
+    fronts: BTreeMap<Place, ResourceRequest>,
 }
 
-impl Waiting {
-    fn insert_wide(&mut self, wish: ResourceRequest, order: Order, id: CallId) {
+impl Line {
+    fn insert_wide(&mut self, wish: ResourceRequest, order: Place, id: CallId) {
         let alike = self.wide.entry(wish.clone()).or_default();
         let front = alike.keys().next().copied();
         alike.insert(order, id);
@@ -76,7 +78,7 @@ impl Waiting {
         }
     }
 
-    fn remove_wide(&mut self, wish: &ResourceRequest, order: Order) {
+    fn remove_wide(&mut self, wish: &ResourceRequest, order: Place) {
         let Some(alike) = self.wide.get_mut(wish) else { return };
         alike.remove(&order);
         let next = alike.keys().next().copied();
@@ -91,12 +93,12 @@ impl Waiting {
     }
 }
 
-fn at(line: Line) -> usize {
-    line.map_or(0, |group| group.index() + 1)
+fn at(group: Option<GroupId>) -> usize {
+    group.map_or(0, |group| group.index() + 1)
 }
 
-/// The place of a call among those of all lines.
-fn place<T>(call: &Call<T>) -> Order {
+/// The place of a call among those of its owner.
+fn place<T>(call: &Call<T>) -> Place {
     (Reverse(call.task.options.priority), call.serial)
 }
 
@@ -105,8 +107,12 @@ fn place<T>(call: &Call<T>) -> Order {
 pub(crate) struct Calls<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// The queue for all, and behind it those of the groups.
-    lines: Vec<Waiting>,
+    pub(crate) owners: Owners,
+    /// The lines for any worker, and behind them those of the groups: by owner.
+    lines: Vec<Vec<Line>>,
+    /// The owners with calls in each of them, and how many calls those are.
+    with_calls: Vec<Vec<Owner>>,
+    queued: Vec<usize>,
     /// Host groups that calls wait for, and how many calls that are.
     waited_for: Vec<GroupId>,
     bound: usize,
@@ -128,7 +134,10 @@ impl<T> Calls<T> {
         Calls {
             slots: Vec::new(),
             free: Vec::new(),
-            lines: vec![Waiting::default(), Waiting::default()],
+            owners: Owners::new(),
+            lines: vec![vec![Line::default()], vec![Line::default()]],
+            with_calls: vec![Vec::new(), Vec::new()],
+            queued: vec![0, 0],
             waited_for: Vec::new(),
             bound: 0,
             submitted: 0,
@@ -143,8 +152,21 @@ impl<T> Calls<T> {
     }
 
     /// There is another group that calls may be bound to.
-    pub(crate) fn add_line(&mut self) {
-        self.lines.push(Waiting::default());
+    pub(crate) fn add_group(&mut self) {
+        self.lines.push((0..self.owners.len()).map(|_| Line::default()).collect());
+        self.with_calls.push(Vec::new());
+        self.queued.push(0);
+    }
+
+    /// Makes sure that each owner has lines.
+    pub(crate) fn add_owner(&mut self) {
+        for lines in &mut self.lines {
+            lines.resize_with(self.owners.len(), Line::default);
+        }
+    }
+
+    fn line(&mut self, owner: Owner, group: Option<GroupId>) -> &mut Line {
+        &mut self.lines[at(group)][owner.index()]
     }
 
     /// Adds a call. It is in no queue yet.
@@ -156,6 +178,7 @@ impl<T> Calls<T> {
         let slot = &mut self.slots[index as usize];
         self.submitted += 1;
         let serial = self.submitted;
+        self.owners.taken(task.owner);
         let state = CallState::Queued;
         slot.call = Some(Call { task, state, losses: 0, false_starts: 0, near: None, serial });
         CallId::new(index, slot.generation)
@@ -179,6 +202,7 @@ impl<T> Calls<T> {
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
         self.leave(&call);
+        self.owners.ended(call.task.owner);
         Some(call)
     }
 
@@ -193,11 +217,11 @@ impl<T> Calls<T> {
     }
 
     fn leave(&mut self, call: &Call<T>) {
-        let (line, bytes) = (call.task.options.group, call.task.bytes);
+        let (owner, group, bytes) = (call.task.owner, call.task.options.group, call.task.bytes);
         match call.state {
-            CallState::Queued => self.leave_queue(line, bytes),
+            CallState::Queued => self.leave_queue(owner, group, bytes),
             CallState::QueuedWide => {
-                self.lines[at(line)].remove_wide(&ResourceRequest::of(&call.task), place(call));
+                self.line(owner, group).remove_wide(&ResourceRequest::of(&call.task), place(call));
                 self.wide -= 1;
                 self.wide_bytes -= bytes;
             }
@@ -215,14 +239,18 @@ impl<T> Calls<T> {
         }
         call.state = CallState::Queued;
         let (bytes, priority, serial) = (call.task.bytes, call.task.options.priority, call.serial);
-        let line = call.task.options.group;
+        let (owner, group) = (call.task.owner, call.task.options.group);
         self.queued_bytes += bytes;
-        let waiting = &mut self.lines[at(line)];
-        waiting.live += 1;
-        waiting.queue.insert(priority, Entry { serial, id });
-        if let Some(group) = line {
+        let line = self.line(owner, group);
+        line.live += 1;
+        line.queue.insert(priority, Entry { serial, id });
+        if line.live == 1 {
+            self.with_calls[at(group)].push(owner);
+        }
+        self.queued[at(group)] += 1;
+        if let Some(group) = group {
             self.bound += 1;
-            if waiting.live == 1 {
+            if self.queued[at(Some(group))] == 1 {
                 self.waited_for.push(group);
             }
         }
@@ -231,8 +259,9 @@ impl<T> Calls<T> {
     fn enqueue_wide(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         call.state = CallState::QueuedWide;
-        let (order, wish, bytes) = (place(call), ResourceRequest::of(&call.task), call.task.bytes);
-        self.lines[at(wish.line)].insert_wide(wish, order, id);
+        let (place, wish, bytes) = (place(call), ResourceRequest::of(&call.task), call.task.bytes);
+        let owner = call.task.owner;
+        self.line(owner, wish.group).insert_wide(wish, place, id);
         self.wide += 1;
         self.wide_bytes += bytes;
     }
@@ -244,7 +273,7 @@ impl<T> Calls<T> {
 
     /// Checks that the first of all that ask for the same are known.
     pub(crate) fn check_fronts(&self) {
-        for waiting in &self.lines {
+        for waiting in self.lines.iter().flatten() {
             let firsts = waiting.wide.iter().filter_map(|(wish, alike)| {
                 alike.keys().next().map(|order| (*order, wish.clone()))
             });
@@ -253,19 +282,29 @@ impl<T> Calls<T> {
         }
     }
 
-    /// What those of a line ask for, and how many ask for the same.
-    pub(crate) fn wishes(&self, line: Line) -> impl Iterator<Item = (&ResourceRequest, usize)> {
-        self.lines[at(line)].wide.iter().map(|(wish, alike)| (wish, alike.len()))
+    /// What those ask for that wait for a group, and how many of an owner ask for the same.
+    pub(crate) fn wishes(
+        &self,
+        group: Option<GroupId>,
+    ) -> impl Iterator<Item = (&ResourceRequest, usize)> {
+        let wide = self.lines[at(group)].iter().flat_map(|line| &line.wide);
+        wide.map(|(wish, alike)| (wish, alike.len()))
     }
 
-    /// Of those, so many in the order in which they are to be sent, and of such as ask for the same so many.
+    /// Of those, so many in the order in which they are to be sent, and of such as ask for the same so many. Those of
+    /// owners that may run no more are left out.
     pub(crate) fn first_wide(&self, most: usize, alike: usize) -> Vec<(Order, CallId)> {
         let mut first: Vec<(Order, CallId)> = Vec::new();
-        for waiting in &self.lines {
-            let wishes = waiting.fronts.values().take(most);
-            let calls = wishes.filter_map(|wish| waiting.wide.get(wish));
+        for (index, line) in self.lines.iter().flat_map(|lines| lines.iter().enumerate()) {
+            let owner = Owner(index as u32);
+            if line.wide.is_empty() || !self.owners.may_run(owner) {
+                continue;
+            }
+            let usage = self.owners.usage(owner);
+            let wishes = line.fronts.values().take(most);
+            let calls = wishes.filter_map(|wish| line.wide.get(wish));
             let calls = calls.flat_map(|calls| calls.iter().take(alike));
-            first.extend(calls.map(|(order, id)| (*order, *id)));
+            first.extend(calls.map(|(place, id)| ((usage, *place), *id)));
         }
         first.sort_unstable();
         first.truncate(most);
@@ -280,44 +319,72 @@ impl<T> Calls<T> {
         }
     }
 
-    fn leave_queue(&mut self, line: Line, bytes: u64) {
+    fn leave_queue(&mut self, owner: Owner, group: Option<GroupId>, bytes: u64) {
         self.queued_bytes -= bytes;
-        let waiting = &mut self.lines[at(line)];
-        waiting.live -= 1;
-        let live = waiting.live;
+        let line = self.line(owner, group);
+        line.live -= 1;
+        let live = line.live;
         // Ids of ended calls must not pile up behind a live one at the front.
-        if waiting.queue.len() > 2 * live + 1024 {
-            let mut queue = std::mem::take(&mut waiting.queue);
+        if line.queue.len() > 2 * live + 1024 {
+            let mut queue = std::mem::take(&mut line.queue);
             queue.retain(|id| self.get(id).is_some_and(|call| call.state == CallState::Queued));
-            self.lines[at(line)].queue = queue;
+            self.line(owner, group).queue = queue;
         }
-        if let Some(group) = line {
+        if live == 0 {
+            self.with_calls[at(group)].retain(|other| *other != owner);
+        }
+        self.queued[at(group)] -= 1;
+        if let Some(group) = group {
             self.bound -= 1;
-            if live == 0 {
+            if self.queued[at(Some(group))] == 0 {
                 self.waited_for.retain(|other| *other != group);
             }
         }
     }
 
-    /// The call that is next in a line, and its place among the calls of all lines.
-    pub(crate) fn front(&mut self, line: Line) -> Option<(Order, CallId)> {
-        while let Some((order, id)) = self.lines[at(line)].queue.front_in_order() {
+    /// The call of an owner that is next in its line, and its place there.
+    fn front_of(&mut self, owner: Owner, group: Option<GroupId>) -> Option<(Place, CallId)> {
+        while let Some((place, id)) = self.line(owner, group).queue.front_in_order() {
             if self.get(id).is_some_and(|call| call.state == CallState::Queued) {
-                return Some((order, id));
+                return Some((place, id));
             }
-            self.lines[at(line)].queue.pop_front();
+            self.line(owner, group).queue.pop_front();
         }
         None
     }
 
+    /// The call that is next of those that wait for a group, or for any worker, of the owners that may run more; and
+    /// its place among the calls of all owners.
+    pub(crate) fn front(&mut self, group: Option<GroupId>) -> Option<(Order, CallId)> {
+        let mut first = None;
+        for index in 0..self.with_calls[at(group)].len() {
+            let owner = self.with_calls[at(group)][index];
+            if !self.owners.may_run(owner) {
+                continue;
+            }
+            let Some((place, id)) = self.front_of(owner, group) else { continue };
+            let next = ((self.owners.usage(owner), place), id);
+            if first.is_none_or(|first| next < first) {
+                first = Some(next);
+            }
+        }
+        first
+    }
+
+    /// Where a call has its place among those of all owners.
+    pub(crate) fn order(&self, id: CallId) -> Option<Order> {
+        let call = self.get(id)?;
+        Some((self.owners.usage(call.task.owner), place(call)))
+    }
+
     /// Takes the call at the front out of its line: it has been sent.
-    pub(crate) fn pop_sent(&mut self, line: Line, worker: WorkerId) {
-        let Some((_, id)) = self.front(line) else { return };
-        self.lines[at(line)].queue.pop_front();
+    pub(crate) fn pop_sent(&mut self, group: Option<GroupId>, worker: WorkerId) {
+        let Some((_, id)) = self.front(group) else { return };
         if let Some(call) = self.get_mut(id) {
             call.state = CallState::Sent(worker);
-            let bytes = call.task.bytes;
-            self.leave_queue(line, bytes);
+            let (owner, bytes) = (call.task.owner, call.task.bytes);
+            self.line(owner, group).queue.pop_front();
+            self.leave_queue(owner, group, bytes);
         }
     }
 
@@ -399,9 +466,9 @@ impl<T> Calls<T> {
         )
     }
 
-    /// Calls that wait in a line.
-    pub(crate) fn queued(&self, line: Line) -> usize {
-        self.lines[at(line)].live
+    /// Calls that wait for a group, or for any worker.
+    pub(crate) fn queued(&self, group: Option<GroupId>) -> usize {
+        self.queued[at(group)]
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -414,7 +481,7 @@ impl<T> Calls<T> {
         })
     }
 
-    pub(crate) fn queue_len(&self, line: Line) -> usize {
-        self.lines[at(line)].queue.len()
+    pub(crate) fn queue_len(&self, group: Option<GroupId>) -> usize {
+        self.lines[at(group)].iter().map(|line| line.queue.len()).sum()
     }
 }

@@ -67,6 +67,19 @@ impl WorkerId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
+/// Whoever has made a call, among those who share a grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub u32);
+
+impl Owner {
+    /// The process that has the grid.
+    pub const SELF: Owner = Owner(0);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Executors that calls can be bound to: the workers of this machine, or hosts that
 /// [`crate::Core::add_group`] was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,9 +97,6 @@ impl GroupId {
 /// Shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
-
-/// In which line a call waits: in that of a group, or of those that any executor may run.
-pub(crate) type Line = Option<GroupId>;
 
 /// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
 /// what it knows goes with it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::end::{End, Loss, TooWide, Unfit};
-use crate::ids::{BlobId, CallId, FunctionId, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, Owner, WorkerId};
 use crate::options::CallOptions;
 use crate::resources::Resources;
 
@@ -57,6 +57,8 @@ impl Default for Settings {
 /// A call to be made.
 #[derive(Clone, Debug)]
 pub struct Task<T> {
+    /// Who has made it.
+    pub owner: Owner,
     /// What to run.
     pub function: FunctionId,
     /// Length of its payload, for the bound on what may wait.
@@ -70,16 +72,16 @@ pub struct Task<T> {
 }
 
 impl<T> Task<T> {
-    /// A call without data that asks for nothing.
+    /// A call of this process without data that asks for nothing.
     pub fn new(function: FunctionId, payload: T) -> Self {
         let (blobs, options) = (Vec::new(), CallOptions::DEFAULT);
-        Task { function, bytes: 0, blobs, options, payload }
+        Task { owner: Owner::SELF, function, bytes: 0, blobs, options, payload }
     }
 
     /// The same call with something else of the caller's own.
     pub fn with<U>(self, payload: U) -> Task<U> {
-        let Task { function, bytes, blobs, options, .. } = self;
-        Task { function, bytes, blobs, options, payload }
+        let Task { owner, function, bytes, blobs, options, .. } = self;
+        Task { owner, function, bytes, blobs, options, payload }
     }
 }
 
@@ -248,6 +250,14 @@ pub enum Action<T> {
 /// Why a call was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// Its owner has as many calls as it may have.
+    #[error(
+        "the quota of {alive} calls that have not ended is used up: wait until some have ended"
+    )]
+    Quota {
+        /// The quota.
+        alive: usize,
+    },
     /// The grid has been closed.
     #[error("the grid is closed")]
     Closed,

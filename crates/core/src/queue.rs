@@ -14,8 +14,12 @@ pub(crate) struct Entry {
     pub(crate) id: CallId,
 }
 
-/// What goes first is less: a higher priority, or an earlier submission.
-pub(crate) type Order = (Reverse<i32>, u64);
+/// The place of a call among those of its owner. What goes first is less: a higher priority, or an earlier
+/// submission.
+pub(crate) type Place = (Reverse<i32>, u64);
+
+/// The place of a call among those of all owners: by the owner's usage first.
+pub(crate) type Order = (u128, Place);
 
 /// Nearly all calls have priority 0: theirs is a queue of its own, which needs no search.
 #[derive(Debug, Default)]
@@ -45,7 +49,7 @@ impl Queue {
     }
 
     /// The first of all, and its place among the calls of all queues.
-    pub(crate) fn front_in_order(&self) -> Option<(Order, CallId)> {
+    pub(crate) fn front_in_order(&self) -> Option<(Place, CallId)> {
         let (priority, entry) = match self.first_other() {
             None => (0, self.plain.front()?),
             Some(priority) => (priority, self.others.get(&priority)?.front()?),

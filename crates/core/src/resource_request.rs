@@ -1,7 +1,7 @@
 //! What a call asks for beyond the place of one worker.
 
 use crate::end::{End, TooWide, Unfit};
-use crate::ids::{Line, ns};
+use crate::ids::{GroupId, ns};
 use crate::interface::{Refusal, Task};
 use crate::options::CallOptions;
 use crate::resources::Resources;
@@ -12,14 +12,14 @@ pub(crate) struct ResourceRequest {
     pub(crate) cores: u32,
     pub(crate) resources: Resources,
     pub(crate) expected: Option<u64>,
-    pub(crate) line: Line,
+    pub(crate) group: Option<GroupId>,
 }
 
 impl ResourceRequest {
     pub(crate) fn of<T>(task: &Task<T>) -> ResourceRequest {
         let CallOptions { cores, resources, expected, group, .. } = &task.options;
         let (resources, expected) = (resources.clone(), expected.map(ns));
-        ResourceRequest { cores: *cores, resources, expected, line: *group }
+        ResourceRequest { cores: *cores, resources, expected, group: *group }
     }
 }
 

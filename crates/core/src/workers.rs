@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::elastic::Stay;
 use crate::end::Loss;
 use crate::host::Host;
-use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, GroupId, Owner, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 use crate::resources::Resources;
 
@@ -50,6 +50,9 @@ pub(crate) struct Sent<T> {
     pub(crate) cost: u64,
     pub(crate) group: Option<GroupId>,
     /// Workers' places that it takes.
+    pub(crate) owner: Owner,
+    /// What its owner was charged for it when it was sent, ns.
+    pub(crate) charged: u64,
     pub(crate) slots: u32,
     /// What else it takes of its host.
     pub(crate) resources: Resources,

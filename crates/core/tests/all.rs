@@ -6,6 +6,7 @@ mod elastic;
 mod failing_starts;
 mod hosts;
 mod many_workers;
+mod owners;
 mod policies;
 mod resources;
 mod simulation;

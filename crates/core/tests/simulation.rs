@@ -685,6 +685,7 @@ impl<P: Policy> World<P> {
                     self.count("unfit");
                 }
                 Err(Refusal::NoServer(..)) => unreachable!("no workers are left then"),
+                Err(Refusal::Quota { .. }) => unreachable!("nobody has a quota"),
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
                 Err(Refusal::ReservedLost(_)) => {
                     let lost = on.map(|on| self.core.standing(on));

@@ -11,7 +11,8 @@ use gridrpc_wire::{Order, RemoteError, Value, decode_values};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use pyo3::exceptions::{
-    PyBaseException, PyMemoryError, PyOSError, PyTimeoutError, PyTypeError, PyValueError,
+    PyBaseException, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -46,6 +47,7 @@ pub fn grid(error: &GridError) -> PyErr {
             Refusal::NoServer(server, loss) => start_error(py, &none_of(server), loss),
             Refusal::TooWide(_) => new(py, package::too_wide(py), (error.to_string(),)),
             Refusal::Unfit(_) => new(py, package::unfit(py), (error.to_string(),)),
+            Refusal::Quota { .. } => PyRuntimeError::new_err(error.to_string()),
             Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
             Refusal::ReservedLost(loss) => {
                 object_lost(py, "the worker that held the object was lost", loss)

@@ -159,7 +159,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         }
         GridError::Refused(Refusal::Released) => ErrorCode::InvalidObjectHandle,
         GridError::Refused(Refusal::Closed) | GridError::Forked => ErrorCode::NotInitialized,
-        GridError::Refused(Refusal::UnknownBlob(_))
+        GridError::Refused(Refusal::UnknownBlob(_) | Refusal::Quota { .. })
         | GridError::System { .. }
         | GridError::Config(_)
         | GridError::TooDeep(_) => ErrorCode::Other,

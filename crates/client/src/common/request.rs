@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridrpc_core::{BlobId, CallOptions, Task, Time};
+use gridrpc_core::{BlobId, CallOptions, Owner, Task, Time};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::Payload;
 use thiserror::Error;
@@ -73,7 +73,8 @@ impl Common {
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
         let call = Call::new(function, payload, callbacks, sinks, after, options.idempotent);
         let now = Time(call.profile().submit);
-        let task = Task { function: id, bytes, blobs, options, payload: Arc::clone(&call) };
+        let payload = Arc::clone(&call);
+        let task = Task { owner: Owner::SELF, function: id, bytes, blobs, options, payload };
         self.drop_segments(&mut state);
         if let Some(worker) = state.core.asks_for_progress(now, id) {
             state.note_progress(now, worker);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::calls::CallState;
 use crate::core::Core;
 use crate::group::HostGroup;
-use crate::ids::{BlobId, CallId, GroupId, Line, WorkerId};
+use crate::ids::{BlobId, CallId, GroupId, WorkerId};
 use crate::pace::MAX_UNANSWERED;
 use crate::policy::Policy;
 use crate::resource_request::{ResourceRequest, SCAN, SCAN_ALL};
@@ -83,7 +83,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut wanted: HashMap<BlobId, usize> = Default::default();
         let mut blocked = self.blocked_by_others();
         let mut blocked_all = (0, 0);
-        let mut lines: HashMap<Line, usize> = HashMap::new();
+        let mut lines: HashMap<Option<GroupId>, usize> = HashMap::new();
         let mut wide = (0, 0);
         for (id, call) in self.calls.iter() {
             match call.state {
@@ -192,7 +192,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// The calls that are bound to a group are in its line, and wait for somebody.
-    fn check_lines(&self, lines: &HashMap<Line, usize>) {
+    fn check_lines(&self, lines: &HashMap<Option<GroupId>, usize>) {
         let all = (0..self.groups.len()).map(|index| Some(GroupId(index as u32)));
         let waited_for: HashSet<GroupId> = self.calls.waited_for().into_iter().collect();
         let mut bound = 0;

@@ -9,7 +9,7 @@ use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::group::HostGroup;
-use crate::ids::{CallId, FunctionId, GroupId, Line, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::interface::{Action, Refusal};
 use crate::policy::{Policy, View};
 use crate::queue::Order;
@@ -24,7 +24,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.workers[host.index()].groups.push(id);
         }
         self.groups.push(HostGroup { name: name.into(), here, hosts, lost: None });
-        self.calls.add_line();
+        self.calls.add_group();
         if here {
             self.here.push(id);
         }
@@ -132,13 +132,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Hands calls of one line to executors that have room, in order. Returns whether there was one.
-    pub(crate) fn pump_line(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) -> bool {
+    pub(crate) fn pump_line(
+        &mut self,
+        now: Time,
+        line: Option<GroupId>,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
         let mut sent = false;
-        while let Some((order, id)) = self.calls.front(line) {
+        while self.calls.queued(line) > 0 {
             if self.calls.wide() > 0 {
-                // One that was before this call may be the first by now.
+                // One that was before the first of the line may be the first by now.
                 self.pump_wide(now, out);
             }
+            let Some((order, id)) = self.calls.front(line) else { break };
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
             let Some(worker) = self.choose(now, line, order, function) else { break };
             self.calls.pop_sent(line, worker);
@@ -150,7 +156,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// The same for a call that has just come. One that waits by the policy's will may not be able to any
     /// longer, as others wait with it.
-    pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
+    pub(crate) fn pump_new(&mut self, now: Time, line: Option<GroupId>, out: &mut Vec<Action<T>>) {
         let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
@@ -205,7 +211,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// The first of all calls that this executor may run, and in which line it waits.
-    pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Line, CallId)> {
+    pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Option<GroupId>, CallId)> {
         let first = self.calls.front(None).map(|(order, call)| (order, None, call));
         if self.calls.bound() == 0 {
             return first.map(|(_, line, call)| (line, call));
@@ -225,7 +231,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     fn choose(
         &mut self,
         now: Time,
-        line: Line,
+        line: Option<GroupId>,
         order: Order,
         function: FunctionId,
     ) -> Option<WorkerId> {
@@ -237,7 +243,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         let Core { policy, workers, idle, ready, hosts, pace, calls, groups, .. } = self;
         let (open, here_lines) = (!self.collects_here, &self.here);
-        let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
+        let before = |calls: &mut crate::calls::Calls<T>, other: Option<GroupId>| {
             other != line && calls.front(other).is_some_and(|(first, _)| first < order)
         };
         let queued_here = here_lines.iter().map(|group| calls.queued(Some(*group)));

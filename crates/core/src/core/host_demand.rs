@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::core::Core;
 use crate::elastic::{Demand, Group, Life, Span};
-use crate::ids::{CallId, GroupId, Line, Time, WorkerId, ns};
+use crate::ids::{CallId, GroupId, Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::resource_request::{ResourceRequest, SCAN_ALL};
@@ -231,7 +231,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Places on some hosts that are alike which the wide calls of a line take that may run there.
-    fn wide_places(&self, line: Line, hosts: &[WorkerId]) -> u64 {
+    fn wide_places(&self, line: Option<GroupId>, hosts: &[WorkerId]) -> u64 {
         let places = |(wish, count): (&ResourceRequest, usize)| {
             let could = |id: &&WorkerId| self.could_have(wish, Some(**id));
             let id = hosts.iter().find(could)?;

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::group::HostGroup;
 use crate::host::{HostStage, HostStatus};
-use crate::ids::{CallId, GroupId, Line, Time, WorkerId};
+use crate::ids::{CallId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::workers::{Phase, Sent, UnexpectedReply};
@@ -265,7 +265,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// The same for the calls that are bound to one group, or to none, with so many workers that are free.
-    fn even_out_among(&mut self, line: Line, mut free: usize, out: &mut Vec<Action<T>>) {
+    fn even_out_among(&mut self, line: Option<GroupId>, mut free: usize, out: &mut Vec<Action<T>>) {
         let count = |core: &Self| {
             line.map_or(core.hosts.len(), |group| core.groups[group.index()].hosts.len())
         };

@@ -3,7 +3,7 @@
 use crate::calls::{CallState, Near};
 use crate::core::Core;
 use crate::host::Host;
-use crate::ids::{CallId, FunctionId, Line, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Entry;
@@ -65,7 +65,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether a worker of another host, or of this machine, would do such a call sooner, though its arguments
     /// have to be brought there; or the host is not there.
-    fn is_better_off_elsewhere(&self, function: FunctionId, line: Line, near: Near) -> bool {
+    fn is_better_off_elsewhere(
+        &self,
+        function: FunctionId,
+        line: Option<GroupId>,
+        near: Near,
+    ) -> bool {
         let worker = &self.workers[near.host.index()];
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return true;
@@ -82,7 +87,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Workers that have nothing to do and could run a call of this line, without those of a host.
-    fn free_elsewhere(&self, host: WorkerId, line: Line) -> usize {
+    fn free_elsewhere(&self, host: WorkerId, line: Option<GroupId>) -> usize {
         let hosts = line.map_or(&self.hosts, |group| &self.groups[group.index()].hosts);
         let others = hosts.iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());

@@ -10,6 +10,7 @@ mod locality;
 mod losses;
 mod multicore;
 mod nested_calls;
+mod ownership;
 mod reservations;
 
 use std::collections::{HashMap, VecDeque};
@@ -223,6 +224,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some(blob) = task.blobs.iter().find(|blob| !self.blobs.usable(**blob)) {
             return Err(Refusal::UnknownBlob(*blob));
         }
+        self.calls.owners.check(task.owner)?;
         if let Some(on) = task.options.on {
             self.check_reserved(on)?;
             let CallOptions { deadline, idempotent, priority, .. } = task.options;
@@ -335,6 +337,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return Err(UnexpectedReply { worker: id.0, call });
         };
         self.pace.learn(sent.function, took);
+        let kept = took.whole.saturating_mul(sent.slots.into());
+        self.calls.owners.settle(sent.owner, sent.charged, kept);
         self.workers[id.index()].answered += 1;
         let tally = self.tallies.of(sent.function);
         tally.ran += took.ran;
@@ -672,7 +676,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let cost = self.pace.cost(function);
         let slots =
             if call.task.options.cores > 1 { self.slots(call.task.options.cores, to) } else { 1 };
-        let resources = call.task.options.resources.clone();
+        let (owner, resources) = (call.task.owner, call.task.options.resources.clone());
+        let group = call.task.options.group;
+        let charged = self.calls.owners.sent(owner, cost, slots as u32);
+        let Some(call) = self.calls.get(id) else { return };
         let worker = &mut self.workers[to.index()];
         if worker.sent.is_empty() {
             worker.head_since = now;
@@ -688,7 +695,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             retracting: false,
             function,
             cost,
-            group: call.task.options.group,
+            group,
+            owner,
+            charged,
             slots: slots as u32,
             resources: resources.clone(),
         });

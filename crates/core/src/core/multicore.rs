@@ -21,7 +21,7 @@ use crate::core::Core;
 use crate::elastic::Span;
 use crate::end::{self, TooWide, Unfit};
 use crate::group::HostGroup;
-use crate::ids::{CallId, FunctionId, GroupId, Line, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Order;
@@ -72,6 +72,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// A call has left its worker: what it has taken beside that one's place is free.
     pub(crate) fn gives_back(&mut self, id: WorkerId, sent: &Sent<T>) {
+        self.calls.owners.back(sent.owner);
         let worker = &mut self.workers[id.index()];
         if sent.slots > 1 && worker.is_common() {
             self.idle.held -= sent.slots as usize - 1;
@@ -108,7 +109,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Where calls of a line may run.
-    fn sites(&self, line: Line) -> Vec<Site> {
+    fn sites(&self, line: Option<GroupId>) -> Vec<Site> {
         let others = self.hosts.len() + self.reserved_places.len();
         let here = || (self.workers.len() > others).then_some(None);
         match line {
@@ -160,12 +161,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether a call may find what it asks for some time.
     pub(crate) fn check_wish(&self, wish: &ResourceRequest) -> Result<(), Misfit> {
-        let sites = self.sites(wish.line);
+        let sites = self.sites(wish.group);
         let is_wide_enough =
             |site: &Site| self.possible_cores(*site).is_none_or(|most| wish.cores <= most);
         if !sites.iter().any(is_wide_enough) {
             let most = sites.iter().filter_map(|site| self.possible_cores(*site)).max();
-            let group = wish.line.map(|group| self.name_of(group));
+            let group = wish.group.map(|group| self.name_of(group));
             let (cores, most) = (wish.cores, most.unwrap_or(0));
             return Err(Misfit::TooWide(TooWide { cores, most, group }));
         }
@@ -235,17 +236,22 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut claims: HashMap<Site, Claims> = HashMap::new();
         let unclaimed = Claims::default();
         let has_workers_here = self.sites(None).contains(&None);
-        for (order, id) in self.calls.first_wide(SCAN_ALL, SCAN) {
+        for (_, id) in self.calls.first_wide(SCAN_ALL, SCAN) {
             if open.is_empty() && !(open_here && has_workers_here) {
                 // All places are for those before it.
                 break;
             }
+            // What was sent just now counts for its owner.
+            let Some(order) = self.calls.order(id) else { continue };
             let Some(task) = self.task(id) else { continue };
-            let (function, wish) = (task.function, ResourceRequest::of(task));
+            let (owner, function, wish) = (task.owner, task.function, ResourceRequest::of(task));
+            if !self.calls.owners.may_run(owner) {
+                continue;
+            }
             // What lacks there of resources, and of places.
             let mut best: Option<((u64, usize), Site)> = None;
             let mut is_there = false;
-            for site in self.sites(wish.line) {
+            for site in self.sites(wish.group) {
                 let wanted = wish.cores.div_ceil(self.cores_of(site)) as usize;
                 let (present, vacant) = self.present(site);
                 if present < wanted || !self.could_have(&wish, site) {
@@ -332,7 +338,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         before: &Claims,
         places: usize,
     ) -> bool {
-        self.sites(wish.line).into_iter().any(|site| {
+        self.sites(wish.group).into_iter().any(|site| {
             let nearby = site.and_then(|id| self.workers[id.index()].host.as_ref());
             let vacant = self.present(site).1.saturating_sub(places);
             nearby.is_none_or(|host| host.nearby.len() == 0 && host.stay.life.is_none())
@@ -350,7 +356,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether no call waits that was there before, and that may run there.
     fn has_turn(&mut self, order: Order, site: Site) -> bool {
-        let mut waits = |line: Line| self.calls.front(line).is_some_and(|(other, _)| other < order);
+        let mut waits =
+            |line: Option<GroupId>| self.calls.front(line).is_some_and(|(other, _)| other < order);
         if waits(None) {
             return false;
         }
@@ -361,9 +368,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         let Core { calls, workers, .. } = self;
         let Some(host) = &mut workers[id.index()].host else { return false };
-        while let Some((other, call)) = host.nearby.front_in_order() {
+        while let Some(call) = host.nearby.front() {
             if calls.get(call).is_some_and(|call| call.state == CallState::Waiting(id)) {
-                return other > order;
+                return calls.order(call) > Some(order);
             }
             host.nearby.pop_front();
         }
