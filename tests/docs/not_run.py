@@ -211,9 +211,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "# Ten jobs of 16 slots each, for eight hours at most.": NotRun(_NO_GRID_ENGINE),
         "#!/bin/bash": NotRun(_NO_GRID_ENGINE),
         "8 of 9 workers have answered within 2 s": NotRun(_NO_GRID_ENGINE),
-        "#!/bin/sh": NotRun(
-            "another user's: crates/launch/src/gridengine/tests.rs reads it"
-        ),
+        "#!/bin/sh": NotRun("another user's: crates/launch/src/gridengine/tests.rs reads it"),
     },
     "docs/htcondor.md": {
         "# A pool of HTCondor is yours to have: the numbers are those of one.": NotRun(_NO_POOL),

@@ -1,7 +1,7 @@
 """No two files of a crate depend on each other, directly or through others, and no two folders.
 
 What a file depends on is read from the paths in it, after `use` or elsewhere, and followed through
-what `lib.rs` and `mod.rs` export again: `crate::Grid` is grid.rs. Calls of methods are not looked at:
+what `lib.rs` and `mod.rs` export again: `crate::Grid` is grid.rs. Calls of methods do not count:
 where the methods of one type are in several files, those may call each other.
 """
 
@@ -71,7 +71,9 @@ class Rooms:
             text = file.read_text(encoding="utf-8")
             self.code[module] = without_tests(text)
             self.names[module] = file.relative_to(root).as_posix()
-            tests += [(*module, name) for name in re.findall(r"#\[cfg\(test\)\]\s+mod (\w+);", text)]
+            tests += [
+                (*module, name) for name in re.findall(r"#\[cfg\(test\)\]\s+mod (\w+);", text)
+            ]
         for module in list(self.code):
             if any(module[: len(test)] == test for test in tests):
                 del self.code[module]
@@ -180,8 +182,8 @@ def test_no_folders_of_a_crate_depend_on_each_other(crate: Path) -> None:
 
 
 def layers() -> dict[str, int]:
-    """Which row of the table in ARCHITECTURE.md each file or folder of the client is in."""
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    """The row of each file or folder of the client in the table of its README."""
+    text = (CLIENT.parent / "README.md").read_text(encoding="utf-8")
     table = re.search(r"^\| files \| about \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert table is not None
     rows = [row.split("|")[1] for row in table[1].splitlines()]
@@ -247,7 +249,7 @@ def test_circles_are_found_however_they_are_written(tmp_path: Path, back: str) -
         "#[cfg(test)]\nmod tests {\n    use crate::Handle;\n    fn f() { g([1; 2]); }\n}",
         "#[cfg(test)]\nuse super::upper::Upper;",
         "pub(in crate) fn f() {}",
-        "use crate::upper::Upper;\nuse std::sync::Arc;",
+        "use gridrpc_core::upper::Upper;\nuse std::sync::Arc;",
         "use crate::room;",
     ],
 )
