@@ -37,9 +37,13 @@ include_patterns = [
     "docs/**.md",
     "docs/**.rst",
     "examples/*/README.md",
+    "crates/*/README.md",
+    "python/*/README.md",
 ]
-# What lies here after builds is large: it is not looked through.
-exclude_patterns = [".*", "crates", "dist", "packaging", "python", "runs", "target", "tests"]
+# Builds leave large folders here. Of crates and packages, Sphinx reads the README only.
+exclude_patterns = [
+    ".*", "crates/*/[!R]*", "dist", "packaging", "python/*/[!R]*", "runs", "target", "tests",
+]  # fmt: skip
 
 # ---- Markdown
 
@@ -77,7 +81,7 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 #: Pages whose lists and tables of pages are the site's table of contents.
-_CONTENTS = ("docs/README", "docs/c/README", "docs/notes/README")
+_CONTENTS = ("ARCHITECTURE", "docs/README", "docs/c/README", "docs/notes/README")
 _LISTED = re.compile(
     r"^(?:- |\| )\[(?P<title>[^\]]+)\]\((?P<page>[\w./-]+)\.(?:md|rst)\)", re.MULTILINE
 )

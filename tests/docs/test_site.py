@@ -82,9 +82,17 @@ def driver() -> Iterator[Chrome]:
         yield opened
 
 
+#: The pages of crates and packages, which are for developers.
+READMES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in ("crates", "python")
+    for path in ROOT.glob(f"{folder}/*/README.md")
+)
+
+
 def test_every_page_is_there(site: Path) -> None:
     expected = {
-        *(page.removesuffix(".md") for page in pages()),
+        *(page.removesuffix(".md") for page in [*pages(), *READMES]),
         *("ARCHITECTURE", "CHANGELOG", "SECURITY", "index", "search"),
         *(f"docs/reference/{name}" for name in ("python", "gridrpc", "gridbench")),
     }
@@ -98,7 +106,8 @@ def test_every_page_is_in_the_navigation_of_the_first(site: Path) -> None:
     reached = {
         (first.parent / href).resolve() for href in re.findall(r'href="([^"#]+)"', inside[0])
     }
-    assert {site / f"{page.removesuffix('.md')}.html" for page in pages()} - reached == {first}
+    expected = {site / f"{page.removesuffix('.md')}.html" for page in [*pages(), *READMES]}
+    assert expected - reached == {first}
 
 
 def test_links_lead_somewhere(site: Path) -> None:
