@@ -28,7 +28,7 @@ export PIP_NO_INPUT := 1
 # Folders count as well: a file that was removed changes its folder.
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates \( -name fuzz -o -path crates/client/model \) -prune -o \
 	\( -type d -o -name '*.rs' -o -name '*.sh' -o -name Cargo.toml \) -print)
-CAPI_SOURCES := $(shell find crates/capi -type f)
+CAPI_SOURCES := $(shell find crates/capi -type f ! -name '*.md')
 
 # Where `make install-c` installs to.
 PREFIX ?= /usr/local
