@@ -143,6 +143,7 @@ test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pu
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids, stubs and headers
 	cargo test --locked --workspace --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
 .PHONY: test-model
 test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads

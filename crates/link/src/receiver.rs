@@ -256,7 +256,7 @@ impl Receiver {
     /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
     ///
     /// # Errors
-    /// As [`Transport::receive`]; `WouldBlock` when a non-blocking socket has nothing.
+    /// As [`gridrpc_transport::Transport::receive`]; `WouldBlock` when a non-blocking socket has nothing.
     pub fn fill(&mut self) -> io::Result<usize> {
         let count = self.receive()?;
         self.position += count as u64;

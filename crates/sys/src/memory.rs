@@ -1,7 +1,7 @@
 //! How much memory there is for this process: that of the machine, or what its control groups allow.
 //!
 //! Shared memory counts for the control group of whoever wrote to it first. Who goes beyond what a group
-//! allows is killed, so memory is asked for before it is taken: see [`gridrpc_shm::segment::Pool::take`].
+//! allows is killed, so memory is asked for before it is taken: see `Pool::take` of gridrpc-shm.
 
 use std::fs;
 use std::io;
