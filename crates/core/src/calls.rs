@@ -66,29 +66,29 @@ struct Line {
 }
 
 impl Line {
-    fn insert_wide(&mut self, wish: ResourceRequest, order: Place, id: CallId) {
-        let alike = self.wide.entry(wish.clone()).or_default();
+    fn insert_wide(&mut self, request: ResourceRequest, order: Place, id: CallId) {
+        let alike = self.wide.entry(request.clone()).or_default();
         let front = alike.keys().next().copied();
         alike.insert(order, id);
         if front.is_none_or(|front| order < front) {
             if let Some(front) = front {
                 self.fronts.remove(&front);
             }
-            self.fronts.insert(order, wish);
+            self.fronts.insert(order, request);
         }
     }
 
-    fn remove_wide(&mut self, wish: &ResourceRequest, order: Place) {
-        let Some(alike) = self.wide.get_mut(wish) else { return };
+    fn remove_wide(&mut self, request: &ResourceRequest, order: Place) {
+        let Some(alike) = self.wide.get_mut(request) else { return };
         alike.remove(&order);
         let next = alike.keys().next().copied();
         if next.is_none() {
-            self.wide.remove(wish);
+            self.wide.remove(request);
         }
-        if let Some(wish) = self.fronts.remove(&order)
+        if let Some(request) = self.fronts.remove(&order)
             && let Some(next) = next
         {
-            self.fronts.insert(next, wish);
+            self.fronts.insert(next, request);
         }
     }
 }
@@ -259,9 +259,10 @@ impl<T> Calls<T> {
     fn enqueue_wide(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         call.state = CallState::QueuedWide;
-        let (place, wish, bytes) = (place(call), ResourceRequest::of(&call.task), call.task.bytes);
+        let (place, request, bytes) =
+            (place(call), ResourceRequest::of(&call.task), call.task.bytes);
         let owner = call.task.owner;
-        self.line(owner, wish.group).insert_wide(wish, place, id);
+        self.line(owner, request.group).insert_wide(request, place, id);
         self.wide += 1;
         self.wide_bytes += bytes;
     }
@@ -274,8 +275,8 @@ impl<T> Calls<T> {
     /// Checks that the first of all that ask for the same are known.
     pub(crate) fn check_fronts(&self) {
         for waiting in self.lines.iter().flatten() {
-            let firsts = waiting.wide.iter().filter_map(|(wish, alike)| {
-                alike.keys().next().map(|order| (*order, wish.clone()))
+            let firsts = waiting.wide.iter().filter_map(|(request, alike)| {
+                alike.keys().next().map(|order| (*order, request.clone()))
             });
             assert_eq!(waiting.fronts, firsts.collect::<BTreeMap<_, _>>());
             assert_eq!(waiting.fronts.len(), waiting.wide.len());
@@ -283,12 +284,12 @@ impl<T> Calls<T> {
     }
 
     /// What those ask for that wait for a group, and how many of an owner ask for the same.
-    pub(crate) fn wishes(
+    pub(crate) fn requests(
         &self,
         group: Option<GroupId>,
     ) -> impl Iterator<Item = (&ResourceRequest, usize)> {
         let wide = self.lines[at(group)].iter().flat_map(|line| &line.wide);
-        wide.map(|(wish, alike)| (wish, alike.len()))
+        wide.map(|(request, alike)| (request, alike.len()))
     }
 
     /// Of those, so many in the order in which they are to be sent, and of such as ask for the same so many. Those of
@@ -301,8 +302,8 @@ impl<T> Calls<T> {
                 continue;
             }
             let usage = self.owners.usage(owner);
-            let wishes = line.fronts.values().take(most);
-            let calls = wishes.filter_map(|wish| line.wide.get(wish));
+            let requests = line.fronts.values().take(most);
+            let calls = requests.filter_map(|request| line.wide.get(request));
             let calls = calls.flat_map(|calls| calls.iter().take(alike));
             first.extend(calls.map(|(place, id)| ((usage, *place), *id)));
         }

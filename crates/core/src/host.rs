@@ -19,7 +19,7 @@ pub(crate) struct Host {
     /// Its group, as errors name it.
     pub(crate) group: Arc<str>,
     /// What else calls may take of it.
-    pub(crate) stock: Available,
+    pub(crate) available: Available,
     /// Its places are collected for a call that asks for several: others have to wait.
     pub(crate) collects: bool,
     /// How long a message takes to go there and back, ns.

@@ -187,10 +187,10 @@ mod tests {
         Resources::new(amounts.iter().map(|(name, amount)| (Arc::from(*name), *amount)))
     }
 
-    fn stock(amounts: &[(&str, u64)]) -> Available {
-        let mut stock = Available::default();
-        stock.offer(&some(amounts));
-        stock
+    fn available(amounts: &[(&str, u64)]) -> Available {
+        let mut available = Available::default();
+        available.offer(&some(amounts));
+        available
     }
 
     #[test]
@@ -206,23 +206,23 @@ mod tests {
 
     #[test]
     fn what_is_taken_lacks_until_it_is_given_back() {
-        let mut stock = stock(&[("gpu", 2), ("memory", 100)]);
+        let mut available = available(&[("gpu", 2), ("memory", 100)]);
         let (none, call) = (Claims::default(), some(&[("gpu", 1), ("memory", 60)]));
-        assert_eq!(stock.lacks(&call, &none), 0);
-        stock.take(&call);
-        assert_eq!(stock.lacks(&call, &none), 334, "20 of 60 bytes");
-        assert_eq!(stock.lacks(&some(&[("gpu", 1)]), &none), 0);
+        assert_eq!(available.lacks(&call, &none), 0);
+        available.take(&call);
+        assert_eq!(available.lacks(&call, &none), 334, "20 of 60 bytes");
+        assert_eq!(available.lacks(&some(&[("gpu", 1)]), &none), 0);
         let mut claims = Claims::default();
         claims.add(&some(&[("gpu", u64::MAX)]));
-        assert_eq!(stock.lacks(&some(&[("gpu", 1)]), &claims), 1000);
-        stock.give_back(&call);
-        assert_eq!((stock.used(), stock.lacks(&call, &none)), (Resources::NONE, 0));
+        assert_eq!(available.lacks(&some(&[("gpu", 1)]), &claims), 1000);
+        available.give_back(&call);
+        assert_eq!((available.used(), available.lacks(&call, &none)), (Resources::NONE, 0));
     }
 
     #[test]
     fn memory_alone_is_not_known_before_a_host_joins() {
-        let stock = stock(&[("gpu", 2)]);
-        let could = |amounts, joined| stock.could_give(&some(amounts), joined);
+        let available = available(&[("gpu", 2)]);
+        let could = |amounts, joined| available.could_give(&some(amounts), joined);
         assert!(could(&[("memory", u64::MAX)], false) && !could(&[("memory", 1)], true));
         assert!(could(&[("gpu", 2)], false) && !could(&[("gpu", 3)], false));
         assert!(!could(&[("licence", 1)], false));
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_call_that_takes_the_only_one_takes_all_places() {
-        let stock = stock(&[("gpu", 2), ("memory", 100)]);
-        let share = |amounts| stock.share(&some(amounts), 8);
+        let available = available(&[("gpu", 2), ("memory", 100)]);
+        let share = |amounts| available.share(&some(amounts), 8);
         assert_eq!((share(&[("gpu", 1)]), share(&[("gpu", 2)]), share(&[])), (4, 8, 0));
         assert_eq!(share(&[("gpu", 1), ("memory", 90)]), 8);
     }

@@ -180,9 +180,9 @@ impl Common {
         let function = Function { name: name.to_owned(), form, body, staged };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
-            let tally = state.core.replace_function(id);
+            let counters = state.core.replace_function(id);
             let old = std::mem::replace(&mut state.functions[id.0 as usize], function);
-            state.past.note(old.name, &tally);
+            state.past.note(old.name, &counters);
             id
         } else {
             state.functions.push(function);

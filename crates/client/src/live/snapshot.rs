@@ -48,7 +48,7 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     let core = &state.core;
     let (queued, live) = (core.queued(), core.live());
     let queued_bytes = core.queued_bytes();
-    let tallies = by_function(&state);
+    let call_counters = by_function(&state);
     let mut activities = core.activities();
     let here = activities.remove(&None).filter(|here| about.has_own_workers || here.reserved > 0);
     let closing = state.closing;
@@ -65,7 +65,7 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
         own.into_iter().chain(hosts.iter().map(|(host, activity)| told(host, activity))).collect();
     let sum = |of: fn(&HostStats) -> u64| hosts.iter().map(of).sum();
     let mut all = CallCounters::default();
-    tallies.values().for_each(|tally| all.add(tally));
+    call_counters.values().for_each(|counters| all.add(counters));
     Stats {
         gridrpc: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -80,7 +80,7 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
         running: live.saturating_sub(queued) as u64,
         losses: sum(|host| host.losses),
         calls: counted(&all),
-        functions: functions(tallies),
+        functions: functions(call_counters),
         hosts,
         host: machine,
     }
@@ -88,35 +88,39 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
 
 /// Several functions may have one name: they are told of together.
 fn by_function(state: &State) -> HashMap<String, CallCounters> {
-    let mut tallies: HashMap<String, CallCounters> = HashMap::new();
-    let now = state.functions.iter().map(|function| &function.name).zip(state.core.tallies());
-    for (name, tally) in now.chain(state.past.iter()).filter(|(_, tally)| tally.submitted > 0) {
-        match tallies.get_mut(name) {
-            Some(known) => known.add(tally),
-            None => drop(tallies.insert(name.clone(), *tally)),
+    let mut call_counters: HashMap<String, CallCounters> = HashMap::new();
+    let now = state.functions.iter().map(|function| &function.name).zip(state.core.call_counters());
+    for (name, counters) in
+        now.chain(state.past.iter()).filter(|(_, counters)| counters.submitted > 0)
+    {
+        match call_counters.get_mut(name) {
+            Some(known) => known.add(counters),
+            None => drop(call_counters.insert(name.clone(), *counters)),
         }
     }
-    tallies
+    call_counters
 }
 
 /// Those that have run longest, one by one, and the others together.
-fn functions(tallies: HashMap<String, CallCounters>) -> Vec<FunctionStats> {
-    let mut all: Vec<(String, CallCounters)> = tallies.into_iter().collect();
-    let weight = |tally: &CallCounters| std::cmp::Reverse((tally.ran, tally.submitted));
+fn functions(call_counters: HashMap<String, CallCounters>) -> Vec<FunctionStats> {
+    let mut all: Vec<(String, CallCounters)> = call_counters.into_iter().collect();
+    let weight = |counters: &CallCounters| std::cmp::Reverse((counters.ran, counters.submitted));
     all.sort_by(|(name, a), (other, b)| (weight(a), name).cmp(&(weight(b), other)));
     if all.len() > MOST_FUNCTIONS {
         let mut others = CallCounters::default();
-        all.drain(MOST_FUNCTIONS..).for_each(|(_, tally)| others.add(&tally));
+        all.drain(MOST_FUNCTIONS..).for_each(|(_, counters)| others.add(&counters));
         all.push((OTHERS.to_owned(), others));
     }
-    all.into_iter().map(|(name, tally)| FunctionStats { name, calls: counted(&tally) }).collect()
+    all.into_iter()
+        .map(|(name, counters)| FunctionStats { name, calls: counted(&counters) })
+        .collect()
 }
 
-fn counted(tally: &CallCounters) -> CallCounts {
+fn counted(counters: &CallCounters) -> CallCounts {
     let CallCounters {
         submitted, returned, raised, cancelled, expired, lost, failed, inside, ..
-    } = *tally;
-    let CallCounters { argument_bytes, result_bytes, ran, .. } = *tally;
+    } = *counters;
+    let CallCounters { argument_bytes, result_bytes, ran, .. } = *counters;
     let seconds = ran as f64 / 1e9;
     CallCounts {
         submitted,

@@ -176,7 +176,7 @@ impl Reactor {
 
     pub(super) fn join(&mut self, index: usize, joined: Joined) {
         let Joined { pid, processors, memory, host, boot, addresses } = joined;
-        let wishes = self.wishes.clone();
+        let requests = self.requests.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let mut plan = hosts.plans[index].clone();
         let cores = hosts.launching.group(&plan).launcher.cores_of_worker();
@@ -191,7 +191,7 @@ impl Reactor {
             Ok(staged) => staged,
             Err(why) => return self.lose_host(index, Cause::Failed(why)),
         };
-        let serve = hosts.serve(&plan, &wishes, &staged);
+        let serve = hosts.serve(&plan, &requests, &staged);
         let many = hosts.entries.len() > FEW;
         let Stage::There(peer) = &hosts.entries[index].stage else { return };
         let up = Arc::clone(&peer.up);

@@ -48,7 +48,7 @@ pub(crate) struct Reactor {
     config: Config,
     /// The hosts, if there are any.
     hosts: Option<Hosts>,
-    wishes: Wishes,
+    requests: Wishes,
     /// Where others may look how the grid is getting on, unless the system has no such place.
     offer: Option<Offer>,
     /// The first spawner, if the client has forked it.
@@ -157,13 +157,13 @@ impl Reactor {
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
             epoll.add(offer, EpollEvent::new(flags, Token::Looked.encode()))?;
         }
-        let wishes = Wishes::new(&config);
+        let requests = Wishes::new(&config);
         let first = config.settings.workers;
         let groups = config.groups.clone();
         let hosts = groups.map(|groups| Hosts::new(groups, first, &common));
         Ok(Reactor {
             hosts,
-            wishes,
+            requests,
             common,
             epoll,
             config,

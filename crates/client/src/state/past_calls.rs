@@ -14,13 +14,13 @@ pub(crate) const OTHERS: &str = "(others)";
 pub(crate) struct PastCalls(HashMap<String, CallCounters>);
 
 impl PastCalls {
-    pub(crate) fn note(&mut self, name: String, tally: &CallCounters) {
-        if *tally == CallCounters::default() {
+    pub(crate) fn note(&mut self, name: String, counters: &CallCounters) {
+        if *counters == CallCounters::default() {
             return;
         }
         let known = self.0.contains_key(&name) || self.0.len() < MOST_NAMES;
         let name = if known { name } else { OTHERS.to_owned() };
-        self.0.entry(name).or_default().add(tally);
+        self.0.entry(name).or_default().add(counters);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &CallCounters)> {

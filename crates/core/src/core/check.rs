@@ -184,9 +184,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         for (_, call) in self.calls.iter() {
             *alive.entry(call.task.function.0 as usize).or_default() += 1;
         }
-        for (function, tally) in self.tallies().iter().enumerate() {
-            let counted = tally.submitted - tally.ended();
-            assert_eq!(counted, alive.remove(&function).unwrap_or(0), "{tally:?}");
+        for (function, counters) in self.call_counters().iter().enumerate() {
+            let counted = counters.submitted - counters.ended();
+            assert_eq!(counted, alive.remove(&function).unwrap_or(0), "{counters:?}");
         }
         assert!(alive.is_empty(), "calls that were never taken: {alive:?}");
     }
@@ -248,12 +248,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let first = if others == 0 { self.calls.first_wide(SCAN_ALL, SCAN) } else { Vec::new() };
         for (_, id) in first {
             let Some(call) = self.calls.get(id) else { continue };
-            let wish = ResourceRequest::of(&call.task);
-            let room = self.has_vacant_site(&wish, &before, places_before);
+            let request = ResourceRequest::of(&call.task);
+            let room = self.has_vacant_site(&request, &before, places_before);
             assert!(!room, "{id:?} waits for nobody");
-            before.add(&wish.resources);
+            before.add(&request.resources);
             // It takes at most as many places, whatever each worker of its host has.
-            places_before += wish.cores as usize;
+            places_before += request.cores as usize;
         }
     }
 
@@ -267,13 +267,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
             });
             Resources::new(taken)
         };
-        assert!(self.stock.is_within(), "{:?}", self.stock);
+        assert!(self.available.is_within(), "{:?}", self.available);
         let mut here = self.workers.iter().filter(|worker| worker.is_common());
-        assert_eq!(self.stock.used(), of(&mut here));
+        assert_eq!(self.available.used(), of(&mut here));
         for worker in &self.workers {
             if let Some(host) = &worker.host {
-                assert!(host.stock.is_within(), "{:?}", host.stock);
-                assert_eq!(host.stock.used(), of(&mut std::iter::once(worker)));
+                assert!(host.available.is_within(), "{:?}", host.available);
+                assert_eq!(host.available.used(), of(&mut std::iter::once(worker)));
             }
             if worker.reserved.is_some() {
                 assert!(worker.sent.iter().all(|sent| sent.resources.is_empty()));
@@ -297,7 +297,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     #[must_use]
     pub fn resources_in_use(&self) -> Resources {
         let hosts = self.workers.iter().filter_map(|worker| worker.host.as_ref());
-        let stocks = hosts.map(|host| &host.stock).chain([&self.stock]);
+        let stocks = hosts.map(|host| &host.available).chain([&self.available]);
         let used = stocks.map(Available::used).collect::<Vec<_>>();
         let all = used.iter().flat_map(Resources::iter);
         Resources::new(all.map(|(name, amount)| (Arc::clone(name), amount)))

@@ -10,13 +10,13 @@ use crate::policy::Policy;
 impl<T: Clone, P: Policy> Core<T, P> {
     /// What has become of the calls of all functions, by number.
     #[must_use]
-    pub fn tallies(&self) -> &[CallCounters] {
-        &self.tallies.0
+    pub fn call_counters(&self) -> &[CallCounters] {
+        &self.call_counters.0
     }
 
     /// So many bytes have come as the result of a call.
     pub fn result_came(&mut self, function: FunctionId, bytes: u64) {
-        self.tallies.of(function).result_bytes += bytes;
+        self.call_counters.of(function).result_bytes += bytes;
     }
 
     /// Bytes of the arguments of calls that wait for a worker.

@@ -232,14 +232,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Places on some hosts that are alike which the wide calls of a line take that may run there.
     fn wide_places(&self, line: Option<GroupId>, hosts: &[WorkerId]) -> u64 {
-        let places = |(wish, count): (&ResourceRequest, usize)| {
-            let could = |id: &&WorkerId| self.could_have(wish, Some(**id));
+        let places = |(request, count): (&ResourceRequest, usize)| {
+            let could = |id: &&WorkerId| self.could_have(request, Some(**id));
             let id = hosts.iter().find(could)?;
             let all = self.workers[id.index()].host.as_ref().map_or(1, |host| host.wanted);
-            let share = self.stock(Some(*id)).share(&wish.resources, all as u64);
-            Some(share.max(self.slots(wish.cores, *id) as u64).saturating_mul(count as u64))
+            let share = self.available(Some(*id)).share(&request.resources, all as u64);
+            Some(share.max(self.slots(request.cores, *id) as u64).saturating_mul(count as u64))
         };
-        self.calls.wishes(line).filter_map(places).fold(0, u64::saturating_add)
+        self.calls.requests(line).filter_map(places).fold(0, u64::saturating_add)
     }
 
     /// Asks for a host that is asleep. Whether it could be.

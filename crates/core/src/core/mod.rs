@@ -47,7 +47,7 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
     /// What calls may take of this machine beside workers' places.
-    pub(crate) stock: Available,
+    pub(crate) available: Available,
     /// Places are collected for calls that ask for several: those of this machine, or any.
     pub(crate) collects_here: bool,
     pub(crate) collects: bool,
@@ -58,7 +58,7 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
-    pub(crate) tallies: CountersByFunction,
+    pub(crate) call_counters: CountersByFunction,
     pub(crate) policy: P,
     /// Hosts that come and go.
     pub(crate) elastic: Elastic,
@@ -113,8 +113,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let hosts = (settings.workers..workers.len() as u32).map(WorkerId).collect();
         let wanted = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
         let places = workers.iter().map(wanted).sum();
-        let mut stock = Available::default();
-        stock.offer(&settings.resources);
+        let mut available = Available::default();
+        available.offer(&settings.resources);
         Core {
             settings,
             calls: Calls::new(),
@@ -123,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             workers,
             idle: Idle::default(),
             ready: 0,
-            stock,
+            available,
             collects_here: false,
             collects: false,
             opened: false,
@@ -131,7 +131,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             blobs: Blobs::default(),
             timers: Timers::default(),
             pace: Pace::default(),
-            tallies: CountersByFunction::default(),
+            call_counters: CountersByFunction::default(),
             policy,
             elastic: Elastic::default(),
             hosts,
@@ -241,13 +241,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return Err(Refusal::NoServer(name, loss));
         }
         if task.options.is_wide() {
-            self.check_wish(&ResourceRequest::of(&task)).map_err(Misfit::refusal)?;
+            self.check_request(&ResourceRequest::of(&task)).map_err(Misfit::refusal)?;
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.options.deadline, task.options.on);
-        let tally = self.tallies.of(task.function);
-        tally.submitted += 1;
-        tally.argument_bytes += task.bytes;
+        let counters = self.call_counters.of(task.function);
+        counters.submitted += 1;
+        counters.argument_bytes += task.bytes;
         let id = self.calls.insert(task);
         if let Some(after) = deadline {
             self.set_timer(now + ns(after), Timer::Deadline(id));
@@ -340,10 +340,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let kept = took.whole.saturating_mul(sent.slots.into());
         self.calls.owners.settle(sent.owner, sent.charged, kept);
         self.workers[id.index()].answered += 1;
-        let tally = self.tallies.of(sent.function);
-        tally.ran += took.ran;
+        let counters = self.call_counters.of(sent.function);
+        counters.ran += took.ran;
         if !sent.abandoned {
-            *(if returned { &mut tally.returned } else { &mut tally.raised }) += 1;
+            *(if returned { &mut counters.returned } else { &mut counters.raised }) += 1;
         }
         if !sent.abandoned
             && let Some(ended) = self.calls.remove(call)
@@ -521,7 +521,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.versions.resize(index + 1, 1);
         }
         self.versions[index] = self.versions[index].wrapping_add(1).max(1);
-        std::mem::take(self.tallies.of(function))
+        std::mem::take(self.call_counters.of(function))
     }
 
     /// The caller's own of a call that has not ended.
@@ -708,7 +708,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.idle.held += if common { slots - 1 } else { 0 };
         }
         if !resources.is_empty() {
-            worker.host.as_mut().map_or(&mut self.stock, |host| &mut host.stock).take(&resources);
+            worker
+                .host
+                .as_mut()
+                .map_or(&mut self.available, |host| &mut host.available)
+                .take(&resources);
         }
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
@@ -846,7 +850,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> bool {
         let Some(call) = self.calls.remove(id) else { return false };
-        self.tallies.of(call.task.function).ended_by(&end);
+        self.call_counters.of(call.task.function).ended_by(&end);
         self.forget_wanted(id);
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);

@@ -44,7 +44,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn host_offers(&mut self, id: WorkerId, group: &str, resources: &Resources) {
         if let Some(host) = &mut self.workers[id.index()].host {
             host.group = group.into();
-            host.stock.offer(resources);
+            host.available.offer(resources);
         }
     }
 
@@ -78,14 +78,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.idle.held -= sent.slots as usize - 1;
         }
         if !sent.resources.is_empty() {
-            let stock = worker.host.as_mut().map_or(&mut self.stock, |host| &mut host.stock);
-            stock.give_back(&sent.resources);
+            let available =
+                worker.host.as_mut().map_or(&mut self.available, |host| &mut host.available);
+            available.give_back(&sent.resources);
         }
     }
 
-    pub(crate) fn stock(&self, site: Site) -> &Available {
+    pub(crate) fn available(&self, site: Site) -> &Available {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
-        host.map_or(&self.stock, |host| &host.stock)
+        host.map_or(&self.available, |host| &host.available)
     }
 
     /// Whether what a site is known to have is all that there will be.
@@ -95,12 +96,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Whether a call would find all that it asks for on a site where nothing else runs, but places.
-    pub(crate) fn could_have(&self, wish: &ResourceRequest, site: Site) -> bool {
+    pub(crate) fn could_have(&self, request: &ResourceRequest, site: Site) -> bool {
         let stays = || {
-            let life = self.life_of(site).zip(wish.expected);
+            let life = self.life_of(site).zip(request.expected);
             life.is_none_or(|(life, expected)| life.has_time_for(expected))
         };
-        self.stock(site).could_give(&wish.resources, self.has_told(site)) && stays()
+        self.available(site).could_give(&request.resources, self.has_told(site)) && stays()
     }
 
     /// The last that was known of how long a host is there.
@@ -160,17 +161,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Whether a call may find what it asks for some time.
-    pub(crate) fn check_wish(&self, wish: &ResourceRequest) -> Result<(), Misfit> {
-        let sites = self.sites(wish.group);
+    pub(crate) fn check_request(&self, request: &ResourceRequest) -> Result<(), Misfit> {
+        let sites = self.sites(request.group);
         let is_wide_enough =
-            |site: &Site| self.possible_cores(*site).is_none_or(|most| wish.cores <= most);
+            |site: &Site| self.possible_cores(*site).is_none_or(|most| request.cores <= most);
         if !sites.iter().any(is_wide_enough) {
             let most = sites.iter().filter_map(|site| self.possible_cores(*site)).max();
-            let group = wish.group.map(|group| self.name_of(group));
-            let (cores, most) = (wish.cores, most.unwrap_or(0));
+            let group = request.group.map(|group| self.name_of(group));
+            let (cores, most) = (request.cores, most.unwrap_or(0));
             return Err(Misfit::TooWide(TooWide { cores, most, group }));
         }
-        if sites.iter().any(|site| is_wide_enough(site) && self.could_have(wish, *site)) {
+        if sites.iter().any(|site| is_wide_enough(site) && self.could_have(request, *site)) {
             return Ok(());
         }
         let mut there: Vec<end::Site> = Vec::new();
@@ -180,7 +181,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 there.push(told);
             }
         }
-        let ResourceRequest { cores, resources, expected, .. } = wish.clone();
+        let ResourceRequest { cores, resources, expected, .. } = request.clone();
         Err(Misfit::Unfit(Unfit { cores, resources, expected, there }))
     }
 
@@ -191,7 +192,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         end::Site {
             group: host.map_or_else(here, |host| Arc::clone(&host.group)),
             cores: self.possible_cores(site),
-            resources: self.stock(site).all(),
+            resources: self.available(site).all(),
             life: self.life_of(site).map(Span::whole),
         }
     }
@@ -244,26 +245,26 @@ impl<T: Clone, P: Policy> Core<T, P> {
             // What was sent just now counts for its owner.
             let Some(order) = self.calls.order(id) else { continue };
             let Some(task) = self.task(id) else { continue };
-            let (owner, function, wish) = (task.owner, task.function, ResourceRequest::of(task));
+            let (owner, function, request) = (task.owner, task.function, ResourceRequest::of(task));
             if !self.calls.owners.may_run(owner) {
                 continue;
             }
             // What lacks there of resources, and of places.
             let mut best: Option<((u64, usize), Site)> = None;
             let mut is_there = false;
-            for site in self.sites(wish.group) {
-                let wanted = wish.cores.div_ceil(self.cores_of(site)) as usize;
+            for site in self.sites(request.group) {
+                let wanted = request.cores.div_ceil(self.cores_of(site)) as usize;
                 let (present, vacant) = self.present(site);
-                if present < wanted || !self.could_have(&wish, site) {
+                if present < wanted || !self.could_have(&request, site) {
                     continue;
                 }
                 is_there = true;
                 let is_open = site.map_or(open_here, |host| open.contains(&host));
                 let claimed = claims.get(&site).unwrap_or(&unclaimed);
-                let missing = self.stock(site).lacks(&wish.resources, claimed);
+                let missing = self.available(site).lacks(&request.resources, claimed);
                 let lacking = (missing, wanted.saturating_sub(vacant));
                 let is_best = best.is_none_or(|(least, _)| lacking < least);
-                let stays = self.stays_for(now, site, function, wish.expected);
+                let stays = self.stays_for(now, site, function, request.expected);
                 if is_open && is_best && stays && self.has_turn(order, site) {
                     best = Some((lacking, site));
                 }
@@ -274,7 +275,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     sent = true;
                 }
                 Some(((missing, _), site)) if self.wanted.is_empty() => {
-                    claims.entry(site).or_default().add(&wish.resources);
+                    claims.entry(site).or_default().add(&request.resources);
                     match site {
                         _ if missing > 0 => {}
                         None => open_here = false,
@@ -282,7 +283,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     }
                 }
                 None if !is_there => {
-                    if let Err(why) = self.check_wish(&wish) {
+                    if let Err(why) = self.check_request(&request) {
                         self.end(now, id, why.end(), out);
                     }
                 }
@@ -334,16 +335,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// places there, and no call is to go there before that has to.
     pub(crate) fn has_vacant_site(
         &self,
-        wish: &ResourceRequest,
+        request: &ResourceRequest,
         before: &Claims,
         places: usize,
     ) -> bool {
-        self.sites(wish.group).into_iter().any(|site| {
+        self.sites(request.group).into_iter().any(|site| {
             let nearby = site.and_then(|id| self.workers[id.index()].host.as_ref());
             let vacant = self.present(site).1.saturating_sub(places);
             nearby.is_none_or(|host| host.nearby.len() == 0 && host.stay.life.is_none())
-                && vacant >= wish.cores.div_ceil(self.cores_of(site)) as usize
-                && self.stock(site).lacks(&wish.resources, before) == 0
+                && vacant >= request.cores.div_ceil(self.cores_of(site)) as usize
+                && self.available(site).lacks(&request.resources, before) == 0
         })
     }
 

@@ -44,7 +44,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             && !self.dependents.has(id)
             && let Some(call) = self.calls.remove(id)
         {
-            self.tallies.of(call.task.function).inside += 1;
+            self.call_counters.of(call.task.function).inside += 1;
             self.release_blobs(&call.task.blobs, out);
             if holds_up {
                 self.pump(now, out);
@@ -74,9 +74,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.forget_wanted(id);
         let call = self.calls.remove(id)?;
         // As if it had not been submitted.
-        let tally = self.tallies.of(call.task.function);
-        tally.submitted -= 1;
-        tally.argument_bytes -= call.task.bytes;
+        let counters = self.call_counters.of(call.task.function);
+        counters.submitted -= 1;
+        counters.argument_bytes -= call.task.bytes;
         self.release_blobs(&call.task.blobs, out);
         if holds_up {
             self.pump(now, out);
@@ -110,7 +110,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.wanted.remove(&id);
         if let Some(call) = self.calls.remove(id) {
-            self.tallies.of(call.task.function).inside += 1;
+            self.call_counters.of(call.task.function).inside += 1;
             out.push(Action::Run { worker, call: id, payload: call.task.payload });
             self.release_blobs(&call.task.blobs, out);
         }
