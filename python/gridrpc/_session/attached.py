@@ -20,7 +20,7 @@ from gridrpc._retries import Errors, Retries
 from gridrpc._session import places
 from gridrpc._session.connections import ANSWER, Connections, error_of, received
 from gridrpc._session.frames import Frames
-from gridrpc._session.kept import KeptMap
+from gridrpc._session.kept import KeptMap, Plan
 from gridrpc._session.sending import planned, send_items
 from gridrpc.errors import SessionEnded
 
@@ -88,24 +88,10 @@ class AttachedGrid:
         `timeout` counts from the call of `map`, and also bounds sending the items.
         """
         until = None if timeout is None else monotonic() + timeout
-        count = self._submit(
-            key,
-            fn,
-            iterables,
-            until,
-            chunk=chunk,
-            deadline=deadline,
-            idempotent=idempotent,
-            cores=cores,
-            memory=memory,
-            resources=resources,
-            expected=expected,
-            ranks=ranks,
-            retries=retries,
-            retry_on=retry_on,
-            backoff=backoff,
-            if_changed=if_changed,
-        )
+        options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
+        again = Retries(retries, retry_on, backoff)
+        plan = planned(fn, chunk=chunk, options=options, ranks=ranks, retries=again)
+        count = self._send(key, plan, iterables, until, if_changed)
         return self._results(
             key, count, ordered=ordered, until=until, keep=return_exceptions, progress=progress
         )
@@ -137,43 +123,17 @@ class AttachedGrid:
         ones than before hold for the items that have no result yet. Raises SessionEnded, TypeError
         and ValueError for invalid options, and any error of pickling.
         """
-        return self._submit(
-            key,
-            fn,
-            iterables,
-            None,
-            chunk=chunk,
-            deadline=deadline,
-            idempotent=idempotent,
-            cores=cores,
-            memory=memory,
-            resources=resources,
-            expected=expected,
-            ranks=ranks,
-            retries=retries,
-            retry_on=retry_on,
-            backoff=backoff,
-            if_changed=if_changed,
-        )
+        options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
+        again = Retries(retries, retry_on, backoff)
+        plan = planned(fn, chunk=chunk, options=options, ranks=ranks, retries=again)
+        return self._send(key, plan, iterables, None, if_changed)
 
-    def _submit(
+    def _send(
         self,
         key: str,
-        fn: str | Callable[..., Any],
+        plan: Plan,
         iterables: tuple[Iterable[Any], ...],
         until: float | None,
-        *,
-        chunk: int | Literal["auto"],
-        deadline: float | None,
-        idempotent: bool,
-        cores: int,
-        memory: int | str | None,
-        resources: Mapping[str, int] | None,
-        expected: float | None,
-        ranks: int,
-        retries: int,
-        retry_on: Errors,
-        backoff: float,
         if_changed: IfChanged,
     ) -> int:
         if not iterables:
@@ -181,13 +141,6 @@ class AttachedGrid:
         places.checked(key, "map")
         Journal("", if_changed)  # refuses what is no such word
         self._refuse_ended("takes no maps")
-        plan = planned(
-            fn,
-            chunk=chunk,
-            options=call_options(deadline, idempotent, 0, None, cores, memory, resources, expected),
-            ranks=ranks,
-            retries=Retries(retries, retry_on, backoff),
-        )
         items = zip(*iterables, strict=False)
         with self._detaching(), self._connections.one(_limit(until)) as frames:
             what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}

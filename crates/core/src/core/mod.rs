@@ -2,7 +2,9 @@
 
 mod check;
 mod counting;
+mod deadlines;
 mod dependent_calls;
+mod endings;
 mod groups;
 mod host_demand;
 mod hosts;
@@ -11,6 +13,7 @@ mod losses;
 mod multicore;
 mod nested_calls;
 mod ownership;
+mod queries;
 mod reservations;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,7 +21,7 @@ use std::sync::Arc;
 
 use crate::adaptive::Adaptive;
 use crate::blobs::Blobs;
-use crate::calls::{CallState, Calls};
+use crate::calls::Calls;
 use crate::counters::{CallCounters, CountersByFunction};
 use crate::dependents::Dependents;
 use crate::elastic::Elastic;
@@ -29,10 +32,9 @@ use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::options::CallOptions;
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
-use crate::queue::Queue;
 use crate::resource_request::{Misfit, ResourceRequest};
 use crate::resources::Available;
-use crate::timers::{Due, Timer, Timers};
+use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
 /// The state of a grid, whose calls carry a `T` of the caller's. See the crate's page.
@@ -91,7 +93,7 @@ const RETIREMENT: u64 = 10_000_000_000;
 /// Calls that running functions make may have so many times the bytes wait that others may.
 const NESTED_BYTES: u64 = 16;
 /// How long calls wait behind one that runs much longer than was expected, ns.
-const STUCK: u64 = 4 * AHEAD;
+pub(crate) const STUCK: u64 = 4 * AHEAD;
 
 impl<T: Clone> Core<T> {
     /// A grid whose workers have not been asked for yet.
@@ -208,7 +210,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.take(now, task, Some(after), out)
     }
 
-    fn take(
+    pub(crate) fn take(
         &mut self,
         now: Time,
         mut task: Task<T>,
@@ -270,11 +272,6 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Ok(id)
     }
 
-    /// The caller no longer wants the call. Returns whether it was still alive.
-    pub fn cancel(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> bool {
-        self.end_early(now, id, End::Cancelled, out)
-    }
-
     /// A worker's process has answered.
     pub fn worker_ready(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
@@ -324,7 +321,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.answered(now, id, call, took, false, out)
     }
 
-    fn answered(
+    pub(crate) fn answered(
         &mut self,
         now: Time,
         id: WorkerId,
@@ -426,60 +423,6 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// Some time has passed: deal with all that is due.
-    pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
-        while let Some(due) = self.next_due(now) {
-            self.deal_with(now, due, out);
-        }
-    }
-
-    /// Takes out what is due next, to be dealt with by [`Core::deal_with`].
-    pub fn next_due(&mut self, now: Time) -> Option<Due> {
-        self.timers.pop_due(now).map(Due)
-    }
-
-    /// Does one of the steps of [`Core::tick`]. If it is about a worker ([`Due::worker`]), how far that one
-    /// has come is to be told before ([`Core::progressed`]).
-    pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
-        match due.0 {
-            Timer::Deadline(call) => {
-                let worker = self.calls.get(call).and_then(|call| match call.state {
-                    CallState::Sent(worker) => Some(worker.0),
-                    CallState::Blocked { .. }
-                    | CallState::Queued
-                    | CallState::QueuedWide
-                    | CallState::Waiting(_) => None,
-                });
-                self.end_early(now, call, End::DeadlineExceeded(worker), out);
-            }
-            Timer::Overdue { worker, generation, serial } => {
-                self.overdue(now, worker, generation, serial, out);
-            }
-            Timer::Stuck { worker, generation, head } => {
-                self.look_after(now, worker, generation, head, out);
-            }
-            Timer::Retired { worker, generation } => {
-                if self.workers[worker.index()].generation == generation {
-                    out.push(Action::Kill(worker));
-                }
-            }
-            Timer::Restart(id) => {
-                let wanted = !self.closed && self.broken.is_none();
-                let worker = &self.workers[id.index()];
-                if wanted && worker.phase == Phase::Absent && !worker.is_asleep() {
-                    self.start(id, out);
-                }
-            }
-            Timer::Look => self.look(now, out),
-        }
-    }
-
-    /// When [`Core::tick`] has to be called next, if nothing else happens.
-    #[must_use]
-    pub fn next_tick(&self) -> Option<Time> {
-        self.timers.next()
-    }
-
     /// Data that calls may refer to from now on.
     pub fn share(&mut self, blob: BlobId) {
         self.blobs.table.entry(blob).or_default().dropped = false;
@@ -522,85 +465,6 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.versions[index] = self.versions[index].wrapping_add(1).max(1);
         std::mem::take(self.call_counters.of(function))
-    }
-
-    /// The caller's own of a call that has not ended.
-    #[must_use]
-    pub fn payload(&self, id: CallId) -> Option<&T> {
-        self.calls.get(id).map(|call| &call.task.payload)
-    }
-
-    /// The same, if this executor has been sent the call, or a reserved worker there.
-    #[must_use]
-    pub fn payload_at(&self, id: CallId, at: WorkerId) -> Option<&T> {
-        let call = self.calls.get(id)?;
-        let CallState::Sent(worker) = call.state else { return None };
-        (worker == at || self.home(worker) == Some(at)).then_some(&call.task.payload)
-    }
-
-    /// What a call that has not ended was submitted as.
-    #[must_use]
-    pub fn task(&self, id: CallId) -> Option<&Task<T>> {
-        self.calls.get(id).map(|call| &call.task)
-    }
-
-    /// Whether a call that has not ended may be run again, and the shared data that it refers to.
-    #[must_use]
-    pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
-        let call = self.calls.get(id)?;
-        Some((call.task.options.idempotent, &call.task.blobs))
-    }
-
-    /// Calls that wait for a worker.
-    #[must_use]
-    pub fn queued(&self) -> usize {
-        self.calls.all_waiting().0
-    }
-
-    /// Calls that have not ended.
-    #[must_use]
-    pub fn live(&self) -> usize {
-        self.calls.live()
-    }
-
-    /// Workers that have answered and are at hand.
-    #[must_use]
-    pub fn ready(&self) -> usize {
-        self.ready + self.host_slots
-    }
-
-    /// How many workers there are to be now, as far as it is known: hosts tell when they join.
-    #[must_use]
-    pub fn places(&self) -> usize {
-        self.places
-    }
-
-    /// How many there are to be on hosts, at most where these come and go.
-    #[must_use]
-    pub fn places_on_hosts(&self) -> usize {
-        let wanted = |id: &WorkerId| {
-            let worker = &self.workers[id.index()];
-            worker.host.as_ref().filter(|_| !worker.given_up).map_or(0, |host| host.wanted)
-        };
-        self.hosts.iter().map(wanted).sum()
-    }
-
-    /// Whether all hosts have told how many workers they are to have, or will not.
-    #[must_use]
-    pub fn knows_places(&self) -> bool {
-        let known = |id: &WorkerId| {
-            let worker = &self.workers[id.index()];
-            worker.given_up
-                || worker.is_asleep()
-                || worker.host.as_ref().is_some_and(|host| host.known)
-        };
-        self.hosts.iter().all(known)
-    }
-
-    /// How the last start failed, if workers cannot be started at all.
-    #[must_use]
-    pub fn broken(&self) -> Option<&Arc<Loss>> {
-        self.broken.as_ref()
     }
 
     pub(crate) fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
@@ -654,7 +518,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// A worker that has nothing to do is at hand, or is replaced if it has served enough calls.
-    fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+    pub(crate) fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         if !worker.sent.is_empty() || worker.phase != Phase::Ready {
             return;
@@ -743,160 +607,5 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if common {
             self.policy.sent(to);
         }
-    }
-
-    /// Ends a call before its function has answered.
-    pub(crate) fn end_early(
-        &mut self,
-        now: Time,
-        id: CallId,
-        end: End,
-        out: &mut Vec<Action<T>>,
-    ) -> bool {
-        let holds_up = self.may_hold_up_others(id);
-        let Some(call) = self.calls.get(id) else { return false };
-        if let CallState::Sent(to) = call.state {
-            let worker = &mut self.workers[to.index()];
-            let found = worker.sent.iter_mut().find(|sent| sent.call == id);
-            if let Some(sent) = found {
-                sent.abandoned = true;
-                let serial = sent.serial;
-                let generation = worker.generation;
-                let here = worker.is_here();
-                out.push(Action::Cancel { worker: to, call: id });
-                if here {
-                    // An agent sees to that itself.
-                    let timer = Timer::Overdue { worker: to, generation, serial };
-                    self.set_timer(now + self.settings.grace, timer);
-                }
-            }
-        }
-        self.end(now, id, end, out);
-        if holds_up {
-            self.pump(now, out);
-        }
-        true
-    }
-
-    /// The grace of an abandoned call is over: end the worker if it is at that call.
-    fn overdue(
-        &mut self,
-        now: Time,
-        id: WorkerId,
-        generation: u64,
-        serial: u64,
-        out: &mut Vec<Action<T>>,
-    ) {
-        let worker = &mut self.workers[id.index()];
-        if worker.generation != generation || worker.phase != Phase::Ready {
-            return;
-        }
-        let Some(head) = worker.head() else { return };
-        if head == serial && worker.is_common() && worker.reports {
-            worker.overdue = Some(serial);
-            out.push(Action::TakeBack { worker: id, head: None, below: worker.sent_ever });
-        } else if head == serial {
-            worker.phase = Phase::Ending;
-            self.ready -= usize::from(worker.is_common());
-            out.push(Action::Kill(id));
-            // What has waited for it to go on waits for nobody now.
-            self.pump(now, out);
-        } else if head < serial {
-            let timer = Timer::Overdue { worker: id, generation, serial };
-            self.set_timer(now + self.settings.grace, timer);
-        }
-    }
-
-    /// Calls have waited behind another for a while: if that one still runs, others may be free.
-    fn look_after(
-        &mut self,
-        now: Time,
-        id: WorkerId,
-        generation: u64,
-        head: u64,
-        out: &mut Vec<Action<T>>,
-    ) {
-        let worker = &mut self.workers[id.index()];
-        if worker.generation != generation {
-            return;
-        }
-        worker.watched = false;
-        let (Some(now_at), true) = (worker.head(), worker.sent.len() > 1) else { return };
-        if now_at == head && worker.phase == Phase::Ready {
-            if worker.finished > 0 {
-                out.push(Action::Collect(id));
-            }
-            if worker.is_common() && worker.sent.len() > worker.finished + 1 {
-                let below = worker.sent_ever;
-                out.push(Action::TakeBack { worker: id, head: Some(head), below });
-            }
-        }
-        worker.watched = true;
-        self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
-    }
-
-    pub(crate) fn end(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) {
-        if self.end_alone(now, id, end, out) && !self.dependents.is_empty() {
-            self.fail_dependents(now, id, out);
-        }
-    }
-
-    /// Ends a call, and not yet those that wait for it. Whether it was alive.
-    pub(crate) fn end_alone(
-        &mut self,
-        now: Time,
-        id: CallId,
-        end: End,
-        out: &mut Vec<Action<T>>,
-    ) -> bool {
-        let Some(call) = self.calls.remove(id) else { return false };
-        self.call_counters.of(call.task.function).ended_by(&end);
-        self.forget_wanted(id);
-        out.push(Action::End { call: id, payload: call.task.payload, end });
-        self.release_blobs(&call.task.blobs, out);
-        if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.options.on) {
-            // Those behind it have waited for it.
-            self.pump_reserved(now, on.worker, out);
-        }
-        true
-    }
-
-    pub(crate) fn end_all(&mut self, now: Time, end: &End, out: &mut Vec<Action<T>>) {
-        for worker in &mut self.workers {
-            worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
-        }
-        self.stop_collecting();
-        // Those that wait for others end for the same reason as these.
-        self.dependents.clear();
-        let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());
-        reserved.for_each(|reserved| reserved.queue.clear());
-        let hosts = self.workers.iter_mut().filter_map(|worker| worker.host.as_mut());
-        hosts.for_each(|host| host.nearby = Queue::default());
-        let live: Vec<CallId> = self.calls.iter().map(|(id, _)| id).collect();
-        for id in live {
-            self.end(now, id, end.clone(), out);
-        }
-    }
-
-    pub(crate) fn release_blobs(&mut self, blobs: &[BlobId], out: &mut Vec<Action<T>>) {
-        for blob in blobs {
-            if let Some(state) = self.blobs.table.get_mut(blob) {
-                state.calls -= 1;
-                self.blobs.leave_if_unused(*blob, out);
-            }
-        }
-    }
-
-    pub(crate) fn set_timer(&mut self, at: Time, timer: Timer) {
-        let Core { timers, calls, workers, .. } = self;
-        timers.set(at, timer, |timer| match timer {
-            Timer::Deadline(call) => calls.get(*call).is_some(),
-            Timer::Overdue { worker, generation, .. }
-            | Timer::Stuck { worker, generation, .. }
-            | Timer::Retired { worker, generation } => {
-                workers[worker.index()].generation == *generation
-            }
-            Timer::Restart(_) | Timer::Look => true,
-        });
     }
 }

@@ -1,0 +1,136 @@
+//! What is due at a time: deadlines, calls that hold up others, restarts.
+
+use crate::calls::CallState;
+use crate::core::{Core, STUCK};
+use crate::end::End;
+use crate::ids::{Time, WorkerId};
+use crate::interface::Action;
+use crate::policy::Policy;
+use crate::timers::{Due, Timer};
+use crate::workers::Phase;
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Some time has passed: deal with all that is due.
+    pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        while let Some(due) = self.next_due(now) {
+            self.deal_with(now, due, out);
+        }
+    }
+
+    /// Takes out what is due next, to be dealt with by [`Core::deal_with`].
+    pub fn next_due(&mut self, now: Time) -> Option<Due> {
+        self.timers.pop_due(now).map(Due)
+    }
+
+    /// Does one of the steps of [`Core::tick`]. If it is about a worker ([`Due::worker`]), how far that one
+    /// has come is to be told before ([`Core::progressed`]).
+    pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
+        match due.0 {
+            Timer::Deadline(call) => {
+                let worker = self.calls.get(call).and_then(|call| match call.state {
+                    CallState::Sent(worker) => Some(worker.0),
+                    CallState::Blocked { .. }
+                    | CallState::Queued
+                    | CallState::QueuedWide
+                    | CallState::Waiting(_) => None,
+                });
+                self.end_early(now, call, End::DeadlineExceeded(worker), out);
+            }
+            Timer::Overdue { worker, generation, serial } => {
+                self.overdue(now, worker, generation, serial, out);
+            }
+            Timer::Stuck { worker, generation, head } => {
+                self.look_after(now, worker, generation, head, out);
+            }
+            Timer::Retired { worker, generation } => {
+                if self.workers[worker.index()].generation == generation {
+                    out.push(Action::Kill(worker));
+                }
+            }
+            Timer::Restart(id) => {
+                let wanted = !self.closed && self.broken.is_none();
+                let worker = &self.workers[id.index()];
+                if wanted && worker.phase == Phase::Absent && !worker.is_asleep() {
+                    self.start(id, out);
+                }
+            }
+            Timer::Look => self.look(now, out),
+        }
+    }
+
+    /// When [`Core::tick`] has to be called next, if nothing else happens.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// The grace of an abandoned call is over: end the worker if it is at that call.
+    pub(crate) fn overdue(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        serial: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation || worker.phase != Phase::Ready {
+            return;
+        }
+        let Some(head) = worker.head() else { return };
+        if head == serial && worker.is_common() && worker.reports {
+            worker.overdue = Some(serial);
+            out.push(Action::TakeBack { worker: id, head: None, below: worker.sent_ever });
+        } else if head == serial {
+            worker.phase = Phase::Ending;
+            self.ready -= usize::from(worker.is_common());
+            out.push(Action::Kill(id));
+            // What has waited for it to go on waits for nobody now.
+            self.pump(now, out);
+        } else if head < serial {
+            let timer = Timer::Overdue { worker: id, generation, serial };
+            self.set_timer(now + self.settings.grace, timer);
+        }
+    }
+
+    /// Calls have waited behind another for a while: if that one still runs, others may be free.
+    pub(crate) fn look_after(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        head: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation {
+            return;
+        }
+        worker.watched = false;
+        let (Some(now_at), true) = (worker.head(), worker.sent.len() > 1) else { return };
+        if now_at == head && worker.phase == Phase::Ready {
+            if worker.finished > 0 {
+                out.push(Action::Collect(id));
+            }
+            if worker.is_common() && worker.sent.len() > worker.finished + 1 {
+                let below = worker.sent_ever;
+                out.push(Action::TakeBack { worker: id, head: Some(head), below });
+            }
+        }
+        worker.watched = true;
+        self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
+    }
+
+    pub(crate) fn set_timer(&mut self, at: Time, timer: Timer) {
+        let Core { timers, calls, workers, .. } = self;
+        timers.set(at, timer, |timer| match timer {
+            Timer::Deadline(call) => calls.get(*call).is_some(),
+            Timer::Overdue { worker, generation, .. }
+            | Timer::Stuck { worker, generation, .. }
+            | Timer::Retired { worker, generation } => {
+                workers[worker.index()].generation == *generation
+            }
+            Timer::Restart(_) | Timer::Look => true,
+        });
+    }
+}
