@@ -132,6 +132,24 @@ def test_memory_that_nobody_uses_goes_after_some_seconds() -> None:
         assert grid.submit(np.ones, 1 << 20).result(60).sum() == 1 << 20
 
 
+def test_dropped_results_leave_no_descriptors_in_an_idle_grid() -> None:
+    ours = psutil.Process()
+    before = set(ours.children())
+    others = segments([ours]).keys()
+
+    def in_use(processes: list[psutil.Process]) -> int:
+        return len(segments(processes).keys() - others)
+
+    with Grid(workers=1) as grid:
+        calls = [grid.submit(np.ones, MIDDLE) for _ in range(1000)]
+        results = [call.result(60) for call in calls]
+        (spawner,) = set(ours.children()) - before
+        assert in_use([ours]) == 1000
+        del calls, results
+        assert until(lambda: in_use([ours]) == 0)
+        assert in_use(spawner.children()) == 0
+
+
 def test_a_worker_cannot_shorten_what_it_has_lent() -> None:
     with Grid(workers=1) as grid:
         array = grid.submit(np.ones, 1 << 16).result(60)

@@ -265,6 +265,12 @@ impl Mapped {
         self.unmapped.remove(&number);
     }
 
+    /// Whether no segment is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     /// Why a segment could not be mapped, if so. The stretch that the lease names goes back.
     pub fn no_room(&self, lease: Lease) -> Option<&str> {
         let why = self.unmapped.get(&lease.segment)?;

@@ -140,9 +140,9 @@ impl Common {
         self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
     }
 
-    /// Gives up memory that has been free for some time.
-    pub(crate) fn give_up_old(&self) {
-        if !self.has_memory() {
+    /// Gives up memory that has been free for some time. `maps_results`: workers have memory here as well.
+    pub(crate) fn give_up_old(&self, maps_results: bool) {
+        if !maps_results && !self.has_memory() {
             return;
         }
         self.pool.give_up_old();
@@ -150,9 +150,10 @@ impl Common {
         arrays::give_up_old();
         let mut gone = self.pool.gone();
         gone.extend(self.shared_pool.gone());
-        if !gone.is_empty() {
+        if maps_results || !gone.is_empty() {
             let mut state = self.lock();
             state.drop_segments(&gone, true);
+            state.release_all();
             self.finish(state);
         }
     }

@@ -72,6 +72,9 @@ pub(crate) struct Reactor {
     deadlines: Deadlines,
     /// When it is looked again for memory that nobody uses.
     give_up_at: Time,
+    /// Segments of workers may be mapped. As long as they are, leases go back at those times too: workers
+    /// that get no more calls would never hear of them.
+    maps_results: bool,
     patience: SpinWait,
     /// Who was sent the only call there is. With more, the processors have better things to do than
     /// to look out for answers.
@@ -183,6 +186,7 @@ impl Reactor {
             to_start: VecDeque::new(),
             deadlines: Deadlines::new(),
             give_up_at: Time(0),
+            maps_results: false,
             patience: SpinWait::default(),
             lone: None,
             closing: None,
@@ -248,9 +252,12 @@ impl Reactor {
         let now = now();
         if now >= self.give_up_at {
             self.give_up_at = now + LOOK_EVERY;
-            self.common.give_up_old();
+            self.common.give_up_old(self.maps_results);
+            let mut inputs = self.worker_inputs.iter().flatten();
+            self.maps_results = inputs.any(|input| !input.mapped.is_empty());
         }
-        let may_go = self.common.has_memory().then_some(self.give_up_at);
+        let may_go = self.maps_results || self.common.has_memory();
+        let may_go = may_go.then_some(self.give_up_at);
         self.deadlines.set(Routine::Memory, may_go);
         while let Some(due) = self.deadlines.take(now) {
             match due {

@@ -49,7 +49,11 @@ impl Reactor {
                 worker_input.at_end = true;
                 return false;
             }
-            Ok(_) => worker_input.take_events(),
+            Ok(_) => {
+                let events = worker_input.take_events();
+                self.maps_results |= !worker_input.mapped.is_empty();
+                events
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             // Its process is gone or going: what matters is what the spawner says of it.

@@ -461,6 +461,12 @@ impl State {
         }
     }
 
+    /// Returns leases of results that nobody reads any more to all workers of this machine.
+    pub(crate) fn release_all(&mut self) {
+        let failed = self.workers.release_all();
+        self.unsendable.extend(failed);
+    }
+
     /// Takes the connections with something to send that cannot wait: to be flushed when the lock is free.
     #[must_use]
     pub(crate) fn take_unsent(&mut self) -> Unsent {

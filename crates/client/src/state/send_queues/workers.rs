@@ -297,6 +297,26 @@ impl WorkersOut {
         failed
     }
 
+    /// Returns leases to all workers without waiting for the next message to each. Returns the workers that
+    /// cannot be sent theirs.
+    #[must_use]
+    pub(crate) fn release_all(&mut self) -> Vec<(WorkerId, WireError)> {
+        let mut failed = Vec::new();
+        for worker in self.all() {
+            let Some(out) = self.get(worker) else { continue };
+            let returned = out.returns.take();
+            if returned.is_empty() {
+                continue;
+            }
+            let pushed = push_releases(&returned, &mut out.up.pushing());
+            match pushed {
+                Ok(()) => self.mark(worker, true),
+                Err(error) => failed.push((worker, error)),
+            }
+        }
+        failed
+    }
+
     /// Something has been pushed; `urgent`: it cannot wait.
     fn mark(&mut self, worker: WorkerId, urgent: bool) {
         let Some(Some(out)) = self.list.get_mut(worker.0 as usize) else { return };
