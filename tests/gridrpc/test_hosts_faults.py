@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import gridrpc
 import remote
 from gridbench.links.sshd import Rig
 from gridrpc import Grid, WorkerLost
+from grids import queued
 from hosts import (
     HEARTBEAT,
     agents,
@@ -29,7 +31,7 @@ from hosts import (
     signal_all,
     spawners,
 )
-from processes import LONG, until
+from processes import HERE, LONG, until
 
 Calls = list[gridrpc.Call[Any]]
 
@@ -291,6 +293,40 @@ def test_a_host_dies_with_8_workers_and_100_calls(rig: Rig, tmp_path: Path) -> N
         rig.boot(1)
         work.comes_back()
         assert grid.workers == 10
+
+
+def test_calls_of_a_host_that_gives_up_its_workers_run_elsewhere(tmp_path: Path) -> None:
+    broken, gate, never = (tmp_path / name for name in ("broken", "gate", "never"))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ntest -e {broken} && exit 1\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    settings = f'launcher = "local"\nworkers = 1\nenvironment = {{ PYTHONPATH = "{HERE}" }}\n'
+    near = f"[server.near]\n{settings}"
+    far = f'[server.far]\n{settings}python = "{python}"\n'
+    with on_hosts(tmp_path, near, far) as grid:
+        # Hosts hold calls of a function ahead that is known to be short.
+        gate.touch()
+        for n in range(100):
+            assert grid.submit(remote.wait_for, str(gate), n).result(LONG) == n
+        gate.unlink()
+        worker = psutil.Process(grid.submit(remote.pid, server="far").result(LONG))
+        spawner = psutil.Process(worker.ppid())
+        agent = psutil.Process(spawner.ppid())
+        held, lost = (
+            grid.submit(remote.tell_and_wait, str(tmp_path / name), str(end), server=name)
+            for name, end in (("near", gate), ("far", never))
+        )
+        assert until((tmp_path / "near").exists)
+        assert until((tmp_path / "far").exists)
+        waiting = [grid.submit(remote.wait_for, str(gate), n) for n in range(10)]
+        assert queued(grid) == 0, "all of them are on the hosts"
+        broken.touch()
+        spawner.kill()
+        assert type(lost.exception(LONG)) is WorkerLost
+        assert until(lambda: not agent.is_running())
+        gate.touch()
+        assert [call.result(LONG) for call in waiting] == list(range(10))
+        held.result(LONG)
 
 
 #: What somebody says who has come to the port.

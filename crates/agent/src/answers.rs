@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::{Call, GridError, Outcome, Parent, SubmitError, Watcher, loss_on_the_wire};
-use gridrpc_core::{End, Refusal};
+use gridrpc_core::{End, Loss, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::Incoming;
@@ -257,6 +257,11 @@ impl Parent for Answers {
         self.changed.store(true, Ordering::Release);
         // Fails only when the counter is full, and then the agent is awake.
         let _ = self.wake.write(1);
+    }
+
+    fn has_no_workers(&self, loss: &Loss) {
+        self.tell(&Message::NoWorkers(loss_on_the_wire(loss)));
+        self.settle();
     }
 
     fn said(&self, worker: u32, stderr: bool, bytes: &[u8]) {

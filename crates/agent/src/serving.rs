@@ -293,10 +293,6 @@ impl Agent {
     fn tell_workers(&mut self) {
         let wanted = self.grid.workers();
         let ready = self.grid.counts().ready as u32;
-        if let Some(loss) = self.grid.broken() {
-            self.answers.tell(&Message::NoWorkers(loss_on_the_wire(&loss)));
-            return;
-        }
         if self.ready != Some(ready) {
             self.ready = Some(ready);
             self.answers.tell(&Message::Workers { ready, wanted });

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Loss, Time};
+use gridrpc_core::{BlobId, Time};
 use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_shm::arrays;
 use gridrpc_shm::progress::ProgressMemory;
@@ -157,12 +157,6 @@ impl Grid {
             state.to_prepare.push(module.to_owned());
         }
         self.common.finish(state);
-    }
-
-    /// Why there are no workers at all, if none can be started.
-    #[must_use]
-    pub fn broken(&self) -> Option<Arc<Loss>> {
-        self.common.lock().core.broken().cloned()
     }
 
     /// Where memory for arguments comes from.

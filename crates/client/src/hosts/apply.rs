@@ -211,6 +211,14 @@ impl<'a> Applied<'a> {
         let executor = state.hosts.answered_by(call, self.id);
         state.kept_nothing(self.id, call);
         let Some(executor) = executor else { return };
+        if executor == self.id && matches!(end, EndThere::NoWorkers(_)) {
+            // None of its workers has begun the call, and none will: others may run it. The host says next that it
+            // ends, and gets no more calls until then.
+            return state.drive(|core, out| {
+                core.host_leaves(now, executor, out);
+                core.retracted(now, executor, &[CallId(call)], out);
+            });
+        }
         let lost = match &end {
             EndThere::Lost(loss) if executor != self.id => Some(loss.clone()),
             _ => None,

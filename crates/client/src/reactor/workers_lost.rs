@@ -130,12 +130,16 @@ impl Reactor {
         state.recovered = recovered.map(|(call, recovered)| (CallId(call), recovered));
         state.drive(|core, out| core.worker_lost(now, worker, entered, loss, out));
         state.recovered = None;
+        let broken = state.core.broken().cloned();
         self.common.finish(state);
         // What the worker still read goes back to the pool, outside the lock.
         drop(out);
         self.common.changed.notify_all();
         if let Some(parent) = &self.common.parent {
-            parent.changed();
+            match broken {
+                None => parent.changed(),
+                Some(loss) => parent.has_no_workers(&loss),
+            }
         }
     }
 

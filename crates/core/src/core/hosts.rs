@@ -58,6 +58,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.count_places(id, wanted);
         self.pump_nearby(now, id, out);
         self.pump(now, out);
+        self.even_out(out);
     }
 
     /// A host's agent is gone, and what became of it is not known yet: nothing more is sent there, as if none
