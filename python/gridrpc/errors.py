@@ -137,11 +137,13 @@ class ProtocolError(GridError, RuntimeError):
 class RemoteError(GridError):
     """An error of a remote function that cannot be raised here with its own type.
 
-    `type_name`: its type in the worker; `traceback`: its traceback there.
+    `type_name`: its type in the worker; `traceback`: its traceback there; `stderr`: if the function
+    ended its process, the last lines that this wrote to its standard error.
     """
 
     type_name: str = ""
     traceback: str = ""
+    stderr: str = ""
 
 
 class RemoteTraceback(Exception):

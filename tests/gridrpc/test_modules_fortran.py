@@ -183,25 +183,27 @@ def test_fortran_calls_back(fortran: Grid) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "status"),
+    ("code", "said", "status", "written"),
     [
-        (1, "ERROR STOP 3", 3),
-        (2, "ERROR STOP singular matrix", 1),
-        (3, "STOP", 0),
-        (4, "STOP 7", 7),
-        (5, "Index '4' of dimension 1 of array 'few' above upper bound of 3", 2),
+        (1, "ERROR STOP 3", 3, "ERROR STOP 3"),
+        (2, "ERROR STOP singular matrix", 1, "ERROR STOP singular matrix"),
+        (3, "STOP", 0, ""),
+        (4, "STOP 7", 7, "STOP 7"),
+        (5, "Index '4' of dimension 1 of array 'few' above upper bound of 3", 2, "upper bound"),
         # The library has found this itself.
-        (6, "", 2),
+        (6, "", 2, "Bad integer for item 1 in list input"),
     ],
 )
 def test_stop_and_errors_of_fortran_are_errors_of_the_call(
-    fortran: Grid, code: int, said: str, status: int
+    fortran: Grid, code: int, said: str, status: int, written: str
 ) -> None:
     with pytest.raises(gridrpc.RemoteError) as raised:
         fortran.function("fortran/stops")(code)
     assert raised.value.type_name == "gridrpc.FunctionExited"
     end = f"the function ended its process with status {status} instead of returning"
-    assert str(raised.value).endswith(f"{said}: {end}" if said else f"FunctionExited: {end}")
+    message = str(raised.value).splitlines()[0]
+    assert message.endswith(f"{said}: {end}" if said else f"FunctionExited: {end}")
+    assert written in raised.value.stderr
     fortran.function("fortran/stops")(0)
 
 

@@ -50,7 +50,7 @@ Globals {
 Define add(IN int a, IN int b, OUT int r[1]) { *r = a + b; }
 Define segfault() { fputs("about to read address 8\n", stderr); *(volatile int *)8; }
 Define endless_recursion() { char c = 0; deeper(&c); }
-Define exits(IN int status) { exit(status); }
+Define exits(IN int status) { fprintf(stderr, "no input %d\n", status); exit(status); }
 Define child_exits(OUT int status[1])
     { int pid = fork(); if (pid == 0) exit(7); waitpid(pid, status, 0); *status >>= 8; }
 Define thread_exits() { pthread_t t; pthread_create(&t, 0, exit_with_nine, 0); for (;;) pause(); }
@@ -114,7 +114,19 @@ def test_an_exit_is_an_error_of_the_call(each_module_grid: Grid, status: int) ->
         each_module_grid.function("bad/exits")(status, deadline=LONG)
     assert raised.value.type_name == "gridrpc.FunctionExited"
     assert f"ended its process with status {status} instead of returning" in str(raised.value)
+    assert raised.value.stderr.splitlines()[-1] == f"no input {status}"
+    assert str(raised.value).endswith(f"\n  no input {status}")
     assert goes_on(each_module_grid)
+
+
+def test_an_exit_on_a_host_comes_with_the_standard_error_there(compile_idl: CompileIdl) -> None:
+    servers = "local:?workers=1&output=kept"
+    with (
+        opened(servers=servers, modules=[compile_idl(IDL)]) as grid,
+        pytest.raises(gridrpc.RemoteError, match="status 4 instead of returning") as raised,
+    ):
+        grid.function("bad/exits")(4, deadline=LONG)
+    assert raised.value.stderr == "no input 4"
 
 
 @pytest.mark.parametrize("status", [0, 3])

@@ -162,27 +162,36 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::FunctionNotFound) => new(py, package::function_not_found(py), (message,)),
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
+        Some(RemoteError::FunctionExited) => {
+            // In the place of a trace comes the end of the process's standard error.
+            let text = format!("{name}: {message}{}", last_lines(trace));
+            remote(py, text, &[("type_name", name), ("stderr", trace)])
+        }
         Some(
             RemoteError::ProtocolError
             | RemoteError::ModuleError
             | RemoteError::CallbackFailed
-            | RemoteError::FunctionExited
             | RemoteError::RanksLost
             | RemoteError::ItemLost,
         )
         | None => {
-            let error = new(py, package::remote_error(py), (format!("{name}: {message}"),));
-            let value = error.value(py);
-            let set =
-                value.setattr("type_name", name).and_then(|()| value.setattr("traceback", trace));
-            if let Err(failed) = set {
-                return failed;
-            }
+            let text = format!("{name}: {message}");
+            let error = remote(py, text, &[("type_name", name), ("traceback", trace)]);
             if !trace.is_empty() {
                 error.set_cause(py, Some(traceback()));
             }
             error
         }
+    }
+}
+
+/// An error of a remote function without a type of its own here.
+fn remote(py: Python<'_>, text: String, attributes: &[(&str, &str)]) -> PyErr {
+    let error = new(py, package::remote_error(py), (text,));
+    let mut attributes = attributes.iter();
+    match attributes.try_for_each(|(name, value)| error.value(py).setattr(*name, *value)) {
+        Ok(()) => error,
+        Err(failed) => failed,
     }
 }
 
@@ -331,6 +340,16 @@ fn lost(
     if out_of_memory {
         text += "\nThe machine ran out of memory: use fewer workers, or smaller data.";
     }
+    text += &last_lines(stderr);
+    if let Some(hint) = hint {
+        let _ = write!(text, "\nhint: {hint}.");
+    }
+    new(py, kind, (text, worker, pid, host, status, signal, out_of_memory, stderr))
+}
+
+/// The end of what a process has written to its standard error, for a message.
+fn last_lines(stderr: &str) -> String {
+    let mut text = String::new();
     if !stderr.is_empty() {
         text += "\nIts last lines on stderr:";
         let lines: Vec<&str> = stderr.lines().collect();
@@ -338,10 +357,7 @@ fn lost(
             let _ = write!(text, "\n  {line}");
         }
     }
-    if let Some(hint) = hint {
-        let _ = write!(text, "\nhint: {hint}.");
-    }
-    new(py, kind, (text, worker, pid, host, status, signal, out_of_memory, stderr))
+    text
 }
 
 /// A new exception of the package's; if that cannot be made, why.

@@ -26,6 +26,7 @@ int main(void)
     still_works();
     IS(GRPC_COMMUNICATION_FAILED, grpc_call(&leave, 9));
     TELLS(GRPC_SESSIONID_VOID, "ended its process with status 9");
+    TELLS(GRPC_SESSIONID_VOID, "leaving now");
     still_works();
     IS(GRPC_COMMUNICATION_FAILED, grpc_call(&leave, 0));
     TELLS(GRPC_SESSIONID_VOID, "status 0");

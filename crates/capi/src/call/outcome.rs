@@ -77,9 +77,15 @@ fn lost_with(loss: &Loss, hint: Option<&str>) -> String {
     if let Some(hint) = hint {
         let _ = write!(text, "\n  hint: {hint}");
     }
-    if !loss.stderr.is_empty() {
-        let _ = write!(text, "\n  the end of its standard error, earlier calls included:");
-        for line in loss.stderr.lines() {
+    text + &last_lines(&loss.stderr)
+}
+
+/// The end of what a worker has written to its standard error.
+fn last_lines(stderr: &str) -> String {
+    let mut text = String::new();
+    if !stderr.is_empty() {
+        text += "\n  the end of its standard error, earlier calls included:";
+        for line in stderr.lines() {
             let _ = write!(text, "\n    {line}");
         }
     }
@@ -118,16 +124,19 @@ fn hint(cause: &Cause) -> Option<&'static str> {
     }
 }
 
-/// What a worker says of a call that it could not run.
-pub fn raised(function: &str, error: &str, message: &str) -> Failure {
+/// What a worker says of a call that it could not run. `trace`: if its function has ended the process, the end of
+/// that one's standard error.
+pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failure {
     use RemoteError::{
         CallbackFailed, FunctionExited, FunctionNotFound, ItemLost, ModuleError, OutOfMemory,
         ProtocolError, RanksLost,
     };
     let (code, kind) = match RemoteError::from_name(error) {
         Some(FunctionNotFound | ModuleError) => (ErrorCode::FunctionNotFound, ""),
-        Some(ProtocolError | RanksLost | FunctionExited | ItemLost) => {
-            (ErrorCode::CommunicationFailed, "")
+        Some(ProtocolError | RanksLost | ItemLost) => (ErrorCode::CommunicationFailed, ""),
+        Some(FunctionExited) => {
+            let detail = format!("{function}: {message}{}", last_lines(trace));
+            return Failure::new(ErrorCode::CommunicationFailed, detail);
         }
         Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
         Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
@@ -228,7 +237,16 @@ mod tests {
         ] {
             assert_eq!(ended("f", &end).code, code, "{end:?}");
         }
-        assert_eq!(raised("f", "gridrpc.FunctionNotFound", "").code, ErrorCode::FunctionNotFound);
-        assert_eq!(raised("f", "ValueError", "bad").detail, "f: ValueError: bad");
+        assert_eq!(
+            raised("f", "gridrpc.FunctionNotFound", "", "").code,
+            ErrorCode::FunctionNotFound
+        );
+        assert_eq!(raised("f", "ValueError", "bad", "line 3").detail, "f: ValueError: bad");
+        let Failure { code, detail } = raised("f", "gridrpc.FunctionExited", "why", "one\ntwo");
+        assert_eq!(code, ErrorCode::CommunicationFailed);
+        assert!(
+            detail.starts_with("f: why\n") && detail.ends_with("\n    one\n    two"),
+            "{detail}"
+        );
     }
 }

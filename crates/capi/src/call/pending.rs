@@ -181,7 +181,9 @@ pub fn abandoned(call: &Call, function: &Function) -> Ended {
 
 fn failed(function: &str, outcome: Option<Outcome>) -> Failure {
     match outcome {
-        Some(Outcome::Raised { error, message, .. }) => outcome::raised(function, &error, &message),
+        Some(Outcome::Raised { error, message, trace, .. }) => {
+            outcome::raised(function, &error, &message, &trace)
+        }
         Some(Outcome::Ended(end)) => outcome::ended(function, &end),
         Some(Outcome::Returned(_)) | None => {
             Failure::other(format!("{function}: its outcome was taken before"))

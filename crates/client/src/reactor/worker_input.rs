@@ -55,10 +55,10 @@ impl WorkerInput {
 
     /// The messages that have come in whole. A broken one marks the inlet.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
-        let WorkerInput { receiver, mapped, broken, host, .. } = self;
+        let WorkerInput { receiver, mapped, broken, host, stderr, .. } = self;
         let mut events = Vec::new();
         let drained = receiver.drain(|received| -> Result<(), LinkError> {
-            events.extend(understand(received, mapped, host)?);
+            events.extend(understand(received, mapped, host, stderr)?);
             Ok(())
         });
         if let Err(error) = drained {
@@ -83,6 +83,7 @@ fn understand(
     received: Received<'_>,
     mapped: &mut Mapped,
     host: &mut String,
+    stderr: &mut output::Outlet,
 ) -> Result<Option<Event>, LinkError> {
     let Received { message, streams, mut descriptors, .. } = received;
     let no_blobs = |_, _| None;
@@ -107,12 +108,15 @@ fn understand(
                 Err(LinkError::NoRoom { .. }) => Vec::new(),
                 sections => kept_within_bounds(sections?),
             };
-            let outcome = Outcome::Raised {
-                error: error.to_owned(),
-                message: message.to_owned(),
-                trace: trace.to_owned(),
-                sections,
+            let trace = if error == RemoteError::FunctionExited.name() {
+                // All that the process has written is in the pipe: it answers at its exit.
+                stderr.read();
+                stderr.text()
+            } else {
+                trace.to_owned()
             };
+            let (error, message) = (error.to_owned(), message.to_owned());
+            let outcome = Outcome::Raised { error, message, trace, sections };
             Event::Answer { call, stamps, retained, outcome }
         }
         Message::Callback { call, index, sections } => {
