@@ -1,4 +1,4 @@
-//! The agents of a launcher that starts each by a process of its own.
+//! Agents of a launcher that runs one process per agent.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,35 +13,35 @@ use super::child::{Child, Pipes};
 use super::permits::Permits;
 use crate::launcher::{Event, Report, Start};
 
-/// How long processes may take to end that have been killed.
+/// How long killed processes may take to exit.
 const DYING: Duration = Duration::from_secs(1);
-/// What the thread of an agent needs; a client may have thousands.
+/// Stack size of an agent's thread; a client may have thousands.
 const STACK: usize = 256 << 10;
 
-/// An agent that is there, or on its way.
+/// An agent that runs or is starting.
 #[derive(Debug)]
 pub(super) struct Agent {
     number: u32,
     report: Report,
     stopped: AtomicBool,
     process: Mutex<Option<Arc<Child>>>,
-    /// The way to an agent that ends when its standard input does.
+    /// Standard input of an agent that exits when it is closed.
     input: Mutex<Option<ChildStdin>>,
-    /// Whether its end has been told: its number may be another agent's from then on.
+    /// Whether its end has been reported: another agent may then reuse its number.
     over: Mutex<bool>,
 }
 
-/// Why an agent has no process.
+/// Reason an agent has no process.
 #[derive(Debug)]
 pub(super) enum NotSpawned {
-    /// It was stopped before.
+    /// It was stopped first.
     Stopped,
-    /// The system refused.
+    /// The system refused to start it.
     Refused(io::Error),
 }
 
 impl Agent {
-    /// Tells what has become of it.
+    /// Reports an event of the agent.
     pub(super) fn tell(&self, event: Event) {
         let over = lock(&self.over);
         if !*over {
@@ -49,12 +49,12 @@ impl Agent {
         }
     }
 
-    /// Whether it is to end.
+    /// Whether it has been stopped.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Starts its process, which ends if the agent is stopped.
+    /// Starts its process; the process exits if the agent is stopped.
     pub(super) fn spawn(&self, command: &mut Command) -> Result<(Arc<Child>, Pipes), NotSpawned> {
         let mut process = lock(&self.process);
         if self.is_stopped() {
@@ -65,7 +65,7 @@ impl Agent {
         Ok((child, pipes))
     }
 
-    /// Keeps its standard input open, until it is stopped: its end is what it is stopped by.
+    /// Keeps its standard input open. Stopping the agent closes it.
     pub(super) fn keep(&self, stdin: ChildStdin) {
         let mut input = lock(&self.input);
         if !self.is_stopped() {
@@ -73,7 +73,7 @@ impl Agent {
         }
     }
 
-    /// Has it end; what there is of its process.
+    /// Stops it and returns its process, if there is one.
     fn stop(&self) -> Option<Stopping> {
         let process = lock(&self.process);
         self.stopped.store(true, Ordering::Release);
@@ -82,12 +82,12 @@ impl Agent {
     }
 }
 
-/// The process of an agent that is to end.
+/// The process of an agent that is being stopped.
 #[derive(Debug)]
 struct Stopping {
     child: Arc<Child>,
-    /// Whether the agent knows by the end of its standard input: then it has some time before its
-    /// process is asked.
+    /// Whether closing standard input tells the agent to exit: it then gets some time before its process is
+    /// signalled.
     told: bool,
 }
 
@@ -97,25 +97,25 @@ pub(super) struct Agents {
     report: Report,
     table: Mutex<Table>,
     fewer: Condvar,
-    /// Of those that are being started.
+    /// Limits how many agents start at once.
     pub(super) permits: Permits,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     agents: HashMap<u32, Arc<Agent>>,
-    /// Threads that have not yet told how their agents ended.
+    /// Threads that have not yet reported the end of their agents.
     threads: usize,
 }
 
 impl Agents {
-    /// `at_once`: how many permits there are.
+    /// `at_once`: the number of permits.
     pub(super) fn new(report: Report, at_once: usize) -> Arc<Agents> {
         let (table, fewer) = (Mutex::default(), Condvar::new());
         Arc::new(Agents { report, table, fewer, permits: Permits::new(at_once) })
     }
 
-    /// Has a thread start an agent and stay with it. `run` returns with its end.
+    /// Starts an agent in a thread of its own. `run` returns when the agent has ended.
     pub(super) fn run(
         self: &Arc<Agents>,
         start: Start,
@@ -146,9 +146,9 @@ impl Agents {
         }
     }
 
-    /// Tells the end of an agent, and forgets it.
+    /// Reports the end of an agent and forgets it.
     fn end(&self, agent: &Agent, event: Event) {
-        // First: once its end is told, its number may be asked for again.
+        // Before the report: a new agent may reuse the number right after it.
         lock(&self.table).agents.remove(&agent.number);
         {
             let mut over = lock(&agent.over);
@@ -159,7 +159,7 @@ impl Agents {
         self.fewer.notify_all();
     }
 
-    /// Has an agent end, at the latest when `patience` is over.
+    /// Stops an agent, within `patience` at most.
     pub(super) fn stop(&self, number: u32, patience: Duration) {
         let agent = lock(&self.table).agents.get(&number).cloned();
         let stopping = agent.and_then(|agent| agent.stop());
@@ -170,7 +170,7 @@ impl Agents {
         }
     }
 
-    /// Has all end, at the latest when `patience` is over.
+    /// Stops all agents, within `patience` at most.
     pub(super) fn close(&self, patience: Duration) {
         let begin = Instant::now();
         let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
@@ -196,12 +196,12 @@ impl Agents {
     }
 }
 
-/// How long an agent has that has been told otherwise, before its process is asked to end.
+/// How long an agent that was asked to exit has before its process is signalled.
 fn leave(patience: Duration) -> Duration {
     patience * 2 / 3
 }
 
-/// What is told of an agent that was stopped before there was a process for it.
+/// The event for an agent that was stopped before it had a process.
 pub(super) fn never_started() -> Event {
     Event::Ended("it was stopped before it had started".to_owned())
 }

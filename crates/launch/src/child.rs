@@ -1,4 +1,4 @@
-//! A child process that one thread waits for, and that others may end meanwhile.
+//! Child process that one thread waits for and others may end.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,12 +15,12 @@ use nix::unistd::Pid;
 #[derive(Debug)]
 pub(super) struct Child {
     pid: Pid,
-    /// Whether it has been waited for: its number may be another process's from then on.
+    /// Whether it has been reaped: another process may reuse its id then.
     gone: Mutex<bool>,
     ended: Condvar,
 }
 
-/// Our ends of the pipes to a child, as far as its command asked for them.
+/// Our ends of the pipes that the command asked for.
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
@@ -29,13 +29,12 @@ pub(super) struct Pipes {
 }
 
 impl Child {
-    /// Starts a command. The thread that does has to stay as long as the child: the kernel takes its end
-    /// for the end of the parent (`PR_SET_PDEATHSIG`). It is not ended by writing to the child
-    /// when that is gone.
+    /// Starts a command. The calling thread must live as long as the child: the kernel takes the thread's end
+    /// for the parent's (`PR_SET_PDEATHSIG`). Writing to a child that has ended does not kill this process.
     pub(super) fn spawn(command: &mut Command) -> io::Result<(Arc<Child>, Pipes)> {
-        // Ctrl-C on the terminal is for the client, which then ends its agents.
+        // Ctrl-C on the terminal is meant for the client, which then ends its agents.
         let mut child = command.process_group(0).spawn()?;
-        // Only now: the child would inherit it. Programs in C keep the signal's default.
+        // After the spawn, since the child would inherit it. C programs keep the signal's default.
         block_broken_pipe();
         let pipes = Pipes {
             stdin: child.stdin.take(),
@@ -46,38 +45,37 @@ impl Child {
         Ok((Arc::new(Child { pid, gone: Mutex::new(false), ended: Condvar::new() }), pipes))
     }
 
-    /// Waits for its end; none if the system does not tell how it ended, since the program that
-    /// this is part of ignores the ends of its children.
+    /// Waits for its end. None if the exit status is unknown because this process ignores SIGCHLD.
     pub(super) fn wait(&self) -> Option<ExitStatus> {
-        // Left to be waited for, so that nobody signals another process by its number meanwhile.
+        // Leave it unreaped, so that nobody signals another process with the same id meanwhile.
         let kinds = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while waitid(Id::Pid(self.pid), kinds) == Err(Errno::EINTR) {}
         let mut gone = self.lock();
         let mut status = 0;
-        // SAFETY: `status` is a valid place to write a number to.
+        // SAFETY: `status` is valid for writes.
         let waited = unsafe { libc::waitpid(self.pid.as_raw(), &raw mut status, libc::WNOHANG) };
         *gone = true;
         self.ended.notify_all();
         (waited == self.pid.as_raw()).then(|| ExitStatus::from_raw(status))
     }
 
-    /// Whether it has ended, be it waited for or not.
+    /// Whether it has ended, reaped or not.
     pub(super) fn has_ended(&self) -> bool {
         let kinds = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
         let gone = self.lock();
         *gone || !matches!(waitid(Id::Pid(self.pid), kinds), Ok(status) if status.pid().is_none())
     }
 
-    /// Sends a signal to it and what it has started in its group, unless it has ended.
+    /// Signals its process group, unless it has ended.
     fn signal(&self, signal: Signal) {
         let gone = self.lock();
         if !*gone {
-            // Fails only if it has ended just now.
+            // Fails only if it has just ended.
             let _ = killpg(self.pid, signal);
         }
     }
 
-    /// Waits until somebody has waited for its end, or until it is too late. Says which.
+    /// Waits for its end until `until`. Returns whether it ended in time.
     pub(super) fn ends_before(&self, until: Instant) -> bool {
         let mut gone = self.lock();
         while !*gone {
@@ -90,20 +88,19 @@ impl Child {
         true
     }
 
-    /// Asks it to end.
+    /// Asks it to exit.
     pub(super) fn ask(&self) {
         self.signal(Signal::SIGTERM);
-        // One that somebody has stopped does not see it else.
+        // A stopped process would not see the signal otherwise.
         self.signal(Signal::SIGCONT);
     }
 
-    /// Ends it, whatever it does.
+    /// Kills it.
     pub(super) fn kill(&self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Asks it to end when `first` is over, and kills it when `patience` is, in a thread. Somebody else
-    /// waits for it.
+    /// Asks it to exit after `first` and kills it after `patience`, in a thread. Another thread waits for it.
     pub(super) fn end_soon(self: Arc<Child>, first: Duration, patience: Duration) {
         let begin = Instant::now();
         if first.is_zero() {
@@ -120,7 +117,7 @@ impl Child {
             }
         });
         if ends.is_err() {
-            // Nobody could do it later.
+            // Without the thread, nobody could do it later.
             self.kill();
         }
     }
@@ -130,12 +127,12 @@ impl Child {
     }
 }
 
-/// How a process ended, for people.
+/// How a process ended, in words.
 pub(super) fn how(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "it is not known how".to_owned(), |status| status.to_string())
 }
 
-/// In this thread, writing to a pipe that nobody reads is an error and no signal.
+/// Makes writing to a broken pipe an error in this thread instead of a signal.
 pub(super) fn block_broken_pipe() {
     let mut mask = SigSet::empty();
     mask.add(Signal::SIGPIPE);

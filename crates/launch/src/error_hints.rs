@@ -1,7 +1,7 @@
-//! Why ssh has not reached a host, and what to do about it.
+//! Why ssh failed to reach a host, and how to fix it.
 
-/// What ssh writes, and what that means. The first that fits holds: a changed key, for one, ends in the
-/// words of an unknown one. {host} and {ssh} stand for those.
+/// Parts of ssh's messages and their meaning. The first match applies: the message for a changed key ends
+/// like that for an unknown one. {host} and {ssh} are placeholders.
 const REFUSALS: [(&[&str], &str); 9] = [
     (
         &["could not resolve hostname", "name or service not known"],
@@ -48,8 +48,7 @@ const REFUSALS: [(&[&str], &str); 9] = [
     ),
 ];
 
-/// Why ssh has not got as far as the host, for people. `lines` is what it has written, the last
-/// at the end.
+/// Why ssh did not get as far as the host. `lines`: its output, the last line at the end.
 pub(super) fn refusal(host: &str, ssh: &str, lines: &[String]) -> String {
     let last = lines.iter().rev().find(|line| !line.is_empty());
     let Some(last) = last else {
@@ -63,7 +62,7 @@ pub(super) fn refusal(host: &str, ssh: &str, lines: &[String]) -> String {
     match REFUSALS.iter().find(|(words, _)| fits(words)) {
         Some((_, text)) => {
             let text = text.replace("{host}", host).replace("{ssh}", ssh);
-            // That of a changed key is a page, which is told as it comes.
+            // ssh's message about a changed key fills a page, which is reported as it arrives.
             format!("{text} (ssh: {last})")
         }
         None => format!("ssh could not reach {host}: {last}; try `{ssh} {host} true`"),

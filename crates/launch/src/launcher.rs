@@ -1,4 +1,4 @@
-//! What a launcher does, and what it reports.
+//! The launcher trait and its events.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,57 +7,57 @@ use std::time::Duration;
 
 use gridrpc_transport::Ticket;
 
-/// An agent that is to be started.
+/// An agent to start.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The client's number for it: events name it.
+    /// The client's number for it, used in events.
     pub agent: u32,
-    /// The host, as the configuration names it.
+    /// The host's name in the configuration.
     pub host: String,
-    /// What the agent is to be given. A launcher that opens another way to the client adds its address.
+    /// The agent's ticket. A launcher that provides another route to the client adds its address.
     pub ticket: Ticket,
 }
 
-/// How far the start of an agent has come whose host does not have the program.
+/// State of an agent while the program is copied to its host.
 pub const COPIES: &str = "copies the program";
 
-/// How what a launcher tells begins of an agent that waits in a queue.
+/// Prefix of the state of an agent whose job is queued.
 pub const QUEUED: &str = "is queued";
 
-/// The same of an agent whose batch system has not said yet that it takes its job.
+/// Prefix of the state of an agent whose job the batch system has not accepted yet.
 pub const SUBMITTED: &str = "is being submitted";
 
-/// The same of an agent after whose job the batch system could not be asked.
+/// Prefix of the state of an agent whose job's status query failed.
 pub const UNANSWERED: &str = "cannot be asked after";
 
-/// What has become of an agent that was asked for.
+/// An event of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// How far its start has come, for people: "waits in the queue", "copies the program".
+    /// Progress of its start, for display: "waits in the queue", "copies the program".
     State(String),
-    /// Its process will be ended in so long, as that of a job that reaches its wall time.
+    /// Its process will be ended after this time, for example when its job reaches the wall time.
     EndsIn(Duration),
-    /// It could not be started: why, with what to do about it.
+    /// It failed to start: the reason, and how to fix it.
     Failed(String),
-    /// It was started, and its process has ended: how.
+    /// It started, and its process has ended: how.
     Ended(String),
-    /// It has written this to its standard error, or its launcher has: a line, with its end if it has one.
+    /// A line that the agent or its launcher wrote to standard error, with the line end if there is one.
     Said(Vec<u8>),
 }
 
-/// Where events go: the agent's number, and what has happened. Called in any thread; returns at once, and
-/// does not call the launcher.
+/// Callback for events: the agent's number and the event. Any thread may call it. It returns at once and does
+/// not call the launcher.
 #[derive(Clone)]
 pub struct Report(pub Arc<dyn Fn(u32, Event) + Send + Sync>);
 
 impl Report {
-    /// Tells what has become of an agent.
+    /// Reports an event of an agent.
     pub fn tell(&self, agent: u32, event: Event) {
         (self.0)(agent, event);
     }
 }
 
-/// Closes launchers side by side.
+/// Closes launchers in parallel.
 pub fn close_all(launchers: Vec<Box<dyn Launcher>>) {
     let count = launchers.len();
     let left = Mutex::new(launchers);
@@ -69,7 +69,7 @@ pub fn close_all(launchers: Vec<Box<dyn Launcher>>) {
     };
     thread::scope(|scope| {
         for _ in 1..count {
-            // If the system refuses a thread, the others close more.
+            // If the system refuses a thread, the other threads take over its launchers.
             let _ = thread::Builder::new().spawn_scoped(scope, close);
         }
         close();
@@ -82,22 +82,22 @@ impl fmt::Debug for Report {
     }
 }
 
-/// Starts agents and ends them. No method waits: what takes time happens in threads of its own, and what
-/// comes of it goes to the [`Report`] that the launcher was made with. After `Failed` or `Ended` nothing
-/// more is told of an agent, and its number may be used again.
+/// Starts and stops agents. No method blocks, except [`close`](Launcher::close): the launcher's own threads
+/// do the work and send events to its [`Report`]. `Failed` or `Ended` is the last event of an agent; its
+/// number may be reused afterwards.
 pub trait Launcher: fmt::Debug + Send {
-    /// Asks for agents, all in one request.
+    /// Starts agents, all in one request.
     fn start(&mut self, starts: Vec<Start>);
 
-    /// Ends an agent that is there, or on its way; the event says when it has ended.
+    /// Stops an agent that runs or is starting. An event reports its end.
     fn stop(&mut self, agent: u32);
 
-    /// An agent is gone that had reached its client. Whether `Ended` will say soon how that came, which its
-    /// connection cannot tell.
+    /// Handles the loss of a connected agent. Returns whether an `Ended` event will soon give the cause,
+    /// which the connection cannot tell.
     fn lost(&mut self, _agent: u32) -> bool {
         false
     }
 
-    /// Ends all agents, and waits for that, at most as long as the group's `stop_timeout`.
+    /// Stops all agents and waits for that, up to the group's `stop_timeout`.
     fn close(&mut self);
 }

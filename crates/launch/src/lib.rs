@@ -1,4 +1,4 @@
-//! Launchers: what starts agents on hosts, and ends them.
+//! Launchers: start and stop agents on hosts.
 
 mod agents;
 mod batch;
@@ -27,8 +27,8 @@ pub use launcher::{
     COPIES, Event, Launcher, QUEUED, Report, SUBMITTED, Start, UNANSWERED, close_all,
 };
 
-/// The launcher of a group. `own_program` is this installation's `gridrpc`, which runs on hosts
-/// whose group names no other; `report` hears what comes of the agents.
+/// Opens the launcher of a group. `own_program` is this installation's `gridrpc`, for hosts whose group names
+/// no other; `report` receives the agents' events.
 #[must_use]
 pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Box<dyn Launcher> {
     match &group.launcher {
@@ -50,11 +50,11 @@ pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Box<dyn La
     }
 }
 
-/// The job script by which a batch system would start all agents of a group. Nothing in it is secret. None:
-/// its launcher has none.
+/// The job script with which a batch system would start all agents of a group. It contains no secrets. None
+/// if the group's launcher uses no script.
 ///
 /// # Errors
-/// When there can be none: why.
+/// When the script cannot be made, with the reason.
 pub fn script(group: &HostGroup, own_program: &Path) -> Option<Result<String, String>> {
     match &group.launcher {
         LauncherKind::Batch(batch) => match batch.system {

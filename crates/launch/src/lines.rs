@@ -1,16 +1,16 @@
-//! Lines of what a process writes.
+//! Splits a process's output into lines.
 
-/// How long a line may become until it is taken for two, bytes.
+/// Longest line, bytes; longer ones are split.
 const LONGEST: usize = 64 << 10;
 
-/// Puts lines together from pieces as they are read.
+/// Assembles lines from chunks of input.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    /// Adds what has been read, and gives each line that it ends, with its end.
+    /// Adds input and calls `line` for each complete line, including its line end.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (head, rest) = bytes.split_at(end + 1);
@@ -28,7 +28,7 @@ impl Lines {
         }
     }
 
-    /// Gives the last line if it has no end.
+    /// Calls `line` for a last line without a line end.
     pub(super) fn end(&mut self, mut line: impl FnMut(&[u8])) {
         if !self.begun.is_empty() {
             line(&std::mem::take(&mut self.begun));
@@ -36,7 +36,7 @@ impl Lines {
     }
 }
 
-/// A line as text, without its end.
+/// A line as text, without its line end.
 pub(super) fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).trim_end().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Agents on this machine: children of the client.
+//! Local launcher: agents are children of the client.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -15,11 +15,11 @@ use super::child::how;
 use super::lines::Lines;
 use crate::launcher::{Event, Launcher, Report, Start};
 
-/// How long the last of what an agent has written is waited for: a process that it has left behind
-/// may keep the pipe open.
+/// How long to wait for the rest of an ended agent's output: a process that it left behind may hold the pipe
+/// open.
 pub(super) const REST: Duration = Duration::from_millis(500);
 
-/// Starts agents as children.
+/// Launcher for local agents.
 #[derive(Debug)]
 pub(super) struct Local {
     agents: Arc<Agents>,
@@ -74,12 +74,12 @@ fn run(agent: &Arc<Agent>, command: &[OsString], start: &Start) -> Event {
     };
     let said = pipes.stderr.take().map(|stderr| tell_lines(agent, stderr));
     if let Some(stdin) = &mut pipes.stdin {
-        // One that does not read it has ended, and says why by its status.
+        // An agent that does not read its ticket has ended; its status says why.
         let _ = stdin.write_all(format!("{}\n", start.ticket.encode()).as_bytes());
     }
     let status = child.wait();
     if let Some(said) = said {
-        // Returns when the thread has ended, or when nobody waits for it any longer.
+        // Returns when the thread has ended, or after the timeout.
         let _ = said.recv_timeout(REST);
     }
     Event::Ended(how(status))
@@ -93,11 +93,11 @@ fn refused(command: &[OsString], error: &std::io::Error) -> String {
     )
 }
 
-/// Tells what an agent writes to its standard error, line by line. The receiver hears when that is all.
+/// Reports an agent's standard error line by line. The receiver disconnects at its end.
 pub(super) fn tell_lines(agent: &Arc<Agent>, mut stderr: ChildStderr) -> Receiver<()> {
     let (done, all) = mpsc::channel();
     let agent = Arc::clone(agent);
-    // Without a thread it is not told, and the agent writes into a pipe that nobody reads.
+    // Without a thread the output is not reported, and nobody reads the pipe.
     let _ = std::thread::Builder::new().name("gridrpc-said".into()).spawn(move || {
         let (mut lines, mut piece) = (Lines::default(), vec![0; 8 << 10]);
         let tell = |line: &[u8]| agent.tell(Event::Said(line.to_vec()));

@@ -1,7 +1,7 @@
-//! Agents that `mpirun` starts, one for all that are asked for together, in the allocation that this process
-//! is part of: whichever batch system has given it, if Open MPI knows that.
+//! Launcher that runs `mpirun`, once per request, in the allocation of the current process. Works with any
+//! batch system that Open MPI supports.
 //!
-//! Agents are no programs of MPI. They read from a shared folder, under their number, whom to connect to.
+//! Agents are not MPI programs. Each reads its ticket from a shared folder, under its number.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,14 +23,14 @@ use crate::launcher::{Launcher, Report};
 
 /// How long `mpirun` may take to end its agents before it is killed.
 const LEAVING: Duration = Duration::from_secs(5);
-/// How much of what `mpirun` has said is told, bytes from the end.
+/// How much of the end of `mpirun`'s output is reported, bytes.
 const TOLD: usize = 2000;
 
-/// What a client that is a rank has in its environment, or one that has called MPI by itself: with it, `mpirun`
-/// ends at once. What users have set, such as `OMPI_MCA_rmaps_base_oversubscribe`, stays.
+/// Environment variables of a client that is a rank or has initialized MPI: with them, `mpirun` fails at
+/// once. Variables that users set, such as `OMPI_MCA_rmaps_base_oversubscribe`, stay.
 const OF_RANKS: [&str; 4] = ["PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_UNIVERSE_SIZE"];
 
-/// `mpirun`, as the agents of one group need it.
+/// `mpirun`, configured for the agents of one group.
 #[derive(Debug)]
 struct Mpi {
     batch: gridrpc_config::Batch,
@@ -39,12 +39,12 @@ struct Mpi {
     runs: Mutex<HashMap<String, Run>>,
 }
 
-/// A running `mpirun`, or one that has ended.
+/// An `mpirun` process, running or ended.
 #[derive(Debug)]
 struct Run {
     child: Arc<Child>,
     folder: PathBuf,
-    /// How it has ended.
+    /// Its final state.
     ended: Option<JobState>,
 }
 
@@ -76,10 +76,10 @@ impl Mpi {
         );
         let mut command = Command::new("mpirun");
         command.args(["-n", &agents.to_string(), "--map-by", "node", "--bind-to", "none"]);
-        // An agent that is lost takes no other with it.
+        // The loss of one agent does not end the others.
         command.arg("--enable-recovery");
         for option in &self.batch.options {
-            // With its value behind it, as one writes them in a shell.
+            // The value follows, as in a shell.
             command.args(shlex::split(option).unwrap_or_else(|| vec![option.clone()]));
         }
         command.args(["sh", "-c", &agent]);
@@ -89,14 +89,14 @@ impl Mpi {
                 command.env_remove(name);
             }
         }
-        // Whoever is root here is so by intention.
+        // Running as root is a deliberate choice here.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command
     }
 }
 
 impl Run {
-    /// How it stands.
+    /// Its current state.
     fn job_state(&mut self) -> JobState {
         if !self.child.has_ended() {
             return JobState::Runs(String::new());
@@ -117,7 +117,7 @@ impl Run {
     }
 }
 
-/// What `mpirun` says that has started nothing, and what to do about it.
+/// Output of an `mpirun` that started nothing, with a remedy.
 fn refusal(said: &str) -> String {
     let start = said.len().saturating_sub(TOLD);
     let start = (start..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
@@ -139,7 +139,7 @@ impl System for Mpi {
             .map_err(|error| Failure::Refused(format!("`{}`: {error}", wanted.folder)))?;
         let mut command = self.command(wanted);
         command.stdin(Stdio::null()).stdout(said.0).stderr(said.1);
-        // Agents end with their client, and this with them.
+        // Agents end with their client, and this process with them.
         end_with_parent(&mut command);
         let (child, _) = Child::spawn(&mut command).map_err(|error| {
             Failure::Absent(format!(
@@ -179,7 +179,7 @@ impl System for Mpi {
     }
 
     fn cancelling(&self) -> &'static str {
-        // It has ended with the client.
+        // `mpirun` has ended with the client.
         ":"
     }
 }

@@ -1,11 +1,10 @@
-//! Permits: how many hosts are connected to at once, and how many jobs submitted.
+//! Permits: limit concurrent connections to hosts and concurrent submissions of jobs.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_sys::lock;
 
-/// Gives permits, a bounded number at a time. Those that a process had given when it was forked are not missing in
-/// the other one.
+/// A counting semaphore. After a fork, the child does not lack the permits that the parent had given out.
 #[derive(Debug)]
 pub(super) struct Permits {
     at_once: usize,
@@ -19,7 +18,7 @@ struct Free {
     left: usize,
 }
 
-/// A permit, which ends when this is dropped.
+/// A permit, returned on drop.
 #[derive(Debug)]
 pub(super) struct Permit<'a>(&'a Permits);
 
@@ -38,14 +37,14 @@ impl Permits {
         free
     }
 
-    /// A permit if there is one just now.
+    /// Takes a permit if one is available.
     pub(super) fn try_take(&self) -> Option<Permit<'_>> {
         let mut free = self.free();
         free.left = free.left.checked_sub(1)?;
         Some(Permit(self))
     }
 
-    /// Waits for a permit. None when it is not wanted any longer, which [`Permits::wake`] has looked at.
+    /// Waits for a permit. Returns none once `wanted` returns false; [`Permits::wake`] triggers the check.
     pub(super) fn take(&self, wanted: impl Fn() -> bool) -> Option<Permit<'_>> {
         let mut free = self.free();
         while wanted() {
@@ -58,9 +57,9 @@ impl Permits {
         None
     }
 
-    /// Has all that wait look whether they still want to.
+    /// Makes all waiting threads check `wanted` again.
     pub(super) fn wake(&self) {
-        // Whoever has looked already waits by the time that this has the lock.
+        // With the lock held, every thread that has checked already waits.
         drop(lock(&self.free));
         self.changed.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Agents that a program of the owner's starts, which speaks a protocol of lines: docs/launchers.md.
+//! Launcher that runs the user's own program, with the line protocol of docs/launchers.md.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -14,15 +14,15 @@ use super::lines::{Lines, text};
 use super::program_protocol::{HELLO, Protocol};
 use crate::launcher::{Event, Launcher, Report, Start};
 
-/// How long the last words of a program that has ended are waited for: a process that it has left
-/// behind may keep its pipes open.
+/// How long to wait for the rest of an ended program's output: a process that it left behind may hold its
+/// pipes open.
 const REST: Duration = Duration::from_millis(500);
-/// How long a program may take to end that has closed its standard output.
+/// How long a program may take to exit after it closes standard output.
 const LEAVING: Duration = Duration::from_secs(1);
 /// How many of its last lines on standard error are kept for messages.
 const KEPT: usize = 5;
 
-/// Has a program start agents. It is started with the first of them, and again if it has ended.
+/// Launcher that delegates to a program. The program starts with the first agent, and again if it has ended.
 #[derive(Debug)]
 pub(super) struct Program {
     command: Arc<[String]>,
@@ -31,14 +31,14 @@ pub(super) struct Program {
     running: Option<RunningProgram>,
 }
 
-/// The program, from its start to its end.
+/// One run of the program.
 #[derive(Debug)]
 struct RunningProgram {
     conversation: Arc<Protocol>,
-    /// What is to be said to it.
+    /// Lines to send.
     lines: Sender<String>,
     process: Arc<Mutex<Option<Arc<Child>>>>,
-    /// Hears when its end has been told.
+    /// Disconnects when its end has been reported.
     all: Receiver<()>,
 }
 
@@ -78,7 +78,7 @@ impl Launcher for Program {
         };
         for start in starts {
             if let Some(line) = running.conversation.ask(&start) {
-                // Without a reader the program has ended, and that is told of each agent.
+                // Without a reader the program has ended, which is reported for each agent.
                 let _ = running.lines.send(line);
             }
         }
@@ -96,7 +96,7 @@ impl Launcher for Program {
         let until = Instant::now() + self.patience;
         let _ = running.lines.send("end\n".to_owned());
         drop(running.lines);
-        // A channel that ends is what is waited for.
+        // Wait for the channel to disconnect.
         if running.all.recv_timeout(self.patience) == Err(mpsc::RecvTimeoutError::Timeout) {
             if let Some(child) = lock(&running.process).clone() {
                 child.ask();
@@ -144,7 +144,7 @@ fn serve(
     conversation.end(&why);
 }
 
-/// Starts the threads that talk with the program. The receiver hears when it has said all.
+/// Starts the threads that exchange lines with the program. The receiver disconnects when its output ends.
 fn listen(
     child: &Arc<Child>,
     pipes: Pipes,
@@ -163,7 +163,7 @@ fn listen(
             "gridrpc-tells",
             Box::new(move || {
                 block_broken_pipe();
-                // Ends with that process; the program sees the end of its standard input then.
+                // Ends with that process; the program then sees its standard input end.
                 for line in to_say {
                     if stdin.write_all(line.as_bytes()).is_err() {
                         break;
@@ -180,7 +180,7 @@ fn listen(
             Box::new(move || {
                 each_line(stdout, |line| conversation.hear(&text(line)));
                 drop(done);
-                // One that will not say anything more is of no use.
+                // A program that has closed its output is of no use.
                 if !child.ends_before(Instant::now() + LEAVING) {
                     child.end_soon(Duration::ZERO, LEAVING);
                 }

@@ -1,4 +1,4 @@
-//! What a client and a launcher program say to each other, and what it means: docs/launchers.md.
+//! The line protocol between a client and a launcher program: docs/launchers.md.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,13 @@ use gridrpc_sys::printer::Printer;
 
 use crate::launcher::{Event, Report, Start};
 
-/// What the client says first: the protocol and its version.
+/// The client's first line: the protocol and its version.
 pub(super) const HELLO: &str = "gridrpc-launcher 1";
 
-/// What has been said, as far as it matters for what comes.
+/// State of the conversation.
 #[derive(Debug)]
 pub(super) struct Protocol {
-    /// The program's, for messages.
+    /// The program's name, for messages.
     name: String,
     report: Report,
     printer: Arc<Printer>,
@@ -23,11 +23,11 @@ pub(super) struct Protocol {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Agents that have been asked for, and whether they have started.
+    /// Requested agents, and whether they have started.
     agents: HashMap<u32, bool>,
-    /// Why nothing more will come.
+    /// Why the conversation is over.
     over: Option<String>,
-    /// Whether the user has been told of a line that is none of the protocol.
+    /// Whether an invalid line has been reported to the user.
     complained: bool,
 }
 
@@ -42,7 +42,8 @@ impl Protocol {
         lock(&self.state).over.is_some()
     }
 
-    /// Notes an agent that is asked for; the line that asks for it. None if that cannot be, which is told.
+    /// Records a requested agent and returns the line that requests it. None if it cannot be requested, which
+    /// is reported.
     pub(super) fn ask(&self, start: &Start) -> Option<String> {
         let host = &start.host;
         let wrong = host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control());
@@ -63,7 +64,7 @@ impl Protocol {
         Some(format!("start {} {host} {}\n", start.agent, start.ticket.encode()))
     }
 
-    /// Takes a line of the program's.
+    /// Handles a line from the program.
     pub(super) fn hear(&self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (number, words) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -77,7 +78,7 @@ impl Protocol {
     fn take(&self, agent: u32, word: &str, words: &str) {
         let or = |usual: &str| if words.is_empty() { usual.to_owned() } else { words.to_owned() };
         let mut state = lock(&self.state);
-        // Of others the end has been told.
+        // The end of all others has been reported.
         let Some(started) = state.agents.get_mut(&agent) else { return };
         let event = match word {
             "started" => {
@@ -92,7 +93,7 @@ impl Protocol {
         if matches!(event, Event::Failed(_) | Event::Ended(_)) {
             state.agents.remove(&agent);
         }
-        // Under the lock: nothing is told of an agent behind its end.
+        // Under the lock, so that no event follows an agent's end.
         self.report.tell(agent, event);
     }
 
@@ -106,12 +107,12 @@ impl Protocol {
         }
     }
 
-    /// Has the user read a line that is of no agent in particular.
+    /// Shows the user a line that belongs to no particular agent.
     pub(super) fn print(&self, line: &str) {
         self.printer.print(format!("gridrpc: launcher {}: {line}\n", self.name).as_bytes());
     }
 
-    /// Tells the end of all agents, since the program has ended.
+    /// Reports the end of all agents because the program has ended.
     pub(super) fn end(&self, why: &str) {
         let mut state = lock(&self.state);
         state.over = Some(why.to_owned());

@@ -1,5 +1,5 @@
-//! Agents on other hosts, by the system's ssh: so the user's configuration of it holds, with its keys,
-//! agents, jump hosts and control sockets.
+//! Launcher for the system's ssh. The user's ssh configuration applies, with keys, agents, jump hosts and
+//! control sockets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::ssh_process::SshProcess;
 use super::staging::{self, Source};
 use crate::launcher::{Event, Launcher, Report, Start};
 
-/// How many hosts are connected to at once: more would keep this machine busy with handshakes, and
-/// a jump host would refuse them.
+/// How many hosts connect at once: more would keep this machine busy with handshakes, and a jump host would
+/// refuse them.
 const AT_ONCE: usize = 32;
-/// Starts agents by ssh, one process of it for each host.
+/// Launcher that runs one ssh process per host.
 #[derive(Debug)]
 pub(super) struct Ssh {
     agents: Arc<Agents>,
@@ -60,7 +60,7 @@ impl Launcher for Ssh {
 fn run(agents: &Agents, agent: &Arc<Agent>, how: &SshCommand, start: &Start) -> Event {
     let host = &start.host;
     if host.is_empty() || host.starts_with('-') {
-        // ssh would take it for an option.
+        // ssh would parse it as an option.
         return Event::Failed(format!("`{host}` cannot be a host's name"));
     }
     let permit = agents.permits.try_take().or_else(|| {
@@ -72,7 +72,8 @@ fn run(agents: &Agents, agent: &Arc<Agent>, how: &SshCommand, start: &Start) -> 
         Ok(staged) => staged,
         Err(why) => return Event::Failed(why),
     };
-    // Tells this from all others, also on hosts that share a folder. The secret itself is for the agent.
+    // Distinguishes this attempt from all others, also on hosts that share a folder. A hash, because only the
+    // agent may see the secret.
     let attempt = blake3::hash(&start.ticket.secret).to_hex()[..16].to_owned();
     let script = staging::script(&staged, &attempt);
     let Some(mut command) = how.command(start, &staging::command(&script)) else {

@@ -1,4 +1,4 @@
-//! The command that runs ssh.
+//! The ssh command line.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -9,25 +9,25 @@ use gridrpc_sys::process::end_with_parent;
 use crate::launcher::Start;
 use crate::staging::{Source, Staged};
 
-/// SshCommand many signs of life of a host may be missed.
+/// How many keep-alive messages in a row a host may miss.
 pub(super) const MISSED: u64 = 3;
 
-/// What is alike for all hosts of a group.
+/// Settings that all hosts of a group share.
 #[derive(Debug)]
 pub(super) struct SshCommand {
     pub(super) command: Vec<String>,
-    /// The program there; none: this machine's is copied.
+    /// The program on the hosts; none: this machine's is copied.
     pub(super) program: Option<String>,
     pub(super) staging: Option<String>,
     pub(super) source: Source,
-    /// Whether the owner says where agents are to dial.
+    /// Whether the configuration says where agents dial.
     pub(super) addresses_are_named: bool,
-    /// Seconds between signs of life.
+    /// Seconds between keep-alive messages.
     pub(super) interval: u64,
 }
 
 impl SshCommand {
-    /// Where the program of the hosts comes from.
+    /// The source of the hosts' program.
     pub(super) fn staged(&self) -> Result<Staged<'_>, String> {
         if let Some(program) = &self.program {
             return Ok(Staged::There(program));
@@ -39,20 +39,21 @@ impl SshCommand {
     pub(super) fn command(&self, start: &Start, remote: &str) -> Option<Command> {
         let (name, own) = self.command.split_first()?;
         let mut command = Command::new(name);
-        // The first to set an option is who sets it: the user's command, then this, then files.
+        // ssh uses the first value of an option: the user's command, then this one, then its files.
         command.args(own).arg("-T");
         let mut option = |option: &str| {
             command.args(["-o", option]);
         };
-        // Nobody is there to be asked.
+        // Nobody is there to answer a prompt.
         option("BatchMode=yes");
         option("ConnectTimeout=10");
         option(&format!("ServerAliveInterval={}", self.interval));
         option(&format!("ServerAliveCountMax={MISSED}"));
-        // A way back is welcome, not needed; what port it has is told at this level.
+        // The reverse tunnel is optional; ssh reports its port at this log level.
         option("ExitOnForwardFailure=no");
         option("LogLevel=INFO");
-        // One that is there is used, but other sessions would end with this one if they went through it.
+        // Use an existing shared connection, but do not create one: other sessions through it would end with
+        // this ssh.
         option("ControlMaster=no");
         command.args(way_back(start).iter().flatten());
         command.arg(&start.host).arg(remote);
@@ -61,8 +62,8 @@ impl SshCommand {
         Some(command)
     }
 
-    /// Takes the way back out of a connection that the user shares among sessions, and that would keep its port
-    /// on the host open. Where there is none, ssh says so at once.
+    /// Removes the reverse tunnel from a connection that the user shares among sessions, where it would keep
+    /// its port on the host open. Without such a connection, ssh fails at once.
     pub(super) fn cancel_way_back(&self, start: &Start) {
         let Some((name, own)) = self.command.split_first() else { return };
         let is_ssh = Path::new(name).file_name().is_some_and(|name| name == "ssh");
@@ -76,7 +77,7 @@ impl SshCommand {
     }
 }
 
-/// SshCommand ssh is told to forward a port of the host, any that is free, to the client's.
+/// The ssh option that forwards any free port of the host to the client's port.
 fn way_back(start: &Start) -> Option<[String; 2]> {
     Some(["-R".into(), format!("0:127.0.0.1:{}", client_port(start)?)])
 }

@@ -18,16 +18,16 @@ use super::ssh_command::{SshCommand, client_port};
 use super::staging::{Told, failure, told};
 use crate::launcher::{COPIES, Event, Start};
 
-/// What ssh says on its standard error of a way back that is there.
+/// ssh's message on standard error for an established reverse tunnel.
 const ALLOCATED: &str = "Allocated port ";
-/// The status of ssh itself, when it has not got as far as a command's.
+/// ssh's own exit status, for failures before the remote command runs.
 const OWN_STATUS: i32 = 255;
-/// How many of the last lines are kept for messages; that a key has changed takes 15.
+/// How many of the last lines are kept for messages; the one about a changed key takes 15.
 const KEPT: usize = 30;
-/// How often it is looked whether ssh has ended while others have its standard error, ms.
+/// How often to check whether ssh has ended while other processes hold its standard error, ms.
 const LOOK: u16 = 100;
 
-/// An ssh, and what is known of the host.
+/// An ssh process, and what is known about the host.
 #[derive(Debug)]
 pub(super) struct SshProcess<'a> {
     agent: &'a Agent,
@@ -38,20 +38,20 @@ pub(super) struct SshProcess<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// Whether the host's script runs, and the program has become the agent.
+    /// Whether the host's script runs, and whether the program has become the agent.
     greeted: bool,
     started: bool,
     /// The client's address as the host sees it.
     seen: Option<IpAddr>,
-    /// The port on the host from which ssh leads back to the client.
+    /// The port on the host that ssh forwards to the client.
     forwarded: Option<u16>,
-    /// The folder there that the program is to be in.
+    /// The folder for the program on the host.
     folder: String,
     failed: Option<String>,
     last: VecDeque<String>,
 }
 
-/// Where something comes from.
+/// Source of input.
 #[derive(Clone, Copy)]
 enum From {
     Output,
@@ -87,7 +87,7 @@ impl<'a> SshProcess<'a> {
         }
     }
 
-    /// Starts the agent and stays until ssh has ended. The permit ends with the start.
+    /// Starts the agent and waits until ssh has ended. Returns the permit once the agent has started.
     pub(super) fn run(mut self, permit: Permit<'_>) -> Event {
         let mut permit = Some(permit);
         let (mut output, mut error) = (Lines::default(), Lines::default());
@@ -113,22 +113,22 @@ impl<'a> SshProcess<'a> {
         self.stdin = None;
         let status = self.child.wait();
         if self.greeted && self.forwarded.is_none() {
-            // Sessions that share a connection are not told which port they have.
+            // Sessions that share a connection do not learn their port.
             self.how.cancel_way_back(self.start);
         }
         self.end(status)
     }
 
-    /// Waits for something to read. None when nothing more comes.
+    /// Waits for input. None at the end of input.
     fn wait(&self) -> Option<From> {
         loop {
             let mut pipes = Vec::new();
-            // Standard error first: what it says of the way back was written before the script's lines.
+            // Standard error first: ssh writes its line about the tunnel before the script writes.
             pipes.extend(self.stderr.as_ref().map(|pipe| (From::Error, pipe.as_fd())));
             pipes.extend(self.stdout.as_ref().map(|pipe| (From::Output, pipe.as_fd())));
             let fds = pipes.iter().map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN));
             let mut fds: Vec<PollFd<'_>> = fds.collect();
-            // A process that ssh has left behind, a `ProxyCommand`'s, may keep standard error open.
+            // A process that ssh left behind, such as a `ProxyCommand`, may hold standard error open.
             let patience = match self.stdout {
                 Some(_) => PollTimeout::NONE,
                 None => PollTimeout::from(LOOK),
@@ -137,7 +137,7 @@ impl<'a> SshProcess<'a> {
             if fds.is_empty() {
                 return None;
             }
-            // When it is interrupted, it is only asked again.
+            // After an interruption it polls again.
             let _ = poll(&mut fds, if ended { PollTimeout::ZERO } else { patience });
             let ready = fds.iter().zip(&pipes).find(|(fd, _)| fd.any() == Some(true));
             match ready {
@@ -148,7 +148,7 @@ impl<'a> SshProcess<'a> {
         }
     }
 
-    /// Takes a line of ssh's or the host's standard error.
+    /// Handles a line of standard error from ssh or the host.
     fn note(&mut self, line: &[u8]) {
         let words = text(line);
         if let Some(rest) = words.strip_prefix(ALLOCATED) {
@@ -162,9 +162,9 @@ impl<'a> SshProcess<'a> {
         self.agent.tell(Event::Said(line.to_vec()));
     }
 
-    /// Takes a line of the host's standard output.
+    /// Handles a line of the host's standard output.
     fn hear(&mut self, line: &str) {
-        // Behind its start, standard output is the agent's.
+        // Once started, standard output belongs to the agent.
         let Some(told) = told(line).filter(|_| !self.started && self.failed.is_none()) else {
             return;
         };
@@ -200,7 +200,7 @@ impl<'a> SshProcess<'a> {
         }
         self.agent.tell(Event::State(COPIES.into()));
         if let Some(stdin) = &mut self.stdin {
-            // When the host does not take it all, it says why.
+            // If the host does not take all of it, it reports why.
             let _ = program.send(stdin);
         }
     }
@@ -221,7 +221,7 @@ impl<'a> SshProcess<'a> {
 
     fn say(&mut self, bytes: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
-            // When nobody reads it, ssh has ended, and says why.
+            // If nobody reads it, ssh has ended and reports why.
             let _ = stdin.write_all(bytes);
         }
     }
@@ -232,7 +232,7 @@ impl<'a> SshProcess<'a> {
         self.stdin = None;
     }
 
-    /// What has become of the agent, now that ssh has ended.
+    /// The final event of the agent, now that ssh has ended.
     fn end(mut self, status: Option<ExitStatus>) -> Event {
         let host = &self.start.host;
         let own = status.and_then(|status| status.code()) == Some(OWN_STATUS);
@@ -260,7 +260,8 @@ impl<'a> SshProcess<'a> {
     }
 }
 
-/// Where an agent dials: first what its host sees of the client, last the way back through ssh.
+/// Addresses for the agent to dial: first those of the client as its host sees it, last the tunnel through
+/// ssh.
 fn addresses(
     named: Vec<String>,
     port: Option<u16>,

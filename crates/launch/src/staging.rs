@@ -1,4 +1,4 @@
-//! Seeing that the program is on a host: what runs there, what it tells, and what is sent.
+//! Staging: checks for the program on a host and copies it there.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,19 +8,19 @@ use std::sync::OnceLock;
 
 use gridrpc_sys::safe_path;
 
-/// What runs on the host. It is not in the command line of ssh, which whatever login shell the user
-/// has would have to take as it is, but comes by standard input.
+/// Script that runs on the host. It is sent on standard input and not on the ssh command line, which the
+/// user's login shell, whichever it is, would parse.
 const SCRIPT: &str = include_str!("staging.sh");
-/// What lines of the script begin with; login files may have written others before.
+/// Prefix of the script's lines; login files may have written others before.
 const MARK: &str = "gridrpc: ";
-/// Characters of the hash that name a program's folder.
+/// Number of hash characters in the name of a program's folder.
 const HASH: usize = 32;
-/// How much is sent at once.
+/// Bytes per write.
 const PIECE: usize = 256 << 10;
 
-/// The command for ssh: reads the script, when it has said that it is there. For any login shell: it has
-/// single quotes only, and in them nothing that csh or fish would care for. The script is all that there is to
-/// read by then, so that no reader can take what is for another.
+/// The remote command for ssh: it greets, then reads the script. Works in any login shell: it uses only
+/// single quotes, around text that means nothing to csh or fish. Only the script has been sent at that point,
+/// so no process can read input meant for another.
 pub(super) fn command(script: &str) -> String {
     let bytes = script.len();
     format!("exec sh -c 'echo; echo {MARK}hello; eval \"$(head -c {bytes})\"'")
@@ -40,43 +40,43 @@ pub(super) fn script(staged: &Staged<'_>, attempt: &str) -> String {
     )
 }
 
-/// As one word of a POSIX shell.
+/// Quotes text as one word of a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Where the program of a host comes from.
+/// Source of a host's program.
 #[derive(Debug)]
 pub(super) enum Staged<'a> {
-    /// It is there, under this name.
+    /// The host has it, under this name.
     There(&'a str),
-    /// It is copied there.
+    /// It is copied to the host.
     Copied {
-        /// The folder for it; none: the user's cache.
+        /// Its folder; none: the user's cache.
         folder: Option<&'a str>,
         /// The program.
         program: &'a Program,
     },
 }
 
-/// What the script tells.
+/// A message from the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It can be sent.
+    /// Ready for the script.
     Hello,
-    /// The client's address as it is seen there; empty if ssh does not tell.
+    /// The client's address as seen from the host; empty if ssh does not report it.
     Client(String),
-    /// The folder that the program is to be in.
+    /// The folder for the program.
     Folder(String),
-    /// The program is not there, and the machine is of this kind (`uname -sm`).
+    /// The program is missing, and the machine is of this kind (`uname -sm`).
     Absent(String),
-    /// It cannot go on: what has failed, and why.
+    /// It failed: the step, and the reason.
     Failed(String, String),
-    /// It becomes the agent now, which reads the ticket.
+    /// It becomes the agent, which reads the ticket next.
     Starts,
 }
 
-/// What a line of the host's standard output tells, if it is one of the script's.
+/// Parses a line of the host's standard output; none if it is not the script's.
 pub(super) fn told(line: &str) -> Option<Told> {
     let (word, rest) = split(line.strip_prefix(MARK)?);
     match word {
@@ -97,7 +97,7 @@ fn split(text: &str) -> (&str, &str) {
     text.split_once(' ').map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// What to tell the user when the script has failed.
+/// Message for the user when the script has failed.
 pub(super) fn failure(host: &str, folder: &str, kind: &str, why: &str) -> String {
     let elsewhere = "name another folder there by `staging` in grid.toml";
     match kind {
@@ -156,15 +156,15 @@ pub(super) fn failure(host: &str, folder: &str, kind: &str, why: &str) -> String
     }
 }
 
-/// The program that is copied to hosts. It stays the same while hosts are started, also if another
-/// version is installed meanwhile.
+/// The program that is copied to hosts. It stays the same while hosts start, even if another version is
+/// installed meanwhile.
 #[derive(Debug)]
 pub(super) struct Program {
     file: File,
     pub(super) size: u64,
-    /// Names its contents.
+    /// Hash of its contents.
     pub(super) hash: String,
-    /// What it runs on, as `uname -sm` says it.
+    /// The machine it runs on, as printed by `uname -sm`.
     pub(super) machine: String,
 }
 
@@ -180,7 +180,7 @@ impl Source {
         Source { path: path.to_owned(), read: OnceLock::new() }
     }
 
-    /// The program, or why there is none.
+    /// The program, or the reason there is none.
     pub(super) fn program(&self) -> Result<&Program, &str> {
         let read = || {
             Program::open(&self.path).map_err(|error| {
@@ -215,16 +215,16 @@ impl Program {
         Ok(Program { file, size, hash, machine })
     }
 
-    /// Whether a file that others cannot change has all of it.
+    /// Whether a file that others cannot change has the same contents.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         safe_path::holds(path, &mut ReadAt { file: &self.file, at: 0 })
     }
 
-    /// Writes all of it.
+    /// Writes the whole program.
     pub(super) fn send(&self, to: &mut impl Write) -> io::Result<()> {
         let (mut sent, mut piece) = (0, vec![0; PIECE]);
         while sent < self.size {
-            // Many are sent at once, from one open file.
+            // Several copies are sent at once from one open file.
             let read = self.file.read_at(&mut piece, sent)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -237,7 +237,7 @@ impl Program {
     }
 }
 
-/// Reads a file that others read as well.
+/// Reader with a position of its own on a shared file.
 struct ReadAt<'a> {
     file: &'a File,
     at: u64,

@@ -1,4 +1,4 @@
-//! Running the commands of a batch system: each has a bound, and ends when the client does.
+//! Commands of a batch system, each with a timeout; all end with the client.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -14,31 +14,31 @@ use crate::child::{Child, how};
 use crate::launcher::SUBMITTED;
 use crate::permits::Permits;
 
-/// How long a command may take. Those of Slurm try for a while if nobody answers.
+/// Timeout of a command. Slurm's commands retry for a while if nobody answers.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How long one may take to end that took too long.
+/// How long a command that timed out may take to exit.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// How many jobs are submitted at once, by all groups: each is a process, and a task of the batch system.
+/// How many jobs all groups submit at once: each submission is a process here and work for the batch system.
 static SUBMISSIONS: LazyLock<Permits> = LazyLock::new(|| Permits::new(4));
 
-/// Runs one command after the other.
+/// Runs commands one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     running: Mutex<Option<Arc<Child>>>,
     ended: AtomicBool,
-    /// What the command that submits has written last to its standard error; empty: nothing, or none runs.
+    /// Last output of the submit command on standard error; empty if there is none, or if no command runs.
     said: Mutex<String>,
 }
 
-/// Why a command has not done what it was to do.
+/// Reason a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It is not there, or cannot be started: why.
+    /// It does not exist or cannot be started, with the reason.
     Absent(String),
-    /// The batch system does not answer, at least not now: its words.
+    /// The batch system does not answer, at least for now; its message.
     Silent(String),
-    /// The batch system has refused: its words.
+    /// The batch system refused the request; its message.
     Refused(String),
 }
 
@@ -49,15 +49,15 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The turn of a job that is submitted.
+/// A job's permit to be submitted.
 pub(crate) struct Submission<'a> {
     commands: &'a Commands,
-    /// Hears that the command has written something to its standard error: some write there why they wait.
+    /// Called when the command writes to standard error: some report there why they wait.
     hear: &'a (dyn Fn() + Sync),
 }
 
 impl Submission<'_> {
-    /// Runs the command that submits, with this on its standard input; what it has written.
+    /// Runs the submit command with `input` on its standard input and returns its output.
     pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
         let hear = |line: &str| {
             line.clone_into(&mut lock(&self.commands.said));
@@ -70,7 +70,7 @@ impl Submission<'_> {
 }
 
 impl Commands {
-    /// Runs a command to its end, with this on its standard input; what it has written.
+    /// Runs a command to its end with `input` on its standard input and returns its output.
     pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
         self.run_heard(command, input, &|_| ())
     }
@@ -97,14 +97,14 @@ impl Commands {
         };
         Arc::clone(&child).end_soon(LONGEST, LONGEST + LEAVING);
         if let Some(mut stdin) = pipes.stdin {
-            // One that does not read it says why.
+            // A command that does not read its input reports why.
             let _ = stdin.write_all(input.as_bytes());
         }
         let (mut output, mut error) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             let (stderr, error) = (pipes.stderr, &mut error);
             let reads = std::thread::Builder::new().name("gridrpc-hears".into());
-            // Without a thread, what it writes there is not heard; it ends nevertheless.
+            // Without a thread its standard error is not read; the command still ends.
             let _ = reads.spawn_scoped(scope, move || stderr.map(|pipe| lines(pipe, error, hear)));
             let _ = pipes.stdout.map(|mut pipe| pipe.read_to_end(&mut output));
         });
@@ -128,7 +128,7 @@ impl Commands {
         }
     }
 
-    /// How far the start of an agent has come that waits for its job to be submitted.
+    /// The state of agents whose job has not been submitted yet.
     pub(super) fn submitting(&self) -> String {
         match &**lock(&self.said) {
             "" => SUBMITTED.to_owned(),
@@ -136,24 +136,24 @@ impl Commands {
         }
     }
 
-    /// Does what submits a job, when its turn has come. `hear`: hears that `submitting` is another.
+    /// Runs `submit` when it has a permit. `hear` is called whenever `submitting` changes.
     pub(super) fn in_turn<R>(
         &self,
         hear: &(dyn Fn() + Sync),
         submit: impl FnOnce(&Submission<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
-        // Nothing was submitted: no job can be there that nobody knows of.
+        // Nothing was submitted, so no unknown job can exist.
         let _permit = permit.ok_or_else(|| Failure::Refused(CLOSING.to_owned()))?;
         submit(&Submission { commands: self, hear })
     }
 
-    /// Whether nothing more is run.
+    /// Whether no further commands run.
     pub(super) fn have_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Ends what runs, and runs nothing more.
+    /// Ends the running command and refuses further ones.
     pub(crate) fn end(&self) {
         let running = lock(&self.running);
         self.ended.store(true, Ordering::Release);
@@ -167,7 +167,7 @@ impl Commands {
 
 const CLOSING: &str = "this grid is being closed";
 
-/// Reads what a command writes to its standard error, to its end or as far as it can be read.
+/// Reads a command's standard error until it ends or cannot be read.
 fn lines(pipe: ChildStderr, all: &mut Vec<u8>, hear: &dyn Fn(&str)) -> io::Result<()> {
     let mut pipe = BufReader::new(pipe);
     loop {

@@ -1,30 +1,30 @@
-//! Why a batch system has not done what it was asked for, and what to do about it.
+//! Why a batch system refused a request, and how to fix it.
 
 use super::commands::Failure;
 
-/// What is known of the words of a batch system.
+/// Known messages of a batch system.
 #[derive(Debug)]
 pub(crate) struct ErrorHints {
-    /// What people call it.
+    /// Its common name.
     pub(crate) system: &'static str,
-    /// What is in the words of a command, in small letters, if nobody answers it.
+    /// Parts of a command's output, in lower case, when the batch system does not answer.
     pub(crate) silent: &'static [&'static str],
-    /// What to do then.
+    /// What to do in that case.
     pub(crate) silence: &'static str,
-    /// What is in the words of a refusal, in small letters, and what to do. The first that fits holds.
+    /// Parts of a refusal's message, in lower case, each with a remedy. The first match applies.
     pub(crate) remedies: &'static [(&'static [&'static str], &'static str)],
-    /// What its words are without what says nothing, on one line.
+    /// Reduces a message to one line without noise.
     pub(crate) told: fn(&str) -> String,
 }
 
 impl ErrorHints {
-    /// What to do about these words, in small letters.
+    /// The remedy for a message in lower case.
     fn remedy(&self, low: &str) -> Option<&'static str> {
         let fits = |parts: &[&str]| parts.iter().any(|part| low.contains(part));
         self.remedies.iter().find(|(parts, _)| fits(parts)).map(|(_, remedy)| *remedy)
     }
 
-    /// What is told of a request that was not taken.
+    /// The failure of a refused request, as users see it.
     pub(crate) fn explain(&self, failure: Failure) -> Failure {
         let ErrorHints { system, silence, .. } = self;
         match failure {
@@ -51,7 +51,8 @@ impl ErrorHints {
     }
 }
 
-/// How the process of an agent has ended, as what its job did. `status`: as a shell has it.
+/// How an agent's process ended, as the predicate of a sentence about its job. `status`: the shell's exit
+/// status.
 pub(crate) fn ended_with(status: u32) -> String {
     match status {
         0 => "ended by itself".to_owned(),
@@ -66,7 +67,7 @@ pub(crate) fn ended_with(status: u32) -> String {
     }
 }
 
-/// Whether each line of a command's words has one of these parts; empty ones do not count.
+/// Whether each non-empty line of a command's output contains one of these parts.
 pub(crate) fn each_line_has(words: &str, parts: &[&str]) -> bool {
     let has = |line: &str| parts.iter().any(|part| line.contains(part));
     words.lines().filter(|line| !line.trim().is_empty()).all(has)

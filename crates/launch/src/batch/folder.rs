@@ -1,5 +1,5 @@
-//! What nodes read: a folder that they share with this machine has the program, and a file with each
-//! agent's ticket, which nobody else can read.
+//! Folder that nodes share with this machine: the program, and one ticket file per agent that only its owner
+//! can read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,19 +14,19 @@ use gridrpc_transport::Ticket;
 use crate::permits::Permits;
 use crate::staging::Source;
 
-/// How much of what an agent has written is told when it ends, bytes.
+/// How much of an agent's last output is reported when it ends, bytes.
 const TOLD: u64 = 4096;
 
-/// Where things for nodes are kept.
+/// Where files for nodes are stored.
 #[derive(Debug)]
 pub(crate) struct Placing {
-    /// The program there; none: this one is copied into the folder.
+    /// The program on the nodes; none: this one is copied into the folder.
     program: Option<String>,
     staging: Option<String>,
     source: Source,
 }
 
-/// A folder of one client's, for its tickets.
+/// The ticket folder of one client.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -42,7 +42,7 @@ impl Placing {
         }
     }
 
-    /// The folder that all is in.
+    /// The base folder.
     pub(crate) fn folder(&self) -> Result<PathBuf, String> {
         let folder = match self.staging.as_deref() {
             Some(path) => match path.strip_prefix("~/") {
@@ -58,7 +58,7 @@ impl Placing {
         })
     }
 
-    /// The program that nodes run. This one is copied if it is not there yet, and `copies` hears of it.
+    /// The program that nodes run. Copies this one if it is missing, and calls `copies` first.
     pub(crate) fn program(&self, copies: impl FnOnce()) -> Result<String, String> {
         if let Some(program) = &self.program {
             return Ok(program.clone());
@@ -66,7 +66,7 @@ impl Placing {
         let program = self.source.program()?;
         let folder = self.folder()?.join(&program.hash);
         let path = folder.join("gridrpc");
-        // Another group's agents may run it already, and would lose their file if it took the place of theirs.
+        // Another group's agents may run it already; replacing the file would take theirs away.
         static COPYING: LazyLock<Permits> = LazyLock::new(|| Permits::new(1));
         let _copying = COPYING.take(|| true);
         if !program.is_at(&path) {
@@ -88,7 +88,7 @@ impl Placing {
         text(&path)
     }
 
-    /// A new folder for tickets.
+    /// Creates a new folder for tickets.
     pub(crate) fn open(&self) -> Result<Folder, String> {
         let all = self.folder()?.join("jobs");
         let path = all.join(word().map_err(|error| stuck(&all, &error))?);
@@ -102,7 +102,7 @@ impl Folder {
         &self.path
     }
 
-    /// Writes the tickets of a request, in files of these names; the folder that they are in.
+    /// Writes the tickets of a request under these names and returns their folder.
     pub(crate) fn put<'s>(
         &mut self,
         tickets: impl Iterator<Item = (String, &'s Ticket)>,
@@ -124,15 +124,15 @@ impl Folder {
     }
 }
 
-/// Writes another ticket in the place of one that was taken. `number`: that of its agent in its request.
+/// Replaces a ticket that has been taken. `number`: the agent's number in its request.
 pub(super) fn renew(folder: &Path, number: usize, ticket: &Ticket) -> io::Result<()> {
-    // The old one may not have been taken.
+    // The old ticket may still be there.
     let path = folder.join(number.to_string());
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // It is there as a whole or not at all.
+    // The rename makes the write atomic.
     let new = folder.join(format!("{number}.new"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     writeln!(file, "{}", ticket.encode())?;
@@ -140,10 +140,10 @@ pub(super) fn renew(folder: &Path, number: usize, ticket: &Ticket) -> io::Result
     fs::rename(&new, &path)
 }
 
-/// What an agent has written, at most the end of it. `number`: its own in its request.
+/// The end of an agent's output. `number`: the agent's number in its request.
 pub(super) fn said(folder: &Path, number: usize) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {
-        // Where there is nothing of the agent's, the script of its job may say why.
+        // If the agent wrote nothing, its job script may have written the reason.
         let mut file = File::open(folder.join(format!("{number}.out")))
             .or_else(|_| File::open(folder.join("job.out")))?;
         let from = file.metadata()?.len().saturating_sub(TOLD);
@@ -152,16 +152,16 @@ pub(super) fn said(folder: &Path, number: usize) -> Vec<u8> {
         file.take(TOLD).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    // A node that does not share the folder has written it elsewhere.
+    // A node that does not share the folder writes its output elsewhere.
     read().unwrap_or_default()
 }
 
-/// With what status an agent has ended, where the script of its job writes that down.
+/// The exit status of an agent, if its job script recorded one.
 pub(super) fn status(folder: &Path, number: usize) -> Option<u32> {
     fs::read_to_string(folder.join(format!("{number}.end"))).ok()?.trim().parse().ok()
 }
 
-/// A path as text, which scripts and options are.
+/// A path as text, for scripts and options.
 pub(crate) fn text(path: &Path) -> Result<String, String> {
     let text = path.to_str().filter(|text| !text.contains(char::is_control));
     text.map(str::to_owned).ok_or_else(|| {
@@ -185,7 +185,7 @@ fn make(folder: &Path) -> Result<(), String> {
     })
 }
 
-/// A word that nobody else comes upon.
+/// A random word that does not collide.
 fn word() -> io::Result<String> {
     let bytes = gridrpc_sys::random::<8>()?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

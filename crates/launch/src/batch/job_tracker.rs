@@ -1,4 +1,4 @@
-//! The tracker: one thread that submits, asks how jobs stand, and cancels.
+//! The job tracker: one thread that submits jobs, queries their state, and cancels them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,59 +16,59 @@ use super::watcher::Watcher;
 use crate::agents::never_started;
 use crate::launcher::{COPIES, Event, QUEUED, Report, SUBMITTED, Start, UNANSWERED};
 
-/// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
-/// question for all jobs, of which the batch system has many to answer.
+/// Shortest and longest pause between status queries; the pause grows by half each time. One query covers all
+/// jobs, since the batch system serves many users.
 const SOON: Duration = Duration::from_millis(100);
 const WAITING: Duration = Duration::from_secs(5);
-/// As long a pause when all agents' jobs run.
+/// Pause between status queries once all agents' jobs run.
 const RUNNING: Duration = Duration::from_secs(30);
-/// How often the end of a job is looked for that is known to come.
+/// Pause between status queries while a job is about to end.
 const ENDING: Duration = Duration::from_millis(100);
-/// How long a job that was requeued waits for an agent that takes its place.
+/// How long a requeued job waits for an agent to take its place.
 const ADOPTION: Duration = Duration::from_secs(60);
-/// How much sooner a job's time may be over than it is known here, which sees it begin some time later.
+/// How much earlier a job's wall time may expire than computed here: its start is seen with a delay.
 const UNSURE: Duration = WAITING;
-/// How often in a row the end of an agent that is gone is looked for.
+/// How many consecutive queries look for the end of a lost agent.
 const LOOKS: u32 = 20;
 
-/// What the tracker is to do.
+/// A request to the tracker.
 #[derive(Debug)]
 pub(super) enum Order {
     Start(Vec<Start>),
     Stop(u32),
-    /// An agent is gone: its end is looked for.
+    /// An agent is lost: find out how it ended.
     Look(u32),
     Close,
 }
 
-/// An agent whose end has not been told.
+/// An agent whose end has not been reported.
 #[derive(Debug)]
 struct Member {
-    /// The host, as the configuration calls it.
+    /// The host's name in the configuration.
     host: String,
     job: String,
-    /// Its own in its request, from 0.
+    /// The agent's number in its request, from 0.
     number: usize,
-    /// Which of its job's tasks it is, if that has some.
+    /// Its task in the job, if the job has several.
     task: Option<usize>,
     folder: PathBuf,
-    /// What was told last.
+    /// The state reported last.
     state: String,
     runs: bool,
-    /// Where it runs, if that is known.
+    /// The node it runs on, if known.
     node: String,
-    /// Which run of its job it is, if that is known.
+    /// The run of its job, if known.
     run: String,
-    /// It is to end.
+    /// It has been stopped.
     stopped: bool,
-    /// How often its end is still looked for.
+    /// Remaining queries for its end.
     looks: u32,
-    /// When it will be ended, as was told.
+    /// When its job expires, as reported.
     ends: Option<Instant>,
 }
 
 impl Member {
-    /// Whether it had no time left, as far as that is known.
+    /// Whether its wall time is known to have expired.
     fn is_over(&self) -> bool {
         self.ends.is_some_and(|ends| ends <= Instant::now() + UNSURE)
     }
@@ -83,12 +83,12 @@ pub(super) struct JobTracker<S> {
     commands: Arc<Commands>,
     known: Arc<Mutex<HashSet<u32>>>,
     members: HashMap<u32, Member>,
-    /// Places in jobs that were requeued, whose agents are gone, and until when another may take them.
+    /// Places in requeued jobs whose agents are lost, and when the offer to take them expires.
     requeued: Vec<(Instant, Member)>,
     folder: Option<Folder>,
     watcher: Option<Watcher>,
     pause: Duration,
-    /// Whether there may be jobs that nobody has named: the system was asked for them, and did not answer.
+    /// Whether jobs without a known number may exist: a submission got no answer.
     has_unknown_jobs: bool,
 }
 
@@ -120,7 +120,7 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// Takes orders until it is to close.
+    /// Handles orders until the launcher closes.
     pub(super) fn serve(mut self, orders: &Receiver<Order>) {
         let mut due = Instant::now();
         loop {
@@ -130,7 +130,7 @@ impl<S: System> JobTracker<S> {
                 orders.recv_timeout(due.saturating_duration_since(Instant::now()))
             };
             let mut open = !matches!(first, Err(RecvTimeoutError::Disconnected));
-            // Those that come together are one request to the batch system.
+            // Orders that arrive together become one request to the batch system.
             let all: Vec<Order> = first.into_iter().chain(orders.try_iter()).collect();
             let mut stopped = Vec::new();
             for order in all {
@@ -162,7 +162,7 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// When to ask again.
+    /// Time until the next query.
     fn next(&mut self) -> Duration {
         if self.members.values().any(|member| member.looks > 0) {
             return ENDING;
@@ -210,7 +210,7 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// The job, and the folder of its tickets.
+    /// Submits a job; returns it with its ticket folder.
     fn try_to_submit(&mut self, starts: &[Start]) -> Result<(String, PathBuf), String> {
         let (agents, report) = (starts.iter().map(|start| start.agent), self.report.clone());
         let agents: Vec<u32> = agents.collect();
@@ -253,7 +253,7 @@ impl<S: System> JobTracker<S> {
         Ok((job, put))
     }
 
-    /// Asks how all jobs stand, and tells what has changed.
+    /// Queries the state of all jobs and reports changes.
     fn look(&mut self) {
         self.cancel_unwanted();
         let mut jobs: Vec<&str> = self.members.values().map(|member| &*member.job).collect();
@@ -296,7 +296,7 @@ impl<S: System> JobTracker<S> {
             }
             self.take(agent, seen.map(|(job_state, ..)| job_state));
         }
-        // Those that could not be cancelled when they were to be.
+        // Retry jobs that could not be cancelled earlier.
         let stopped = self.members.iter().filter(|(_, member)| member.stopped);
         let stopped: Vec<u32> = stopped.map(|(agent, _)| *agent).collect();
         if !stopped.is_empty() {
@@ -308,7 +308,7 @@ impl<S: System> JobTracker<S> {
         let Some(member) = self.members.get_mut(&agent) else { return };
         let job = &member.job;
         let status = || folder::status(&member.folder, member.number);
-        // An agent that has ended may be known to the script of its job before it is to the system.
+        // The job script may record an agent's end before the batch system reports it.
         let job_state = job_state.filter(|job_state| {
             !matches!(job_state, JobState::Runs(_)) || member.looks == 0 || status().is_none()
         });
@@ -351,10 +351,10 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// Tells when an agent that runs will be ended.
+    /// Reports when a running agent's job expires.
     fn tell_end(&mut self, agent: u32, left: Option<Duration>) {
         let Some(member) = self.members.get_mut(&agent) else { return };
-        // It has begun a moment ago at most, if that is not known better.
+        // Unless the system knows better, it has just started.
         let new = self.system.wall_time().filter(|_| member.ends.is_none());
         let Some(left) = left.or(new) else { return };
         let ends = Instant::now() + left;
@@ -367,8 +367,8 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// Whether the job of an agent that is gone runs again already: a job that was requeued may wait for no longer
-    /// than a moment. `run`: which run of it that is.
+    /// Whether the job of a lost agent already runs again: a requeued job may wait only for a moment. `run`:
+    /// the run of the job.
     fn is_another_run(&mut self, agent: u32, run: &str) -> bool {
         let Some(member) = self.members.get_mut(&agent) else { return false };
         let is_gone = member.looks > 0 && !member.stopped;
@@ -377,18 +377,18 @@ impl<S: System> JobTracker<S> {
         is_another
     }
 
-    /// The system has taken an agent's job from its node. If it will run it again, another agent may take its
-    /// place there, with a ticket of its own. The old one was taken once and is of no use any longer.
+    /// Handles the loss of a node that the system took from an agent's job. If the job will run again,
+    /// another agent may take its place with a new ticket; the old ticket has been used.
     fn was_taken(&mut self, agent: u32) {
         if !self.system.requeues() {
             let Some(member) = self.members.get(&agent) else { return };
             let (job, number) = (member.job.clone(), member.task);
-            // One that is removed since its time is over may be seen to leave its node first.
+            // A job removed for its wall time may be seen leaving its node first.
             let how = match member.is_over() {
                 true => format!("its job {job} has reached its wall time: see `wall_time`"),
                 false => format!("its job {job} had to leave its node"),
             };
-            // What cannot be cancelled finds no ticket, and ends.
+            // If this fails, the job finds no ticket and ends.
             let _ = self.system.cancel(&self.commands, &[Task { job, number }]);
             return self.end(agent, Event::Ended(how));
         }
@@ -402,7 +402,7 @@ impl<S: System> JobTracker<S> {
         self.report.tell(agent, Event::Ended(how));
     }
 
-    /// Has agents take the places of those whose jobs were requeued. Returns those that need new jobs.
+    /// Assigns agents to the places of requeued jobs. Returns those that need new jobs.
     fn adopt(&mut self, starts: Vec<Start>) -> Vec<Start> {
         let mut rest = Vec::new();
         for start in starts {
@@ -419,7 +419,7 @@ impl<S: System> JobTracker<S> {
                     self.tell_state(start.agent, state);
                 }
                 Err(_) => {
-                    // Its job finds no ticket, and is cancelled with the others that nobody wants.
+                    // The job finds no ticket, and is cancelled with the other unclaimed ones.
                     self.requeued.push((Instant::now(), member));
                     rest.push(start);
                 }
@@ -428,7 +428,7 @@ impl<S: System> JobTracker<S> {
         rest
     }
 
-    /// Cancels what was requeued and nobody has asked for again.
+    /// Cancels requeued jobs that nobody has claimed in time.
     fn cancel_unwanted(&mut self) {
         let now = Instant::now();
         let (mut unwanted, has_tasks) = (Vec::<Task>::new(), self.system.has_tasks());
@@ -438,7 +438,7 @@ impl<S: System> JobTracker<S> {
                 || self.requeued.iter().any(|(until, other)| *until > now && same(other));
             let job = member.job.clone();
             match others {
-                // A job without tasks is the others' as well: its agent ends as it has no ticket.
+                // A job without tasks is shared: this agent ends for want of a ticket.
                 true if !has_tasks => {}
                 true => unwanted.push(Task { job, number: member.task }),
                 false if unwanted.iter().any(|task| task.job == job) => {}
@@ -464,21 +464,21 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// Tells the end of an agent.
+    /// Reports the end of an agent.
     fn end(&mut self, agent: u32, event: Event) {
         if let Some(member) = self.members.remove(&agent)
             && !self.members.values().any(|other| other.folder == member.folder)
             && !self.requeued.iter().any(|(_, other)| other.folder == member.folder)
         {
-            // Tickets are of no use any longer.
+            // The tickets are no longer needed.
             let _ = std::fs::remove_dir_all(&member.folder);
         }
-        // First: once its end is told, its number may be asked for again.
+        // Before the report: a new agent may reuse the number right after it.
         lock(&self.known).remove(&agent);
         self.report.tell(agent, event);
     }
 
-    /// Ends agents: their tasks, or their jobs if nobody else is in them.
+    /// Stops agents: cancels their tasks, or whole jobs if no other agent uses them.
     fn stop(&mut self, agents: &[u32]) {
         let mut tasks: Vec<Task> = Vec::new();
         for agent in agents {
@@ -492,11 +492,11 @@ impl<S: System> JobTracker<S> {
             } else if self.system.has_tasks() {
                 tasks.push(Task { job, number: Some(number) });
             } else {
-                // It goes with its job. Its ticket is taken by nobody, so that it ends when it starts.
+                // It shares its job. Without its ticket it ends as soon as it starts.
                 self.end(*agent, never_started());
             }
         }
-        // Those that are not cancelled now are so at the end.
+        // Whatever is not cancelled now is cancelled on close.
         let cancelled = tasks.is_empty() || self.system.cancel(&self.commands, &tasks).is_ok();
         for agent in agents {
             if let Some(member) = self.members.get(agent) {
@@ -510,17 +510,17 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    /// Ends all. Agents that run have been told to end, and have some time for that.
+    /// Stops all agents. Running ones have already been asked to exit and get some time.
     fn close(mut self) {
         let until = Instant::now() + self.patience;
         let now = Instant::now();
         self.requeued.iter_mut().for_each(|(until, _)| *until = now);
-        // What runs is not to be cancelled because nobody has asked yet.
+        // Refresh states first: a job that runs by now must not be cancelled as queued.
         self.look();
         let queued = self.members.iter().filter(|(_, member)| !member.runs);
         let queued: Vec<u32> = queued.map(|(agent, _)| *agent).collect();
         if !queued.is_empty() {
-            // One that has begun meanwhile is cancelled as well.
+            // Jobs that have started since are cancelled too.
             self.stop(&queued);
         }
         let mut pause = SOON / 4;
@@ -540,7 +540,7 @@ impl<S: System> JobTracker<S> {
             self.end(agent, Event::Ended("its job could not be ended".to_owned()));
         }
         if !all_ended || self.has_unknown_jobs {
-            // The watcher does what could not be done here. It knows jobs by what they are called, too.
+            // The watcher cancels the rest. It also finds jobs by name.
             return;
         }
         if let Some(watcher) = self.watcher.take() {

@@ -1,5 +1,5 @@
-//! Agents that a batch system starts: what is alike for all of them. A system is told in [`System`] how it
-//! is asked; this asks, waits, tells what it hears, and sees that nothing stays behind.
+//! Agents in batch jobs: the part that all batch systems share. A [`System`] defines the commands of one
+//! batch system; this module runs them, waits, reports events, and cleans up.
 
 mod commands;
 mod error_hints;
@@ -32,11 +32,11 @@ pub(crate) use system::System;
 pub(crate) use task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};
 pub(crate) use watcher::Watcher;
 
-/// How long the tracker has to say that all is done, after what it ran has been ended.
+/// How long the tracker may take to finish once its command has been ended.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What all jobs of a group are called. It is another name each time: without that the watcher could only
-/// end jobs that it has been told of.
+/// The name of all jobs of a group. It is different each time, so that the watcher also finds jobs whose
+/// numbers it has not received.
 pub(super) fn job_name(group: &HostGroup) -> String {
     let random = gridrpc_sys::random::<4>().unwrap_or_default();
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -45,7 +45,7 @@ pub(super) fn job_name(group: &HostGroup) -> String {
     format!("gridrpc-{group_name}-{random}")
 }
 
-/// The job script of a group for people to look at, as it would be submitted for all of its agents.
+/// The job script of a group for users to read, as it would be submitted for all agents.
 pub(super) fn printed(
     group: &HostGroup,
     own_program: &Path,
@@ -65,12 +65,12 @@ pub(super) fn printed(
         "# At first {least} of the {most} nodes are asked for, and others while calls wait for them: this is the \
          request for all\n"
     );
-    // The shell is named in the first line.
+    // The first line names the shell.
     let begin = script.find('\n').filter(|_| script.starts_with("#!")).map_or(0, |end| end + 1);
     Ok(format!("{}{note}{}", &script[..begin], &script[begin..]))
 }
 
-/// How many processors an agent asks for; none: those that the site gives, or all of its node.
+/// Number of processors an agent requests; none: the site's default, or the whole node.
 pub(super) fn processors_of_agent(batch: &gridrpc_config::Batch, workers: u32) -> Option<u64> {
     let cores = u64::from(batch.cores.max(1));
     match workers {
@@ -79,21 +79,21 @@ pub(super) fn processors_of_agent(batch: &gridrpc_config::Batch, workers: u32) -
     }
 }
 
-/// Starts agents by a batch system.
+/// Launcher that uses a batch system.
 #[derive(Debug)]
 pub(super) struct Batch {
     report: Report,
     patience: Duration,
     orders: Sender<Order>,
     commands: Arc<Commands>,
-    /// Agents whose end will be told.
+    /// Agents whose end has yet to be reported.
     known: Arc<Mutex<HashSet<u32>>>,
-    /// Hears when the tracker has closed.
+    /// Disconnects when the tracker has closed.
     closed: Receiver<()>,
 }
 
 impl Batch {
-    /// `patience`: how long all may take to end.
+    /// `patience`: how long closing may take.
     pub(super) fn new(
         system: impl System,
         placing: Placing,
@@ -103,7 +103,7 @@ impl Batch {
         let ((orders, received), (done, closed)) = (mpsc::channel(), mpsc::channel());
         let (commands, known) = (Arc::<Commands>::default(), Arc::default());
         let tracker = JobTracker::new(system, placing, patience, report.clone(), &commands, &known);
-        // Without a thread nobody takes orders, which is told of each agent.
+        // Without the thread, orders fail, which is reported for each agent.
         let _ = std::thread::Builder::new().name("gridrpc-batch".into()).spawn(move || {
             tracker.serve(&received);
             drop(done);
@@ -115,7 +115,7 @@ impl Batch {
 impl Launcher for Batch {
     fn start(&mut self, starts: Vec<Start>) {
         lock(&self.known).extend(starts.iter().map(|start| start.agent));
-        // The tracker may be busy with what was asked for before.
+        // The tracker may still be busy with earlier orders.
         for start in &starts {
             self.report.tell(start.agent, Event::State(self.commands.submitting()));
         }
@@ -138,9 +138,9 @@ impl Launcher for Batch {
 
     fn close(&mut self) {
         let _ = self.orders.send(Order::Close);
-        // A channel that ends is what is waited for.
+        // Wait for the channel to disconnect.
         if self.closed.recv_timeout(self.patience + LEAVING) == Err(RecvTimeoutError::Timeout) {
-            // What does not answer is ended; the watcher goes on with what is left to do.
+            // End the command that does not answer; the watcher does the rest.
             self.commands.end();
             let _ = self.closed.recv_timeout(LEAVING);
         }

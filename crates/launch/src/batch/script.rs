@@ -1,30 +1,30 @@
-//! Job scripts: the usual one, or the user's own with places to fill in.
+//! Job scripts: the default one, or the user's template.
 
 use std::path::Path;
 
 use gridrpc_config::small_text;
 
-/// The usual script.
+/// The default script.
 const USUAL: &str = "{{options}}\n\n{{agent}}\n";
-/// Where the options of the batch system come, in lines of their own.
+/// Placeholder for the batch system's options, one per line.
 const OPTIONS: &str = "{{options}}";
-/// Where the agent is started.
+/// Placeholder for the command that starts the agent.
 const AGENT: &str = "{{agent}}";
 
-/// What is put into a script.
+/// Values to fill into a script.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// What the usual one begins with.
+    /// First lines of the default script.
     pub(crate) head: &'static str,
-    /// Lines that tell the batch system what is wanted.
+    /// Option lines for the batch system.
     pub(crate) options: Vec<String>,
-    /// Whether the batch system reads its lines only in front of the first command.
+    /// Whether the batch system reads options only before the first command.
     pub(crate) options_lead: bool,
-    /// Lines of shell that become the agent.
+    /// Shell lines that become the agent.
     pub(crate) agent: String,
 }
 
-/// The script of a job. `template`: a file with the user's own.
+/// Fills in a job script. `template`: the user's file.
 pub(crate) fn filled(template: Option<&str>, parts: &Parts) -> Result<String, String> {
     let text = match template {
         None => format!("{}{USUAL}", parts.head),
@@ -40,7 +40,8 @@ pub(crate) fn filled(template: Option<&str>, parts: &Parts) -> Result<String, St
     Ok(text.replace(OPTIONS, &parts.options.join("\n")).replace(AGENT, &parts.agent))
 }
 
-/// Whether a script of the user's can be filled in; why not, and what to do. `options_lead`: as in [`Parts`].
+/// Checks that a user's script can be filled in; the error says what to change. `options_lead`: as in
+/// [`Parts`].
 fn check(text: &str, options_lead: bool) -> Result<(), String> {
     let Some(agent) = text.lines().position(|line| line.contains(AGENT)) else {
         return Err(format!(
@@ -72,7 +73,7 @@ fn check(text: &str, options_lead: bool) -> Result<(), String> {
     }
 }
 
-/// The shell that a template names in its first line; none: it names none, or cannot be read.
+/// The shell in a template's first line; none if it names none or cannot be read.
 pub(crate) fn shell(template: &str) -> Option<String> {
     let text = small_text(Path::new(template)).ok()?;
     let mut words = text.lines().next()?.strip_prefix("#!")?.split_ascii_whitespace();
@@ -83,22 +84,21 @@ pub(crate) fn shell(template: &str) -> Option<String> {
     }
 }
 
-/// The option of an agent by which it waits for its ticket where its job may be requeued: the new ticket may
-/// come later than the job runs again.
+/// The agent's option to wait for its ticket, for jobs that may be requeued: the job may restart before the
+/// new ticket is written.
 pub(crate) fn patience(requeue: bool) -> &'static str {
     if requeue { " --patience 60" } else { "" }
 }
 
-/// Whether an option is among those that are to be left out. These are named with or without their values:
-/// `--time`, `-l`, `-l h_rt`.
+/// Whether `skip` names this option, with or without its value: `--time`, `-l`, `-l h_rt`.
 pub(crate) fn is_left_out(skip: &[String], option: &str) -> bool {
     let name = |text: &str, end: char| text.split(end).next().unwrap_or_default().to_owned();
     let (whole, word) = (name(option, '='), name(option, ' '));
     skip.iter().map(|skipped| name(skipped, '=')).any(|skipped| skipped == whole || skipped == word)
 }
 
-/// Whether all options that are to be left out are among those that gridrpc sets; which is not, and what to do.
-/// `known`: their names.
+/// Checks that gridrpc sets every option in `skip`; the error says which it does not. `known`: the options it
+/// sets.
 pub(crate) fn check_skip(skip: &[String], known: &[&str]) -> Result<(), String> {
     let name = |option: &str| option.split(['=', ' ']).next().unwrap_or_default().to_owned();
     match skip.iter().find(|skipped| !known.contains(&&*name(skipped))) {
@@ -110,7 +110,7 @@ pub(crate) fn check_skip(skip: &[String], known: &[&str]) -> Result<(), String> 
     }
 }
 
-/// As one word of a POSIX shell.
+/// Quotes text as one word of a POSIX shell.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! One question for the jobs of many groups: each group has a tracker, and all of them would ask a batch system at
-//! the same times.
+//! One status query for the jobs of many groups. Each group has a tracker, and all would query the batch
+//! system at the same times.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use gridrpc_sys::lock;
 use super::commands::Failure;
 use super::task::TaskStatus;
 
-/// How long no question is put after the one before.
+/// Shortest pause between two queries.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often those that wait for an answer look whether they still want it.
+/// How often waiting threads check whether they still need the answer.
 const GLANCE: Duration = Duration::from_millis(100);
-/// What others are told when the one that asked for all is closed.
+/// The answer for the others when the group that ran the query closes.
 const AGAIN: &str = "the question was broken off, and will be put again";
 
 type Answer = Result<Vec<TaskStatus>, Failure>;
 
-/// Puts questions of several threads together. One is under way at a time, and what is asked meanwhile is part of
-/// the next.
+/// Combines the queries of several threads. One query runs at a time; requests that arrive meanwhile join the
+/// next one.
 #[derive(Debug, Default)]
 pub(crate) struct StatusQuery {
     questions: Mutex<Questions>,
@@ -28,7 +28,7 @@ pub(crate) struct StatusQuery {
 
 #[derive(Debug, Default)]
 struct Questions {
-    /// Whose they are: another process was forked from it, and nobody there answers them.
+    /// The process that created them. After a fork, nobody in the child answers them.
     process: u32,
     is_asking: bool,
     /// When the last one was answered.
@@ -36,7 +36,7 @@ struct Questions {
     next: Question,
 }
 
-/// One that has not been put.
+/// A query that has not started.
 #[derive(Debug, Default)]
 struct Question {
     jobs: Vec<String>,
@@ -44,8 +44,8 @@ struct Question {
 }
 
 impl StatusQuery {
-    /// How these jobs stand, by `look`, which one of the threads that ask together calls for all. One that
-    /// `is_over` neither waits for others nor asks for them.
+    /// Queries the state of these jobs. One of the waiting threads calls `look` for all of them. A thread
+    /// stops waiting and does not query once `is_over` returns true.
     pub(super) fn ask(
         &self,
         jobs: &[&str],
@@ -74,13 +74,13 @@ impl StatusQuery {
             questions.is_asking = true;
             let pause = questions.last.map(|last| PAUSE.saturating_sub(last.elapsed()));
             drop(questions);
-            // Others join meanwhile.
+            // Others join during the pause.
             std::thread::sleep(pause.unwrap_or_default());
-            // What has not been answered and is not being asked is what is asked next.
+            // Everything that is neither answered nor under way joins the next query.
             let question = std::mem::take(&mut lock(&self.questions).next);
             let jobs: Vec<&str> = question.jobs.iter().map(String::as_str).collect();
             let told = look(&jobs);
-            // What was cut off by the end of this one's grid is no answer for the others.
+            // If this grid's end interrupted the query, the result is no answer for the others.
             let told = if is_over() { Err(Failure::Silent(AGAIN.to_owned())) } else { told };
             let _ = question.answer.set(told);
             questions = lock(&self.questions);

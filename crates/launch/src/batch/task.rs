@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// What is to be submitted.
+/// A job to submit.
 #[derive(Debug)]
 pub(crate) struct JobRequest<'a> {
     pub(crate) agents: usize,
     /// The program that becomes the agent.
     pub(crate) program: &'a str,
-    /// Where tickets are, and what agents write goes.
+    /// The folder for tickets and agents' output.
     pub(crate) folder: &'a str,
 }
 
@@ -16,43 +16,43 @@ pub(crate) struct JobRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) job: String,
-    /// Which of its tasks, from 0; none: all of it.
+    /// The task, from 0; none: the whole job.
     pub(crate) number: Option<usize>,
 }
 
-/// A task that the system knows nothing of any longer, and what is known of it here.
+/// A task that the system no longer lists, with the local information about it.
 #[derive(Debug)]
 pub(crate) struct VanishedTask<'a> {
     pub(crate) task: &'a Task,
-    /// Where it ran; empty if it was never seen to run.
+    /// Its node; empty if it was never seen running.
     pub(crate) node: &'a str,
-    /// With what status its agent has ended, if the script of its job has written that down.
+    /// The exit status of its agent, if the job script recorded one.
     pub(crate) status: Option<u32>,
-    /// Whether it had no time left, as far as that is known.
+    /// Whether its wall time is known to have expired.
     pub(crate) is_over: bool,
 }
 
-/// What the system says of a task.
+/// The system's status of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskStatus {
     pub(crate) task: Task,
     pub(crate) job_state: JobState,
-    /// How long it may still run, if that is known.
+    /// Remaining wall time, if known.
     pub(crate) left: Option<Duration>,
-    /// What the runs of a task that was requeued differ in, such as when each has begun; empty if that is not
-    /// known, or it does not run.
+    /// Distinguishes the runs of a requeued task, for example by start time; empty if unknown or if the task
+    /// does not run.
     pub(crate) run: String,
 }
 
-/// How a task stands.
+/// State of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JobState {
-    /// It waits: as what, and why.
+    /// It waits: the state and the reason.
     Queued(String),
-    /// It runs, or begins to: where.
+    /// It runs or is starting, on this node.
     Runs(String),
-    /// It has run, and has ended: how.
+    /// It ran and has ended, and how.
     Ended(String),
-    /// It will never run: why.
+    /// It will never run, and why.
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! A small process that outlives a client that is killed, and ends the client's jobs then.
+//! Watcher: a small process that survives a killed client and cancels the client's jobs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::child::{Child, block_broken_pipe};
 
-/// What it runs, in `sh`, behind a function `cancel` of the batch system's, which ends the jobs in `$jobs` and
-/// those that are called `$name`. It is told of each job, and that all is done. If its input ends without
-/// that, the client is gone, or could not end its jobs itself. What the client was submitting then may
-/// become a job a moment later: so it asks twice. A batch system that does not answer is asked again, for some
-/// ten minutes.
+/// The watcher's `sh` script. It follows the definition of a function `cancel` for the batch system, which
+/// cancels the jobs in `$jobs` and those named `$name`. The watcher reads each new job from standard input,
+/// and a final line when all is done. If its input ends without that line, the client is gone or could not
+/// cancel its jobs. A submission under way may become a job a moment later, so it cancels twice. It retries
+/// for about ten minutes if the batch system does not answer.
 const WATCH: &str = r#"
 trap '' HUP INT TERM
 jobs=
@@ -31,7 +31,7 @@ done
 rm -rf -- "$folder"
 "#;
 
-/// How long one that has nothing more to do may take to end.
+/// How long a watcher with nothing left to do may take to exit.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// The watcher of a client's jobs.
@@ -42,8 +42,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// `cancelling`: the body of the function `cancel`. `name`: what all jobs are called. `folder`: what is
-    /// to be removed when they are gone.
+    /// `cancelling`: the body of the function `cancel`. `name`: the name of all jobs. `folder`: the folder to
+    /// remove once they are gone.
     pub(crate) fn start(cancelling: &str, name: &str, folder: &Path) -> std::io::Result<Watcher> {
         let script = format!("name=$1\nfolder=$2\ncancel() {{\n{cancelling}\n}}\n{WATCH}");
         let mut command = Command::new("sh");
@@ -54,18 +54,18 @@ impl Watcher {
         Ok(Watcher { child, stdin })
     }
 
-    /// Tells it of a job.
+    /// Adds a job.
     pub(super) fn knows(&mut self, job: &str) {
         self.say(&format!("job {job}\n"));
     }
 
-    /// Nothing is left: it ends.
+    /// Ends the watcher: nothing is left to cancel.
     pub(crate) fn done(mut self) {
         self.say("done\n");
         drop(self.stdin);
         let child = self.child;
         let waits = Arc::clone(&child);
-        // Nobody else waits for it, and it may be slow where the machine is busy.
+        // Reap it in a thread: nobody else waits for it, and it may be slow on a busy machine.
         let thread = std::thread::Builder::new().name("gridrpc-watcher".into());
         if thread.spawn(move || waits.wait()).is_ok() {
             child.ends_before(Instant::now() + LEAVING);
@@ -74,7 +74,7 @@ impl Watcher {
 
     fn say(&mut self, line: &str) {
         block_broken_pipe();
-        // Somebody may have killed it.
+        // It may have been killed.
         let _ = self.stdin.write_all(line.as_bytes());
     }
 }

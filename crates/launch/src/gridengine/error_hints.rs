@@ -1,8 +1,8 @@
-//! Why Grid Engine has not taken a request, or could not start a job, and what to do about it.
+//! Why Grid Engine refused a request or failed to start a job, and how to fix it.
 
 use crate::batch::{ErrorHints, Failure, each_line_has};
 
-/// What `qsub` writes, in small letters, and what to do. The first that fits holds.
+/// Parts of `qsub`'s messages, in lower case, each with a remedy. The first match applies.
 const REMEDIES: [(&[&str], &str); 12] = [
     (
         &["no space left"],
@@ -56,18 +56,18 @@ const WORDS: ErrorHints = ErrorHints {
     told,
 };
 
-/// What is told of a request that was not taken.
+/// The failure of a refused request, as users see it.
 pub(super) fn refusal(failure: Failure) -> Failure {
     WORDS.explain(failure)
 }
 
-/// Whether these words of `qdel` say that all has ended already.
+/// Whether this output of `qdel` says that all jobs have ended.
 pub(super) fn is_unknown(words: &str) -> bool {
     let parts = ["does not exist", "has registered", "has deleted", "is already in deletion"];
     each_line_has(words, &parts)
 }
 
-/// What is told of a job that Grid Engine could not start. `why`: in its own words.
+/// Message for a job that Grid Engine failed to start. `why`: Grid Engine's message.
 pub(super) fn not_started(job: &str, why: &str) -> String {
     let why = if why.is_empty() { "it does not say why" } else { why };
     let is_of_files =
@@ -82,7 +82,7 @@ pub(super) fn not_started(job: &str, why: &str) -> String {
     format!("Grid Engine could not start its job {job}: {why}; {remedy}")
 }
 
-/// The words of `qsub` on one line, without its name.
+/// The output of `qsub` on one line, without the command's name.
 fn told(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();

@@ -1,4 +1,4 @@
-//! Agents that Grid Engine starts: by `qsub` in jobs of their own, or in the job that this is part of.
+//! Agents in Grid Engine jobs that `qsub` submits.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -15,10 +15,10 @@ use crate::batch::{
     VanishedTask, ended_with, job_name,
 };
 
-/// All groups of this process have their jobs in the same queue.
+/// All groups of this process share one queue of jobs.
 static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
-/// What Grid Engine tells a job in its environment, which is not for jobs that are submitted in it.
+/// Environment variables of a job that must not leak into jobs submitted from it.
 const OF_A_JOB: [&str; 14] = [
     "ARC",
     "ENVIRONMENT",
@@ -35,14 +35,14 @@ const OF_A_JOB: [&str; 14] = [
     "REQUEST",
     "RESTARTED",
 ];
-/// The same, by the beginning of their names.
+/// The same, by prefix.
 const OF_A_TASK: [&str; 4] = ["SGE_TASK_", "SGE_O_", "SGE_STD", "SGE_JOB_"];
 
-/// Grid Engine, as the jobs of one group need it.
+/// Grid Engine, configured for the jobs of one group.
 #[derive(Debug)]
 pub(super) struct GridEngine {
     pub batch: gridrpc_config::Batch,
-    /// Workers of each agent; 0: as many as it has slots for.
+    /// Workers of each agent; 0: one per slot.
     pub workers: u32,
     pub name: String,
 }
@@ -52,19 +52,19 @@ impl GridEngine {
         GridEngine { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
-    /// What is said of jobs: why they wait, and what was wrong with their tasks.
+    /// The output of `qstat -j`: why jobs wait, and which errors their tasks had.
     fn told(commands: &Commands, jobs: &[&str]) -> String {
         if jobs.is_empty() {
             return String::new();
         }
         let mut qstat = command("qstat");
         qstat.args(["-j", &jobs.join(",")]);
-        // Without an answer their states alone have to do.
+        // Without an answer, the state alone has to do.
         commands.run(&mut qstat, "").unwrap_or_default()
     }
 }
 
-/// One of Grid Engine's commands, as it would be outside of any job.
+/// A Grid Engine command with the environment of a process outside any job.
 fn command(name: &str) -> Command {
     let mut command = Command::new(name);
     for (variable, _) in std::env::vars_os() {
@@ -74,7 +74,7 @@ fn command(name: &str) -> Command {
             command.env_remove(&variable);
         }
     }
-    // What it says is read here.
+    // The output is parsed.
     command.env("LC_ALL", "C");
     command
 }
@@ -87,7 +87,7 @@ impl System for GridEngine {
     ) -> Result<String, Failure> {
         let script = self.script(wanted).map_err(Failure::Refused)?;
         let said = submission.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
-        // Of an array, its tasks stand behind a dot.
+        // For an array, the tasks follow a dot.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
         match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
             Some(job) => Ok(job.to_owned()),
@@ -97,7 +97,7 @@ impl System for GridEngine {
 
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
         let mut qstat = command("qstat");
-        // Each task of an array is to have a row, and hosts their whole names.
+        // One row per task of an array, and full host names.
         qstat.args(["-g", "d", "-xml"]);
         let said = match commands.run(&mut qstat, "") {
             Ok(said) => said,
@@ -132,7 +132,7 @@ impl System for GridEngine {
         });
         let seen = seen.collect();
         if !failed.is_empty() {
-            // Else they would stay in the queue until somebody sees to them.
+            // They would stay in the queue until somebody deletes them.
             let _ = self.cancel(commands, &failed);
         }
         Ok(seen)
@@ -146,7 +146,7 @@ impl System for GridEngine {
         let mut qdel = command("qdel");
         qdel.args(tasks.iter().map(name));
         match commands.run(&mut qdel, "") {
-            // They have ended already.
+            // They have already ended.
             Err(Failure::Refused(words)) if is_unknown(&words) => Ok(()),
             ran => ran.map(|_| ()).map_err(refusal),
         }
@@ -193,7 +193,7 @@ impl System for GridEngine {
     }
 
     fn cancelling(&self) -> &'static str {
-        // That there is no such job is as good.
+        // No such job is a success as well.
         "said=$(qdel $jobs \"$name\" 2>&1) && return 0\n\
          case $said in\n    \
          *'unable to '*|*commlib*|*'not found'*|*SGE_ROOT*) return 1 ;;\n\

@@ -1,4 +1,4 @@
-//! The script of a job: what Grid Engine is asked for, and how the agents start in it.
+//! Job script for Grid Engine: its options, and the lines that start agents.
 
 use gridrpc_config::RequestForm;
 
@@ -8,7 +8,7 @@ use crate::batch::{
     shell,
 };
 
-/// The options that may be set for a job, which `skip` leaves out.
+/// The options that a job may set; `skip` removes them.
 const OPTIONS: [&str; 13] =
     ["-N", "-S", "-cwd", "-V", "-j", "-o", "-r", "-w", "-t", "-pe", "-q", "-P", "-l"];
 
@@ -27,17 +27,17 @@ impl GridEngine {
         )
     }
 
-    /// Whether several agents are in one job.
+    /// Whether several agents share one job.
     fn is_one_job(&self, agents: usize) -> bool {
         agents > 1 && self.batch.request == RequestForm::Job
     }
 
-    /// How many slots an agent has.
+    /// Number of slots per agent.
     fn slots(&self) -> u64 {
         processors_of_agent(&self.batch, self.workers).unwrap_or(1)
     }
 
-    /// The options of a job, without their mark.
+    /// The options of a job, without the `#$` prefix.
     fn options(&self, wanted: &JobRequest<'_>) -> Result<Vec<String>, String> {
         let (batch, agents) = (&self.batch, wanted.agents);
         let shell = batch.template.as_deref().and_then(shell);
@@ -49,9 +49,9 @@ impl GridEngine {
             "-V".to_owned(),
             "-j y".to_owned(),
             format!("-o {}", quoted(&output)),
-            // Without being asked, a new job takes the place of one that is lost.
+            // Without requeueing, a new job replaces a lost one.
             format!("-r {}", if batch.requeue { "y" } else { "n" }),
-            // What can never run is to be refused at once.
+            // Refuse jobs that can never run right away.
             "-w e".to_owned(),
         ];
         let is_one_job = self.is_one_job(agents);
@@ -75,7 +75,7 @@ impl GridEngine {
         limit("h_rt", batch.wall_time.map(|time| time.as_secs().to_string()));
         limit("exclusive", batch.exclusive.then(|| "true".to_owned()));
         options.retain(|option| !is_left_out(&batch.skip, option));
-        // Last: of several of a kind, that is the one that counts.
+        // Last: the last option of a kind wins.
         options.extend(batch.options.iter().cloned());
         let says_it = |option: &String| option.split(' ').next() == Some("-pe");
         let is_said = options.iter().any(says_it) || batch.skip.iter().any(says_it);
@@ -89,20 +89,20 @@ impl GridEngine {
         Ok(options)
     }
 
-    /// What says how many processors an agent has; empty: the agent sees that itself.
+    /// The option with an agent's number of processors; empty: the agent detects it.
     fn processors(&self, count: &str) -> String {
         let is_all_of_the_host = self.batch.exclusive && self.workers == 0;
         if is_all_of_the_host { String::new() } else { format!(" --processors {count}") }
     }
 
-    /// Lines that run the one agent of a job, or of a task.
+    /// Lines that run the single agent of a job or task.
     fn agent(&self, wanted: &JobRequest<'_>) -> String {
         let JobRequest { agents, program, folder } = *wanted;
         let number = if agents > 1 { "$((SGE_TASK_ID - 1))" } else { "0" };
         let (program, folder) = (quoted(program), quoted(folder));
         let processors = self.processors("\"$slots\"");
         let patience = patience(self.batch.requeue);
-        // The first line is that of the host that this runs on.
+        // The first line is the host that the script runs on.
         format!(
             "tickets={folder}\n\
              agent={number}\n\
@@ -115,7 +115,7 @@ impl GridEngine {
         )
     }
 
-    /// Lines that run all agents of a job, where their slots are.
+    /// Lines that run all agents of a job, on the hosts of its slots.
     fn agents(&self, wanted: &JobRequest<'_>) -> String {
         let JobRequest { agents, program, folder } = *wanted;
         let slots = self.slots();
@@ -151,16 +151,16 @@ wait"#
     }
 }
 
-/// A word for the shell whose value is a command line that becomes an agent. `qrsh` gives such a line to a shell
-/// there. `number`: a word, for its ticket. `options`: further ones.
+/// A shell word whose value is the command line of an agent; `qrsh` passes it to a shell on the other host.
+/// `number`: a word, for its ticket. `options`: additional ones.
 fn run(program: &str, folder: &str, number: &str, options: &str) -> String {
     let begin = format!("exec {} agent --ticket {}/", quoted(program), quoted(folder));
     let end = if options.is_empty() { String::new() } else { quoted(options) };
     format!("{}{number}{end}", quoted(&begin))
 }
 
-/// A size of memory as Grid Engine has it, which knows no T; without a unit it means bytes there, and here
-/// megabytes.
+/// Converts a memory size: Grid Engine has no unit T, and a size without a unit is bytes there, megabytes
+/// here.
 fn memory(size: &str) -> String {
     match size.strip_suffix('T').map(str::parse::<u64>) {
         Some(Ok(number)) => format!("{}G", number.saturating_mul(1024)),

@@ -1,29 +1,29 @@
-//! What `qstat` says, and how Grid Engine names tasks.
+//! Output of `qstat`, and Grid Engine's task names.
 
 use crate::batch::Task;
 
-/// A job, or a task of an array, as `qstat -xml` has it.
+/// A job or array task in the output of `qstat -xml`.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     pub(super) job: &'a str,
-    /// Of an array, from 1.
+    /// Task number in an array, from 1.
     number: Option<usize>,
-    /// Letters: `qw`, `r`, `Eqw`.
+    /// State letters: `qw`, `r`, `Eqw`.
     state: &'a str,
-    /// The queue, and the host behind `@`; empty if it has none yet.
+    /// The queue and, behind `@`, the host; empty while the job waits.
     queue: &'a str,
-    /// When it was started; empty if it waits.
+    /// Start time; empty while the job waits.
     pub(super) begun: &'a str,
 }
 
-/// How far a job has come.
+/// State of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Queued,
     Held,
-    /// It could not be started, and waits for somebody who sees to that.
+    /// It failed to start and waits for an administrator.
     Failed,
-    /// Where.
+    /// It runs on this host.
     Runs(String),
 }
 
@@ -70,7 +70,7 @@ impl Row<'_> {
     }
 }
 
-/// A task as Grid Engine's commands take it.
+/// The task's name for Grid Engine's commands.
 pub(super) fn name(task: &Task) -> String {
     match task.number {
         None => task.job.clone(),

@@ -1,9 +1,9 @@
-//! Why jobs wait, or could not be started, as `qstat -j` says it, in words.
+//! Reasons for jobs that wait or failed to start, from `qstat -j`.
 
 use std::collections::HashMap;
 
-/// What stands in a line of "scheduling info", and what it means. The first that is in any of the lines
-/// holds: a line about one queue says less than one about the job.
+/// Parts of a "scheduling info" line and their meaning. The first one found in any line applies: a line about
+/// one queue says less than one about the job.
 const REASONS: [(&str, &str); 16] = [
     ("user limitations", "this user's limit on running jobs is reached"),
     ("max_aj_instances", "its array's limit on running tasks is reached"),
@@ -22,10 +22,10 @@ const REASONS: [(&str, &str); 16] = [
     ("disabled", "its queue is disabled"),
     ("dropped because", "its queue takes no jobs now"),
 ];
-/// What is said of queues that a job has not asked for.
+/// Part of the lines about queues that the job did not request.
 const OTHER_QUEUES: &str = "hard queue list";
 
-/// Why each of the jobs waits, in words, with Grid Engine's own; those are missing of which it says nothing.
+/// Why each waiting job waits, followed by Grid Engine's own message. Omits jobs without a reason.
 pub(super) fn reasons(told: &str) -> HashMap<&str, String> {
     let mut all: HashMap<&str, Vec<&str>> = HashMap::new();
     let (mut job, mut is_reason) = ("", false);
@@ -39,7 +39,7 @@ pub(super) fn reasons(told: &str) -> HashMap<&str, String> {
                 is_reason = true;
                 first
             }
-            // Further lines have blanks in front.
+            // Continuation lines are indented.
             _ if is_reason && line.starts_with(' ') => line,
             _ => {
                 is_reason = false;
@@ -65,7 +65,7 @@ fn reason(lines: &[&str]) -> Option<String> {
     })
 }
 
-/// Why tasks could not be started, by job and number of the task.
+/// Why tasks failed to start, by job and task number.
 pub(super) fn errors(told: &str) -> HashMap<(&str, usize), &str> {
     let mut job = "";
     let mut errors = HashMap::new();

@@ -1,5 +1,5 @@
-//! Agents in the job that this process is part of: on its own host by a shell, on the others of its parallel
-//! environment by `qrsh -inherit`.
+//! Agents in the current job: a shell starts the one on this host, `qrsh -inherit` those on the other hosts
+//! of the parallel environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::child::how;
 use crate::launcher::{COPIES, Event, Launcher, Report, Start};
 use crate::local::{REST, tell_lines};
 
-/// Starts agents in a job.
+/// Launcher that starts agents in the current job.
 #[derive(Debug)]
 pub(super) struct Step {
     agents: Arc<Agents>,
@@ -25,7 +25,7 @@ pub(super) struct Step {
     patience: Duration,
 }
 
-/// What nodes read.
+/// Files that nodes read.
 #[derive(Debug)]
 struct Place {
     placing: Placing,
@@ -74,7 +74,7 @@ impl Drop for Step {
     }
 }
 
-/// Why an agent has no place in this job, which has so many hosts.
+/// Why an agent has no place in this job of `count` hosts.
 fn elsewhere(count: usize) -> String {
     match count {
         0 => "this program is not part of a job of Grid Engine, in which it could start agents: write another \
@@ -118,14 +118,14 @@ impl Place {
         Event::Ended(how(status))
     }
 
-    /// The folder with the ticket of an agent, under the number 0.
+    /// Writes the ticket of an agent, as number 0, and returns its folder.
     fn put(&self, start: &Start) -> Result<PathBuf, String> {
         let mut folder = lock(&self.folder);
         let (folder, _) = match &mut *folder {
             Some(both) => both,
             none => {
                 let folder = self.placing.open()?;
-                // Agents end with the client; it only removes the folder.
+                // Agents end with the client; the watcher only removes the folder.
                 let watcher = Watcher::start(":", "", folder.path()).map_err(|error| {
                     format!("the process that removes the tickets could not be started: {error}")
                 })?;
@@ -136,7 +136,7 @@ impl Place {
     }
 }
 
-/// What becomes an agent on a node.
+/// The command that becomes the agent on a node.
 fn command(program: &str, tickets: &Path, node: &Node) -> Result<Command, String> {
     let mut run = format!("exec {} agent --ticket {}/0", quoted(program), quoted(&text(tickets)?));
     if let Some(processors) = node.processors {
@@ -146,7 +146,7 @@ fn command(program: &str, tickets: &Path, node: &Node) -> Result<Command, String
     let mut command = Command::new(if is_here { "sh" } else { "qrsh" });
     match is_here {
         true => command.args(["-c", &run]),
-        // A shell there reads the line.
+        // A shell on the node parses the line.
         false => command.args(["-inherit", "-nostdin", "-V", &node.name, &run]),
     };
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -1,8 +1,8 @@
-//! Why HTCondor has not taken a request, or holds a job, and what to do about it.
+//! Why HTCondor refused a request or holds a job, and how to fix it.
 
 use crate::batch::{ErrorHints, Failure, each_line_has};
 
-/// What `condor_submit` writes, in small letters, and what to do. The first that fits holds.
+/// Parts of `condor_submit`'s messages, in lower case, each with a remedy. The first match applies.
 const REMEDIES: [(&[&str], &str); 6] = [
     (
         &["requirements", "constraint"],
@@ -35,17 +35,17 @@ const WORDS: ErrorHints = ErrorHints {
     told,
 };
 
-/// What is told of a request that was not taken.
+/// The failure of a refused request, as users see it.
 pub(super) fn refusal(failure: Failure) -> Failure {
     WORDS.explain(failure)
 }
 
-/// Whether these words of `condor_rm` say that all has ended already.
+/// Whether this output of `condor_rm` says that all jobs have ended.
 pub(super) fn is_unknown(words: &str) -> bool {
     each_line_has(words, &["not found", "Couldn't find", "marked for removal", "already"])
 }
 
-/// What is told of a job that HTCondor holds. `why`: in its own words.
+/// Message for a job that HTCondor holds. `why`: HTCondor's message.
 pub(super) fn held(job: &str, why: &str) -> String {
     let why = if why.is_empty() { "it does not say why" } else { why };
     let low = why.to_lowercase();
@@ -61,7 +61,7 @@ pub(super) fn held(job: &str, why: &str) -> String {
     format!("HTCondor holds its job {job}: {why}; {remedy}")
 }
 
-/// The words of `condor_submit` on one line.
+/// The output of `condor_submit` on one line.
 fn told(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();

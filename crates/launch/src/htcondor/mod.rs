@@ -1,4 +1,4 @@
-//! Agents that HTCondor starts: one cluster of jobs, submitted by `condor_submit`.
+//! Launcher for HTCondor: `condor_submit` submits one cluster of jobs.
 
 mod error_hints;
 mod state_names;
@@ -20,10 +20,10 @@ use crate::launcher::{Launcher, Report};
 use error_hints::{is_unknown, refusal};
 use state_names::{History, Row, State, name, rows};
 
-/// All groups of this process have their jobs in the same queue.
+/// All groups of this process share one queue of jobs.
 static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
-/// The attributes of a job that are asked for.
+/// Job attributes to query.
 const COLUMNS: [&str; 7] = [
     "ClusterId",
     "ProcId",
@@ -33,20 +33,20 @@ const COLUMNS: [&str; 7] = [
     "LastRejMatchReason",
     "HoldReason",
 ];
-/// Those of one that has ended.
+/// Attributes of a job that has ended.
 const ENDS: [&str; 6] =
     ["ProcId", "JobStatus", "ExitCode", "ExitSignal", "LastRemoteHost", "RemoveReason"];
 
-/// HTCondor, as the jobs of one group need it.
+/// HTCondor, configured for the jobs of one group.
 #[derive(Debug)]
 struct HtCondor {
     batch: gridrpc_config::Batch,
-    /// Workers of each agent; 0: as many as its job has processors for.
+    /// Workers of each agent; 0: one per processor of its job.
     workers: u32,
     name: String,
 }
 
-/// The settings that may be made for a job, which `skip` leaves out.
+/// The settings that a job may make; `skip` removes them.
 const OPTIONS: [&str; 11] = [
     "universe",
     "batch_name",
@@ -72,10 +72,10 @@ pub(super) fn open(
     Box::new(Batch::new(HtCondor::new(group, batch), placing, group.stop_timeout, report))
 }
 
-/// The submit description of a group, as it would be submitted for all of its agents.
+/// The submit description of a group, as it would be submitted for all agents.
 ///
 /// # Errors
-/// When the user's own cannot be used, or there is no folder for the program.
+/// When the user's template cannot be used, or there is no folder for the program.
 pub(super) fn script(
     group: &HostGroup,
     batch: &gridrpc_config::Batch,
@@ -91,14 +91,14 @@ impl HtCondor {
         HtCondor { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
-    /// Lines that say what jobs are to have.
+    /// Lines of the submit description that request resources.
     fn options(&self) -> Vec<String> {
         let batch = &self.batch;
         let cores = processors_of_agent(batch, self.workers).unwrap_or(1);
         let mut options = vec![
             "universe = vanilla".to_owned(),
             format!("batch_name = {}", self.name),
-            // The folder is one that the machines share.
+            // The machines share the folder.
             "should_transfer_files = NO".to_owned(),
             "transfer_executable = False".to_owned(),
             "getenv = True".to_owned(),
@@ -113,7 +113,7 @@ impl HtCondor {
         say("accounting_group", batch.account.clone());
         let mut over = Vec::new();
         if !batch.requeue {
-            // A ticket is taken once: one that has run does not run again, but another one in its place.
+            // A ticket is used once, so a job that has run does not run again; a new job replaces it.
             over.push("(JobStatus == 1 && NumJobStarts > 0)".to_owned());
         }
         if let Some(time) = batch.wall_time {
@@ -122,7 +122,7 @@ impl HtCondor {
         }
         say("periodic_remove", (!over.is_empty()).then(|| over.join(" || ")));
         options.retain(|option| !is_left_out(&batch.skip, option));
-        // Last: of several of a kind, that is the one that counts.
+        // Last: the last setting of a kind wins.
         options.extend(batch.options.iter().cloned());
         options
     }
@@ -155,15 +155,15 @@ impl HtCondor {
     }
 }
 
-/// A word among arguments, in the quotes of a submit description.
+/// Quotes a word among the arguments of a submit description.
 fn argument(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''").replace('"', "\"\""))
 }
 
-/// One of HTCondor's commands.
+/// An HTCondor command.
 fn command(name: &str) -> Command {
     let mut command = Command::new(name);
-    // What it says is read here.
+    // The output is parsed.
     command.env("LC_ALL", "C");
     command
 }
@@ -194,7 +194,7 @@ impl System for HtCondor {
             Err(failure) => return Err(failure),
         };
         let rows: Vec<_> = rows(&said).collect();
-        // Of jobs that are alike, one has the reason.
+        // Only one of several identical jobs carries the reason.
         let reasons: HashMap<&str, String> = rows.iter().filter_map(Row::reason).collect();
         let mut held = Vec::new();
         let seen = rows.iter().filter_map(|row| {
@@ -208,14 +208,14 @@ impl System for HtCondor {
                     held.push(task.clone());
                     JobState::Refused(error_hints::held(&name(&task), &why))
                 }
-                // It is asked how.
+                // `condor_history` reports how.
                 State::Ended => return None,
             };
             Some(TaskStatus { task, job_state, left: None, run: row.starts.to_owned() })
         });
         let seen = seen.collect();
         if !held.is_empty() {
-            // Else they would stay in the queue until somebody sees to them.
+            // They would stay in the queue until somebody removes them.
             let _ = self.cancel(commands, &held);
         }
         Ok(seen)
@@ -229,7 +229,7 @@ impl System for HtCondor {
         let mut condor_rm = command("condor_rm");
         condor_rm.args(tasks.iter().map(name));
         match commands.run(&mut condor_rm, "") {
-            // They have ended already.
+            // They have already ended.
             Err(Failure::Refused(words)) if is_unknown(&words) => Ok(()),
             ran => ran.map(|_| ()).map_err(refusal),
         }
@@ -276,7 +276,7 @@ impl System for HtCondor {
     }
 
     fn cancelling(&self) -> &'static str {
-        // That there is no such job is as good.
+        // No such job is a success as well.
         "said=$(condor_rm -constraint \"JobBatchName == \\\"$name\\\"\" 2>&1) && return 0\n\
          case $said in\n    \
          *onnect*|*locate*|*address*|*SECMAN*|*'not found'*) return 1 ;;\n\

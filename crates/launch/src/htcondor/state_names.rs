@@ -1,4 +1,4 @@
-//! What HTCondor's commands say, and how it names jobs.
+//! Output of HTCondor's commands, and its job names.
 
 use crate::batch::{JobState, Task, ended_with};
 
@@ -9,24 +9,24 @@ pub(super) struct Row<'a> {
     number: usize,
     status: &'a str,
     host: &'a str,
-    /// How often it has been started.
+    /// Number of starts so far.
     pub(super) starts: &'a str,
     rejected: &'a str,
     held: &'a str,
 }
 
-/// How far a job has come.
+/// State of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Queued,
-    /// Where.
+    /// It runs on this machine.
     Runs(String),
-    /// Why.
+    /// It is held, with the reason.
     Held(String),
     Ended,
 }
 
-/// What is written for an attribute that a job does not have.
+/// The value printed for an attribute that a job does not have.
 const NONE: &str = "undefined";
 
 fn columns(line: &str) -> impl Iterator<Item = &str> {
@@ -51,7 +51,7 @@ impl Row<'_> {
         Task { job: self.cluster.to_owned(), number: Some(self.number) }
     }
 
-    /// Its cluster, and why it waits; none if it does not, or nothing is known.
+    /// Its cluster, and why it waits; none if it does not wait or the reason is unknown.
     pub(super) fn reason(&self) -> Option<(&str, String)> {
         let waits = self.status == "1" && !self.rejected.is_empty();
         waits.then(|| (self.cluster, reason(self.rejected)))
@@ -73,7 +73,7 @@ fn machine(slot: &str) -> String {
     slot.rsplit_once('@').map_or(slot, |(_, machine)| machine).to_owned()
 }
 
-/// Why a job waits, in words, with HTCondor's own.
+/// Why a job waits, followed by HTCondor's own message.
 fn reason(rejected: &str) -> String {
     let words = match rejected {
         text if text.contains("no match found") => {
@@ -87,7 +87,7 @@ fn reason(rejected: &str) -> String {
     format!("{words}: {rejected}")
 }
 
-/// A job as HTCondor's commands take it.
+/// The job's name for HTCondor's commands.
 pub(super) fn name(task: &Task) -> String {
     match task.number {
         None => task.job.clone(),
@@ -105,7 +105,7 @@ pub(super) struct History {
     removed: String,
 }
 
-/// What `condor_history` says of one job.
+/// Parses the output of `condor_history` for one job.
 pub(super) fn history(text: &str) -> Option<History> {
     let line = text.lines().next()?;
     let mut columns = columns(line).skip(1);
@@ -120,7 +120,7 @@ pub(super) fn history(text: &str) -> Option<History> {
 }
 
 impl History {
-    /// How the job of this name has ended. `is_over`: whether it had no time left.
+    /// The final state of the job with this name. `is_over`: whether its wall time had expired.
     pub(super) fn job_state(&self, name: &str, is_over: bool) -> JobState {
         let on = match &*self.machine {
             "" => String::new(),
@@ -137,7 +137,7 @@ impl History {
     }
 }
 
-/// How a job was removed. `why`: HTCondor's own words.
+/// How a job was removed. `why`: HTCondor's message.
 fn removed(why: &str, is_over: bool) -> String {
     match why {
         why if is_over && why.contains("PeriodicRemove") => {

@@ -1,8 +1,8 @@
-//! Why Slurm has not taken a request, and what to do about it.
+//! Why Slurm refused a request, and how to fix it.
 
 use crate::batch::{ErrorHints, Failure};
 
-/// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
+/// Parts of `sbatch`'s messages, in lower case, each with a remedy. The first match applies.
 const REMEDIES: [(&[&str], &str); 15] = [
     (
         &["temporarily unable to accept"],
@@ -84,19 +84,19 @@ const WORDS: ErrorHints = ErrorHints {
     told,
 };
 
-/// What is told of a request that was not taken.
+/// The failure of a refused request, as users see it.
 pub(super) fn refusal(failure: Failure) -> Failure {
     WORDS.explain(failure)
 }
 
-/// Whether these words of `srun` say that it got no nodes, or no step.
+/// Whether this output of `srun` says that it got no nodes or no step.
 pub(super) fn is_refusal(words: &str) -> bool {
     let parts =
         ["Unable to allocate", "Unable to create step", "unrecognized option", "Invalid --"];
     parts.iter().any(|part| words.contains(part))
 }
 
-/// The words of `sbatch` or `srun` on one line, without its name.
+/// The output of `sbatch` or `srun` on one line, without the command's name.
 fn told(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();

@@ -1,4 +1,4 @@
-//! Jobs of Slurm, each with one agent or more.
+//! Slurm jobs, each with one or more agents.
 
 use std::process::Command;
 use std::sync::LazyLock;
@@ -12,13 +12,13 @@ use crate::batch::{
     TaskStatus, check_skip, filled, is_left_out, job_name, patience, processors_of_agent, quoted,
 };
 
-/// All groups of this process have their jobs in the same queue.
+/// All groups of this process share one queue of jobs.
 static STATUS_QUERY: LazyLock<StatusQuery> = LazyLock::new(StatusQuery::default);
 
-/// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
+/// Columns to query from `squeue`: job, array task, state, reason, nodes, remaining time.
 const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
 
-/// The options that may be set for a job, which `skip` leaves out.
+/// The options that a job may set; `skip` removes them.
 pub(super) const OPTIONS: [&str; 15] = [
     "--job-name",
     "--array",
@@ -37,11 +37,11 @@ pub(super) const OPTIONS: [&str; 15] = [
     "--exclusive",
 ];
 
-/// Slurm, as the jobs of one group need it.
+/// Slurm, configured for the jobs of one group.
 #[derive(Debug)]
 pub(super) struct Slurm {
     pub batch: gridrpc_config::Batch,
-    /// Workers of each agent; 0: as many as its node has processors for.
+    /// Workers of each agent; 0: one per processor of its node.
     pub(super) workers: u32,
     pub(super) name: String,
 }
@@ -51,13 +51,13 @@ impl Slurm {
         Slurm { batch: batch.clone(), workers: group.workers, name: job_name(group) }
     }
 
-    /// The options of a job, without their mark.
+    /// The options of a job, without the `#SBATCH` prefix.
     pub(super) fn options(&self, agents: usize, folder: &str) -> Vec<String> {
         let batch = &self.batch;
         let array = self.is_array(agents);
         let mut options = vec![format!("--job-name={}", self.name)];
         let mut set = |option: String| options.push(option);
-        // `%` stands for something in names of files.
+        // Slurm expands `%` in file names.
         let output = folder.replace('%', "%%");
         match (array, agents) {
             (true, _) => {
@@ -71,7 +71,7 @@ impl Slurm {
             }
             (false, _) => {
                 set(format!("--nodes={agents}"));
-                // A node that fails takes only its own agent with it.
+                // A failing node takes down only its own agent.
                 set("--no-kill".to_owned());
                 set(format!("--output={}", quoted(&format!("{output}/job.out"))));
             }
@@ -80,19 +80,19 @@ impl Slurm {
         if let Some(cores) = processors_of_agent(batch, self.workers) {
             set(format!("--cpus-per-task={cores}"));
         }
-        // Without being asked, a new job takes the place of one that is lost.
+        // Without requeueing, a new job replaces a lost one.
         set(if batch.requeue { "--requeue" } else { "--no-requeue" }.to_owned());
         options.extend(self.limits().iter().map(|(name, value)| match &**value {
             "" => format!("--{name}"),
             value => format!("--{name}={}", quoted(value)),
         }));
         options.retain(|option| !is_left_out(&batch.skip, option));
-        // Last: of several of a kind, that is the one that counts.
+        // Last: the last option of a kind wins.
         options.extend(batch.options.iter().cloned());
         options
     }
 
-    /// The options of a command that waits for nodes of its own.
+    /// Options of an `srun` that waits for its own nodes.
     pub fn direct_options(&self) -> Vec<String> {
         let limits = self.limits();
         let limits = limits.iter().map(|(name, value)| match &**value {
@@ -103,12 +103,12 @@ impl Slurm {
             [format!("--job-name={}", self.name)].into_iter().chain(limits).collect();
         options.retain(|option| !is_left_out(&self.batch.skip, option));
         let own = self.batch.options.iter();
-        // A script's line is divided into words by Slurm.
+        // In a script, Slurm splits the line into words.
         options.extend(own.flat_map(|own| shlex::split(own).unwrap_or_else(|| vec![own.clone()])));
         options
     }
 
-    /// What a job is to have and may do: names of options, and values that are not empty if there are any.
+    /// Resources and limits of a job: option names, each with a value or an empty string.
     pub(super) fn limits(&self) -> Vec<(&'static str, String)> {
         let batch = &self.batch;
         let mut limits = Vec::new();
@@ -161,7 +161,7 @@ impl Slurm {
     }
 }
 
-/// Becomes the agent with this ticket.
+/// The command that becomes the agent with this ticket.
 pub(super) fn start(program: &str, tickets: &str, name: &str, patience: &str) -> String {
     format!(
         "exec {program} agent --ticket {tickets}/\"{name}\"{patience} \\\n    \
@@ -169,7 +169,8 @@ pub(super) fn start(program: &str, tickets: &str, name: &str, patience: &str) ->
     )
 }
 
-/// One of Slurm's commands. What a job says to its steps is not for jobs that are submitted in it.
+/// A Slurm command. Removes the variables that a job sets for its steps, which must not leak into submitted
+/// jobs.
 pub(super) fn command(name: &str) -> Command {
     let mut command = Command::new(name);
     for (variable, _) in std::env::vars_os() {
@@ -179,7 +180,7 @@ pub(super) fn command(name: &str) -> Command {
             command.env_remove(&variable);
         }
     }
-    // What it says is read here.
+    // The output is parsed.
     command.env("LC_ALL", "C");
     command
 }
@@ -193,7 +194,7 @@ impl System for Slurm {
         let script = self.script(wanted).map_err(Failure::Refused)?;
         let said = submission.run(command("sbatch").arg("--parsable"), &script);
         let said = said.map_err(refusal)?;
-        // Behind a semicolon stands the cluster.
+        // The cluster follows a semicolon.
         let job = said.lines().last().and_then(|line| line.split(';').next());
         let job = job.map(str::trim).filter(|job| job.bytes().all(|byte| byte.is_ascii_digit()));
         match job.filter(|job| !job.is_empty()) {
@@ -208,7 +209,7 @@ impl System for Slurm {
         squeue.arg(format!("--jobs={}", jobs.join(",")));
         let said = match commands.run(&mut squeue, "") {
             Ok(said) => said,
-            // It knows none of them.
+            // Slurm knows none of the jobs.
             Err(Failure::Refused(words)) if words.contains("Invalid job id") => String::new(),
             Err(Failure::Refused(words)) => return Err(Failure::Silent(words)),
             Err(failure) => return Err(failure),
@@ -257,7 +258,7 @@ impl Slurm {
     fn end_of(&self, commands: &Commands, row: &Row<'_>) -> JobState {
         let mut scontrol = command("scontrol");
         scontrol.args(["--oneliner", "show", "job"]).arg(state_names::name(&row.task()));
-        // Without an answer the state alone has to do.
+        // Without an answer, the state alone has to do.
         let told = commands.run(&mut scontrol, "").unwrap_or_default();
         ended(row, &told)
     }

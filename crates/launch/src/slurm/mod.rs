@@ -1,4 +1,4 @@
-//! Agents that Slurm starts: by `sbatch` in jobs of their own, or by `srun` in the job that this is part of.
+//! Launcher for Slurm: `sbatch` submits jobs, or `srun` starts agents in the current job.
 
 mod error_hints;
 mod jobs;
@@ -29,10 +29,10 @@ pub(super) fn open(
     Box::new(Batch::new(slurm, placing, group.stop_timeout, report))
 }
 
-/// The job script of a group, as it would be submitted for all of its agents.
+/// The job script of a group, as it would be submitted for all agents.
 ///
 /// # Errors
-/// When the user's own script cannot be used, or there is no folder for the program.
+/// When the user's template cannot be used, or there is no folder for the program.
 pub(super) fn script(
     group: &HostGroup,
     batch: &gridrpc_config::Batch,

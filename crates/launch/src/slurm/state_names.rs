@@ -1,4 +1,4 @@
-//! What Slurm's commands say, and how it names jobs and times.
+//! Output of Slurm's commands, and its names for jobs and times.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
         let mut next = || columns.next();
         let (job, number) = (next()?, next()?);
         let (state, reason) = (next()?, next()?);
-        // Jobs that are no arrays have none.
+        // Only array jobs have a task number.
         let number = number.parse().ok();
         let (nodes, left) = (next().unwrap_or_default(), next().unwrap_or_default());
         Some(Row { job, number, state, reason, nodes, left })
@@ -35,7 +35,7 @@ impl Row<'_> {
         Task { job: self.job.to_owned(), number: self.number }
     }
 
-    /// How long it may still run, as `D-HH:MM:SS` without what is 0 in front; none: as long as it likes.
+    /// Remaining time, written as `D-HH:MM:SS` without leading zero parts; none: unlimited.
     pub(super) fn left(&self) -> Option<Duration> {
         let (days, clock) = self.left.split_once('-').unwrap_or(("0", self.left));
         let parts = clock.split(':').map(|part| part.parse::<u64>().ok());
@@ -48,7 +48,7 @@ impl Row<'_> {
         Some(Duration::from_secs(days.parse::<u64>().ok()? * 86_400 + seconds))
     }
 
-    /// How it stands; none: it has ended, and how is to be asked.
+    /// Its state; none if it has ended and the result has to be queried.
     pub(super) fn job_state(&self) -> Option<JobState> {
         let nodes = || self.nodes.to_owned();
         match self.state {
@@ -64,7 +64,7 @@ impl Row<'_> {
     }
 }
 
-/// How a job has ended. `told`: what `scontrol show job` says of it.
+/// The final state of a job. `told`: the output of `scontrol show job`.
 pub(super) fn ended(row: &Row<'_>, told: &str) -> JobState {
     let field = |name: &str| {
         let mut words = told.split_ascii_whitespace();
@@ -89,7 +89,7 @@ pub(super) fn ended(row: &Row<'_>, told: &str) -> JobState {
     if has_run { JobState::Ended(text) } else { JobState::Refused(text) }
 }
 
-/// A task as Slurm's commands take it.
+/// The task's name for Slurm's commands.
 pub(super) fn name(task: &Task) -> String {
     match task.number {
         None => task.job.clone(),
@@ -97,27 +97,27 @@ pub(super) fn name(task: &Task) -> String {
     }
 }
 
-/// A time as Slurm writes it.
+/// A time in Slurm's format.
 pub(super) fn time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let clock = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
     if days == 0 { clock } else { format!("{days}-{clock}") }
 }
 
-/// What `srun` says of its own job: which that is, and whether it waits.
+/// Parses `srun`'s message about its own job: the job, and whether it waits.
 pub(super) fn allocating(line: &str) -> Option<(&str, bool)> {
     let (job, rest) = line.strip_prefix("srun: job ")?.split_once(' ')?;
     let waits = rest.starts_with("queued");
     (waits || rest.starts_with("has been allocated")).then_some((job, waits))
 }
 
-/// A line of a task's, as `srun --label` writes it: which task, and what it says.
+/// Parses a line of `srun --label`: the task, and its output.
 pub(super) fn labelled(line: &str) -> Option<(usize, &str)> {
     let (label, rest) = line.trim_start().split_once(": ")?;
     Some((label.parse().ok()?, rest))
 }
 
-/// What `srun` says of tasks that have ended, and how: `srun: error: n2: tasks 1,3-4: Killed`.
+/// Parses `srun`'s message about tasks that have ended, and how: `srun: error: n2: tasks 1,3-4: Killed`.
 pub(super) fn exited(line: &str) -> Option<(Vec<usize>, String)> {
     let rest = line.strip_prefix("srun: error: ")?;
     let (_, rest) = rest.split_once(": task")?;
@@ -126,7 +126,7 @@ pub(super) fn exited(line: &str) -> Option<(Vec<usize>, String)> {
     for part in numbers.trim().trim_matches(['[', ']']).split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        // A line of another meaning could name any number.
+        // An unrelated line could contain any number.
         tasks.extend(first..=last.min(first.saturating_add(100_000)));
     }
     let status = how.strip_prefix("Exited with exit code ");

@@ -1,11 +1,11 @@
-//! Slurm's reasons for letting a job wait, and its states of jobs that have ended, in words.
+//! Slurm's reasons for queued jobs, and its states of ended jobs, in words.
 //!
-//! Its codes of reasons are many and made of parts, such as `QOSMaxCpuPerUserLimit`: who has the limit, what it
-//! is of, and whose jobs count.
+//! Reason codes are numerous and composed of parts, such as `QOSMaxCpuPerUserLimit`: who set the limit, what
+//! it limits, and whose jobs count.
 
 use crate::batch::ended_with;
 
-/// Reasons that are not limits, and what they mean.
+/// Reasons other than limits, and their meaning.
 const REASONS: [(&str, &str); 30] = [
     ("Resources", "waiting for resources"),
     ("Priority", "jobs of higher priority are before it"),
@@ -17,7 +17,7 @@ const REASONS: [(&str, &str); 30] = [
     ("PartitionNodeLimit", "it wants more nodes than its partition gives a job, or has up"),
     ("PartitionTimeLimit", "it wants more time than its partition gives a job: see `wall_time`"),
     ("ReqNodeNotAvail", "nodes that it needs are down, drained or reserved"),
-    // What follows are words already.
+    // The entries that follow are already words.
     ("Nodes", "nodes that it needs are not available"),
     ("NodeDown", "a node that it needs is down"),
     ("BadConstraints", "no node has what it wants: see `constraint`, `memory`, `cores`"),
@@ -39,10 +39,10 @@ const REASONS: [(&str, &str); 30] = [
     ("MaxRequeue", "it was requeued too often"),
     ("JobLaunchFailure", "its node could not start it"),
 ];
-/// Whose a limit is.
+/// Who set a limit.
 const OWNERS: [(&str, &str); 3] =
     [("QOS", "its quality of service"), ("Assoc", "its account"), ("Partition", "its partition")];
-/// What limits are of. The longer ones are first.
+/// What a limit restricts; longer names first.
 const AMOUNTS: [(&str, &str); 10] = [
     ("SubmitJob", "waiting and running jobs"),
     ("Mem", "memory"),
@@ -56,9 +56,9 @@ const AMOUNTS: [(&str, &str); 10] = [
     ("Job", "jobs"),
 ];
 
-/// Why a job waits, in words, with Slurm's own; empty if Slurm has not looked at it yet.
+/// Why a job waits, followed by Slurm's own code; empty if Slurm has not considered the job yet.
 pub(super) fn reason(code: &str) -> String {
-    // Some have more behind them: `ReqNodeNotAvail, UnavailableNodes:n[1-4]`.
+    // Some codes carry details: `ReqNodeNotAvail, UnavailableNodes:n[1-4]`.
     let bare = code.split([',', ' ', '(']).next().unwrap_or_default();
     if matches!(bare, "" | "None") {
         return String::new();
@@ -70,7 +70,7 @@ pub(super) fn reason(code: &str) -> String {
     }
 }
 
-/// A limit that has been reached.
+/// Describes a limit that has been reached.
 fn limit(code: &str) -> Option<String> {
     let (rest, owner) =
         OWNERS.iter().find_map(|(name, words)| Some((code.strip_prefix(name)?, *words)))?;
@@ -85,7 +85,7 @@ fn limit(code: &str) -> Option<String> {
     Some(format!("a limit of {owner} is reached, for the {amount}{whose}"))
 }
 
-/// How a job has ended, as what `its job 8` did.
+/// How a job ended, as the predicate of "its job 8".
 pub(super) fn end(state: &str, reason: &str, exit: &str, time_limit: &str) -> String {
     let (status, signal) = exit.split_once(':').unwrap_or((exit, "0"));
     match state {

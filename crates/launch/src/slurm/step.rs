@@ -1,5 +1,5 @@
-//! Agents that `srun` starts, one for all that are asked for together: in the job that this process is part
-//! of, or in a job that this `srun` waits for itself and that ends with it.
+//! Agents started by `srun`, one per request: in the current job, or in a job that this `srun` waits for and
+//! that ends with it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Read as _};
@@ -23,19 +23,19 @@ use crate::child::{Child, how};
 use crate::launcher::{COPIES, Event, Launcher, QUEUED, Report, SUBMITTED, Start};
 use crate::lines::{self, Lines};
 
-/// How many of the last lines of `srun` are kept for messages.
+/// How many of `srun`'s last lines are kept for messages.
 const KEPT: usize = 5;
-/// How long processes may take to end that have been killed.
+/// How long killed processes may take to exit.
 const DYING: Duration = Duration::from_secs(1);
-/// How soon it is asked why a job waits, and again after pauses that grow up to the longest.
+/// First and longest pause before a query why a job waits; pauses grow by half.
 const SOON: Duration = Duration::from_millis(100);
 const LATE: Duration = Duration::from_secs(5);
 
-/// Starts agents as steps of a job.
+/// Launcher that starts agents as steps of a job.
 #[derive(Debug)]
 pub(super) struct Step {
     shared: Arc<Shared>,
-    /// Of this job, in Slurm's order.
+    /// Nodes of the current job, in Slurm's order.
     nodes: Vec<String>,
     patience: Duration,
 }
@@ -45,11 +45,11 @@ struct Shared {
     report: Report,
     placing: Placing,
     slurm: Slurm,
-    /// Whether it waits for nodes of its own.
+    /// Whether `srun` waits for nodes of its own.
     direct: bool,
-    /// What stands before the command that a task runs.
+    /// Options before the command of a task.
     options: Vec<String>,
-    /// Asks after jobs.
+    /// Commands for status queries.
     commands: Commands,
     table: Mutex<Table>,
     fewer: Condvar,
@@ -57,9 +57,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Agents whose end has not been told, with their runs.
+    /// Agents whose end has not been reported, with their runs.
     agents: HashMap<u32, u32>,
-    /// Runs whose process is there.
+    /// Runs with a live process.
     runs: HashMap<u32, Arc<Child>>,
     /// Runs whose thread has not ended.
     threads: usize,
@@ -71,12 +71,12 @@ struct Table {
     watcher: Option<Watcher>,
 }
 
-/// What a run of `srun` has written.
+/// Output of a run of `srun`.
 #[derive(Debug, Default)]
 struct Heard {
     /// Its last lines.
     last: VecDeque<String>,
-    /// Whether Slurm has taken its request.
+    /// Whether Slurm has accepted its request.
     is_taken: bool,
 }
 
@@ -94,13 +94,13 @@ impl Step {
         Step { shared: Arc::new(shared), nodes, patience: group.stop_timeout }
     }
 
-    /// Where a host is in this job.
+    /// Index of a host among the job's nodes.
     fn place(&self, host: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node == host)
     }
 }
 
-/// What stands before the command that a task runs, but for how many tasks there are.
+/// Options before the command of a task, except the number of tasks.
 fn options(group: &HostGroup, slurm: &Slurm) -> Vec<String> {
     let mut options: Vec<String> = [
         "--ntasks-per-node=1",
@@ -118,23 +118,23 @@ fn options(group: &HostGroup, slurm: &Slurm) -> Vec<String> {
     if slurm.batch.request == RequestForm::Direct {
         options.extend(slurm.direct_options());
     } else {
-        // The client may be a step itself, whose processors it has not all to itself.
+        // The client may itself be a step that shares its processors.
         options.push("--overlap".to_owned());
     }
     options
 }
 
-/// The options for so many agents, each on a node of its own.
+/// The options for this many agents, one per node.
 fn counts(agents: usize) -> [String; 2] {
     [format!("--nodes={agents}"), format!("--ntasks={agents}")]
 }
 
-/// What a task gives to a shell.
+/// The line that a task passes to a shell.
 fn started(program: &str, folder: &str) -> String {
     start(&quoted(program), &quoted(folder), "$SLURM_PROCID", "")
 }
 
-/// The command for all agents of a group, as a line of a shell.
+/// The command for all agents of a group, as a shell line.
 pub(super) fn line(group: &HostGroup, slurm: &Slurm, wanted: &JobRequest<'_>) -> String {
     let words = counts(wanted.agents).into_iter().chain(options(group, slurm));
     let words: Vec<String> = words.map(|word| quoted(&word)).collect();
@@ -163,7 +163,7 @@ impl Launcher for Step {
         if here.is_empty() {
             return;
         }
-        // Tasks are numbered as the nodes are.
+        // Tasks are numbered in the order of the nodes.
         here.sort_by_key(|start| self.place(&start.host));
         let run = {
             let mut table = lock(&self.shared.table);
@@ -191,7 +191,7 @@ impl Launcher for Step {
         let child = {
             let mut table = lock(&self.shared.table);
             let Some(run) = table.agents.remove(&agent) else { return };
-            // It shares its step with others: it ends as it has no client any longer.
+            // It shares its step with others: it ends because its client is gone.
             let others = table.agents.values().any(|other| *other == run);
             table.runs.get(&run).filter(|_| !others).cloned()
         };
@@ -208,13 +208,13 @@ impl Launcher for Step {
     fn close(&mut self) {
         let begin = Instant::now();
         lock(&self.shared.table).closed = true;
-        // Those that wait have nobody to end.
+        // Waiting runs have no agents to end.
         for child in self.shared.waiting() {
             child.ask();
         }
         let runs =
             || -> Vec<Arc<Child>> { lock(&self.shared.table).runs.values().cloned().collect() };
-        // Those that run have been told to end.
+        // Running agents have been asked to exit.
         if !self.shared.are_over_before(begin + self.patience * 2 / 3) {
             runs().iter().for_each(|child| child.ask());
         }
@@ -241,7 +241,7 @@ impl Drop for Step {
 }
 
 impl Shared {
-    /// Runs one `srun` to its end; what is to be told of the agents that have not ended before.
+    /// Runs one `srun` to its end. Returns the event for agents that have not ended before.
     fn run(self: &Arc<Shared>, run: u32, starts: &[Start]) -> Event {
         let mut command = match self.command(starts) {
             Ok(command) => command,
@@ -294,7 +294,7 @@ impl Shared {
         }
     }
 
-    /// Takes a line of `srun`'s standard error, where its tasks' comes as well.
+    /// Handles a line of `srun`'s standard error, which includes that of its tasks.
     fn hear(self: &Arc<Shared>, run: u32, starts: &[Start], line: &[u8], heard: &mut Heard) {
         let words = lines::text(line);
         if let Some((job, waits)) = allocating(&words).filter(|_| self.direct) {
@@ -333,7 +333,7 @@ impl Shared {
         heard.last.push_back(words);
     }
 
-    /// The command for these agents, whose tickets lie where their nodes read them.
+    /// The command for these agents, with their tickets where the nodes can read them.
     fn command(&self, starts: &[Start]) -> Result<Command, String> {
         let copies = || {
             for start in starts {
@@ -349,7 +349,7 @@ impl Shared {
         if !self.direct {
             command.arg(format!("--nodelist={}", nodes.join(",")));
             command.env("LC_ALL", "C");
-            // Those of the step that this may be part of are not those of the new one.
+            // Variables of an enclosing step must not affect the new one.
             for variable in ["SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND"] {
                 command.env_remove(variable);
             }
@@ -368,7 +368,7 @@ impl Shared {
             none => none.insert(self.placing.open()?),
         };
         if watcher.is_none() {
-            // Steps end with the client; it only removes the folder.
+            // Steps end with the client; the watcher only removes the folder.
             let started = Watcher::start(":", "", folder.path());
             let failed = |error: io::Error| {
                 format!("the process that removes the tickets could not be started: {error}")
@@ -379,13 +379,13 @@ impl Shared {
         folder.put(numbered.map(|(number, start)| (number.to_string(), &start.ticket)))
     }
 
-    /// The processes that wait for nodes.
+    /// Processes that wait for nodes.
     fn waiting(&self) -> Vec<Arc<Child>> {
         let table = lock(&self.table);
         table.waiting.iter().filter_map(|run| table.runs.get(run).cloned()).collect()
     }
 
-    /// Tells why a job waits, as long as it does, in a thread.
+    /// Reports why a job waits, for as long as it does, in a thread.
     fn ask_after(self: &Arc<Shared>, run: u32, job: String) {
         lock(&self.table).waiting.insert(run);
         let shared = Arc::clone(self);
@@ -406,11 +406,11 @@ impl Shared {
                 }
             }
         };
-        // Without a thread the reason is not told.
+        // Without a thread the reason is not reported.
         let _ = std::thread::Builder::new().name("gridrpc-asks".into()).spawn(asks);
     }
 
-    /// Tells how far all agents of a run have come.
+    /// Reports the state of all agents of a run.
     fn tell_run(&self, run: u32, state: &str) {
         let table = lock(&self.table);
         for agent in table.agents.iter().filter(|(_, its)| **its == run).map(|(agent, _)| *agent) {
@@ -418,7 +418,7 @@ impl Shared {
         }
     }
 
-    /// Tells of an agent whose end has not been told.
+    /// Reports an event of an agent whose end has not been reported.
     fn tell(&self, agent: u32, event: Event) {
         let table = lock(&self.table);
         if table.agents.contains_key(&agent) {
@@ -433,7 +433,7 @@ impl Shared {
         }
     }
 
-    /// A run is over: what has not been told of its agents is told.
+    /// Ends a run: reports the event for the agents that are left.
     fn over(&self, run: u32, agents: Vec<u32>, event: &Event) {
         {
             let mut table = lock(&self.table);

@@ -1,4 +1,4 @@
-//! The launcher by ssh, with real ones: sshds in network namespaces, which python/gridbench/links/sshd.py makes.
+//! The ssh launcher with real sshds in network namespaces, set up by python/gridbench/links/sshd.py.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{AGENT, Launching, folder, group, script, start};
 
-/// A rig, until it is dropped.
+/// A test network; dropping it takes it down.
 struct Rig {
     process: Child,
     requests: Option<ChildStdin>,
@@ -21,13 +21,13 @@ struct Rig {
 }
 
 impl Rig {
-    /// None, with a word of why, where there can be none.
+    /// None, with a printed reason, where the network cannot be set up.
     fn new(nodes: u32) -> Option<Rig> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
         let script = sources.join("gridbench/links/sshd.py");
         let python = std::env::var("PYO3_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut command = Command::new(python);
-        // It needs nothing that would have to be installed.
+        // It needs no installed packages.
         command.env("PYTHONPATH", sources);
         command.arg(script).arg(nodes.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("a Python");
@@ -43,7 +43,7 @@ impl Rig {
         Some(Rig { requests: process.stdin.take(), process, answers, config, client })
     }
 
-    /// Calls a method of the rig.
+    /// Calls a method of the test network.
     fn ask(&mut self, request: &Value) -> Value {
         writeln!(self.requests.as_mut().unwrap(), "{request}").unwrap();
         answer(&mut self.answers)
@@ -59,7 +59,7 @@ impl Rig {
         group(LauncherKind::Ssh { command })
     }
 
-    /// Why a host is not reached, or its agent not started.
+    /// Why a host is unreachable or its agent failed to start.
     fn failure(&self, group: &HostGroup, host: &str) -> String {
         let mut ssh = Launching::open(group, &program(""));
         ssh.launcher.start(vec![start(1, host)]);
@@ -69,7 +69,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // It takes everything down when nothing more can come.
+        // It takes everything down when its input ends.
         self.requests = None;
         let _ = self.process.wait();
     }
@@ -81,12 +81,12 @@ fn answer(answers: &mut impl BufRead) -> Value {
     serde_json::from_str(&line).expect("the rig has failed")
 }
 
-/// A stand-in for the program, with so many lines more.
+/// A stand-in for the program, with these extra lines.
 fn program(more: &str) -> PathBuf {
     script(&folder(), "gridrpc", &format!("{AGENT}\nexit\n{more}"))
 }
 
-/// One rig at a time: its nodes come from the same addresses.
+/// One test network at a time: all use the same addresses.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -98,7 +98,7 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
     let program = program(&"# filler\n".repeat(300_000));
     for staged_now in [true, false] {
         let mut ssh = Launching::open(&rig.group(), &program);
-        // The second host by way of the first.
+        // The second host goes through the first.
         ssh.launcher.start(vec![start(1, "node1"), start(2, "node2-behind-node1")]);
         let mut copied = 0;
         for _ in 0..2 {
@@ -121,14 +121,14 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
             assert!(back.starts_with("127.0.0.1:"), "{back}");
         }
         assert_eq!(copied, if staged_now { 2 } else { 0 });
-        // The end of its standard input is what an agent is stopped by.
+        // Closing standard input stops an agent.
         ssh.launcher.stop(1);
         assert_eq!(ssh.said(), (1, "leaves\n".into()));
         assert_eq!(ssh.end(), (1, Event::Ended("exit status: 0".into())));
         ssh.launcher.close();
         assert_eq!(ssh.end(), (2, Event::Ended("exit status: 0".into())));
     }
-    // Through the way back, whoever connects there reaches the client's port.
+    // Whoever connects through the reverse tunnel reaches the client's port.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut ssh = Launching::open(&rig.group(), &program);
     let mut one = start(1, "node1");
@@ -140,7 +140,7 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
     let mut line = String::new();
     BufReader::new(listener.accept().unwrap().0).read_line(&mut line).unwrap();
     assert_eq!(line, "through\n");
-    // A host that ends.
+    // A host goes down.
     rig.ask(&json!(["kill", 1]));
     let (_, Event::Ended(how)) = ssh.end() else { panic!("not ended") };
     assert!(how.starts_with("ssh has lost the connection to node1: "), "{how}");

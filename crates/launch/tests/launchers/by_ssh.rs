@@ -1,5 +1,5 @@
-//! The launcher by ssh, with a stand-in for ssh that runs the command on this machine, in the login
-//! shell that the host is named after. by_real_ssh.rs has real ones.
+//! The ssh launcher with a stand-in for ssh that runs the command on this machine, in the login shell that
+//! the host is named after. by_real_ssh.rs uses real ones.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,7 +11,7 @@ use gridrpc_launch::Event;
 
 use crate::support::{AGENT, Launching, folder, group, script, start};
 
-/// Runs the command in a login shell; LOGIN is what its files do first.
+/// Runs the command in a login shell; LOGIN is what its startup files do first.
 const SSH: &str = r#"while [ $# -gt 2 ]; do
     [ "$1" = -R ] && echo "Allocated port 4321 for remote forward to ${2#0:}" >&2
     shift
@@ -27,7 +27,7 @@ struct Host {
 }
 
 impl Host {
-    /// With these variables there.
+    /// With these environment variables.
     fn new(agent: &str, variables: &[&str]) -> Host {
         let folder = folder();
         let ssh = script(&folder, "ssh", SSH);
@@ -44,7 +44,7 @@ impl Host {
         Launching::open(&self.group, &self.program)
     }
 
-    /// Why no agent starts there.
+    /// Why no agent starts on the host.
     fn failure(&self) -> String {
         let mut ssh = self.open();
         ssh.launcher.start(vec![start(1, "sh")]);
@@ -106,7 +106,7 @@ fn a_program_is_copied_once() {
 
 #[test]
 fn many_hosts_that_share_a_folder_stage_at_once() {
-    // Long enough to be sent in many pieces.
+    // Long enough for many writes.
     let agent = format!("{AGENT}\nexit\n{}", "# filler\n".repeat(200_000));
     let host = Host::new(&agent, &[]);
     let mut ssh = host.open();

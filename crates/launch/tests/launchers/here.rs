@@ -1,4 +1,4 @@
-//! Launchers on this machine: children of the client, and a program of the owner's.
+//! Launchers on this machine: children of the client, and a user's own program.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -101,7 +101,7 @@ fn program(command: &[&str]) -> Launching {
     Launching::open(&group(LauncherKind::Program { command }), Path::new("/nowhere"))
 }
 
-/// A launcher program with these answers to what it reads.
+/// A launcher program that answers its input like this.
 fn answering(answers: &str) -> Launching {
     let text = format!("read -r hello; while read -r word agent rest; do {answers}; done");
     program(&[script(&folder(), "launcher", &text).to_str().unwrap()])
@@ -119,7 +119,7 @@ fn the_example_starts_agents_and_ends_them() {
     example.launcher.stop(5);
     assert_eq!(example.said(), (5, "leaves\n".into()));
     assert_eq!(example.end(), (5, ended("with status 0")));
-    // Its number can be asked for again.
+    // Its number can be reused.
     example.launcher.start(vec![start(5, "localhost")]);
     assert_eq!(example.ticket().0, 5);
     example.launcher.close();

@@ -1,4 +1,4 @@
-//! What tests of launchers need: groups, tickets, stand-ins for agents, and what is told of them.
+//! Support for launcher tests: groups, tickets, stand-ins for agents, and recorded events.
 
 use std::fs;
 use std::io::Write;
@@ -14,10 +14,10 @@ use gridrpc_launch::{Event, Launcher, Report, Start, open};
 use gridrpc_transport::Ticket;
 use gridrpc_wire::Compression;
 
-/// How long a test waits for what should come.
+/// How long a test waits for an expected event.
 pub const WAIT: Duration = Duration::from_secs(30);
 
-/// A folder of a test's own. Those of earlier runs are removed.
+/// A folder for one test. Removes those of earlier runs.
 pub fn folder() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static CLEAN: Once = Once::new();
@@ -37,8 +37,8 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-/// A program for `/bin/sh`. Another process writes it: a child that this one forks meanwhile, in another
-/// test, would have it open as well, and what is open for writing cannot be run.
+/// Creates a program for `/bin/sh`. A separate process writes it: otherwise a child forked meanwhile by
+/// another test would hold it open for writing, and it could not be run.
 pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     let file = folder.join(name);
     let mut writer = Command::new("sh");
@@ -49,7 +49,7 @@ pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     file
 }
 
-/// An agent that tells its ticket and ends with its standard input.
+/// An agent that prints its ticket and exits with its standard input.
 pub const AGENT: &str = r#"case $1 in agent) ;; --version) exit ;; *) exit 9 ;; esac
 read -r ticket
 echo "has $ticket" >&2
@@ -89,7 +89,7 @@ pub fn start(agent: u32, host: &str) -> Start {
     Start { agent, host: host.into(), ticket }
 }
 
-/// A launcher, and what it has told.
+/// A launcher, and its events.
 pub struct Launching {
     pub launcher: Box<dyn Launcher>,
     events: Receiver<(u32, Event)>,
@@ -109,7 +109,7 @@ impl Launching {
         self.events.recv_timeout(WAIT).expect("nothing is told")
     }
 
-    /// What comes next of this kind: others are skipped, but for ends.
+    /// The next event of this kind; skips others, except ends.
     pub fn said(&self) -> (u32, String) {
         loop {
             match self.next() {
@@ -120,7 +120,7 @@ impl Launching {
         }
     }
 
-    /// The ticket that an agent says it has.
+    /// The ticket that an agent reports.
     pub fn ticket(&self) -> (u32, Ticket) {
         loop {
             let (agent, line) = self.said();
@@ -130,7 +130,7 @@ impl Launching {
         }
     }
 
-    /// How an agent has ended, or why it has not started.
+    /// How an agent ended, or why it failed to start.
     pub fn end(&self) -> (u32, Event) {
         loop {
             match self.next() {
@@ -140,7 +140,7 @@ impl Launching {
         }
     }
 
-    /// Why an agent has not started.
+    /// Why an agent failed to start.
     pub fn failure(&self) -> String {
         match self.end() {
             (_, Event::Failed(why)) => why,
