@@ -1,4 +1,4 @@
-//! What a batch system is asked for: the keys of a group that its jobs are made of.
+//! Batch options: the keys of a host group that define its jobs.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ const REQUESTS: [(&str, RequestForm); 5] = [
     ("direct", RequestForm::Direct),
 ];
 
-/// The word of a table for what it stands for.
+/// The value's name in a table.
 pub(super) fn request_name(request: RequestForm) -> &'static str {
     REQUESTS.iter().find(|(_, one)| *one == request).map_or("auto", |(name, _)| name)
 }
 
-/// Which launchers have a key, and how messages name these.
+/// The launchers that support a key, and their name in messages.
 #[derive(Clone, Copy, Debug)]
 struct Owners {
     systems: &'static [BatchSystem],
@@ -49,7 +49,7 @@ const SLURM: Owners = Owners { systems: &[BatchSystem::Slurm], names: "\"slurm\"
 const HTCONDOR: Owners = Owners { systems: &[BatchSystem::HtCondor], names: "\"htcondor\"" };
 const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names: "\"gridengine\"" };
 
-/// The keys that batch systems alone have. What they call differently has the name that each of them gives it.
+/// Keys that only batch systems have. A key that they name differently goes by each system's own name.
 const KEYS: [(&str, Owners); 16] = [
     ("nodes", WITH_MPI),
     ("partition", SLURM),
@@ -69,30 +69,30 @@ const KEYS: [(&str, Owners); 16] = [
     ("requeue", ALL),
 ];
 
-/// What a batch system calls its queues, and what is charged.
+/// A batch system's terms for queue and account.
 pub(super) fn own_names(system: BatchSystem) -> (&'static str, &'static str) {
     match system {
         BatchSystem::Slurm => ("partition", "account"),
         BatchSystem::GridEngine => ("queue", "project"),
-        // Nothing is charged by `mpirun`.
+        // `mpirun` charges nothing.
         BatchSystem::HtCondor | BatchSystem::Mpi => ("queue", "accounting_group"),
     }
 }
 
-/// What a table says of them. Values that were wrong are missing, and have been told.
+/// Batch options of a table. Invalid values are absent and have been reported.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    /// Those that are there, with their places.
+    /// The keys that are set, with their positions.
     given: Vec<(usize, &'static str, Owners)>,
     nodes: Option<u32>,
-    /// Where they come and go: how many there always are.
+    /// The minimum number of nodes, if they come and go with demand.
     pub(super) least_nodes: Option<u32>,
     requeue: Option<bool>,
     request: Option<RequestForm>,
     queue: Option<String>,
     account: Option<String>,
     parallel_environment: Option<String>,
-    /// What `memory` says, which all launchers have.
+    /// The value of `memory`, a key of all launchers.
     pub(super) memory: Option<String>,
     wall_time: Option<Duration>,
     cores: Option<u32>,
@@ -104,7 +104,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Takes the value of a key, if it is one of these.
+    /// Sets the value of a key if it is a batch option.
     pub(super) fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
         let Some((key, owners)) = KEYS.into_iter().find(|(key, _)| *key == entry.key) else {
             return Ok(());
@@ -131,12 +131,12 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether it says how many nodes there are to be.
+    /// Whether the number of nodes is set.
     pub(super) fn has_nodes(&self) -> bool {
         self.nodes.is_some()
     }
 
-    /// Tells of keys that mean nothing to a launcher. `system`: the batch system that it is, if it is one.
+    /// Reports keys that the launcher does not support. `system`: its batch system, if it has one.
     pub(super) fn check(
         &self,
         launcher: &'static str,
@@ -156,8 +156,8 @@ impl Draft {
         }
     }
 
-    /// The launcher, and the hosts of a group with this name; `defaults`: what stands in for what is
-    /// missing. `left` is how many hosts there may still be.
+    /// The launcher and the hosts of a group with this name. `defaults` supplies missing values; `left` is
+    /// how many hosts may still be added.
     pub(super) fn launcher(
         self,
         system: BatchSystem,
@@ -195,7 +195,7 @@ impl Draft {
             return (LauncherKind::Batch(Box::new(batch)), Vec::new());
         }
         *left -= count as u64;
-        // Where nodes are not known before, each agent has a number.
+        // Where the nodes are not known in advance, agents are numbered.
         let known = there.into_iter().filter(|_| batch.is_step()).map(|node| node.name);
         let known: Vec<String> = known.collect();
         let numbered = (known.len() + 1..=count).map(|number| format!("{name}-{number}"));

@@ -1,4 +1,4 @@
-//! The batch systems that there are, and the job of one that this process may be part of.
+//! Supported batch systems, and the current job of this process.
 
 use super::host_list::{Pattern, patterns};
 
@@ -8,25 +8,25 @@ pub enum BatchSystem {
     /// Slurm.
     #[default]
     Slurm,
-    /// Grid Engine, whichever of them: SGE, Son of Grid Engine, Univa's, Altair's, Open Grid Scheduler.
+    /// Grid Engine in any variant: SGE, Son of Grid Engine, Univa, Altair, Open Grid Scheduler.
     GridEngine,
     /// HTCondor.
     HtCondor,
-    /// None of them: Open MPI's `mpirun`, in an allocation of whichever batch system.
+    /// Open MPI's `mpirun` in an allocation from any batch system.
     Mpi,
 }
 
-/// A node of the job that this process is part of.
+/// A node of the current job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name, as the batch system writes it.
     pub name: String,
-    /// How many of its processors the job has; none: the node says so itself.
+    /// How many of its processors the job has; none: the node reports the number.
     pub processors: Option<usize>,
 }
 
 impl BatchSystem {
-    /// As `launcher` and URLs name it.
+    /// Its name in `launcher` and in URLs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,26 +37,26 @@ impl BatchSystem {
         }
     }
 
-    /// Whether this process is part of a job of it.
+    /// Whether this process runs in a job of this system.
     pub(super) fn has_this(self) -> bool {
         let is_set = |name| std::env::var_os(name).is_some();
         match self {
             BatchSystem::Slurm => is_set("SLURM_JOB_ID"),
-            // Others have a JOB_ID as well.
+            // Other systems set JOB_ID as well.
             BatchSystem::GridEngine => is_set("JOB_ID") && is_set("SGE_TASK_ID"),
-            // A job of it has one machine, and no others.
+            // An HTCondor job has a single machine.
             BatchSystem::HtCondor => false,
-            // Where its nodes are, `mpirun` knows.
+            // `mpirun` knows its nodes itself.
             BatchSystem::Mpi => false,
         }
     }
 
-    /// The nodes of the job that this process is part of; none if it is part of none.
+    /// The nodes of the current job; empty outside a job.
     pub fn allocation(self) -> Vec<Node> {
         let text = |name| std::env::var(name).unwrap_or_default();
         match self {
             BatchSystem::Slurm => {
-                // Slurm writes them as configurations do.
+                // Slurm uses the same syntax as configurations.
                 let hosts = patterns(&text("SLURM_JOB_NODELIST")).unwrap_or_default();
                 let hosts = hosts.iter().flat_map(Pattern::hosts);
                 hosts.map(|host| Node { name: host.name, processors: None }).collect()
@@ -81,8 +81,8 @@ impl BatchSystem {
     }
 }
 
-/// The hosts of a parallel environment, as Grid Engine's PE_HOSTFILE has them: a line has a host and how
-/// many slots, and behind these the queue. A host has a line for each of its queues.
+/// The hosts of a Grid Engine parallel environment, from PE_HOSTFILE. Each line has a host, its number of
+/// slots and the queue; a host has one line per queue.
 fn slots(file: &str) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for line in file.lines() {
@@ -97,7 +97,7 @@ fn slots(file: &str) -> Vec<Node> {
     nodes
 }
 
-/// The hosts of a job of PBS or Torque, whose PBS_NODEFILE has a line for each processor.
+/// The hosts of a PBS or Torque job, from PBS_NODEFILE, which has one line per processor.
 fn listed(file: &str) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for name in file.lines().map(str::trim).filter(|name| !name.is_empty()) {

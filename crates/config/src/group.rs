@@ -1,4 +1,4 @@
-//! Host groups: places with workers, as a configuration names them.
+//! Host groups: the machines with workers that a configuration names.
 
 use std::time::Duration;
 
@@ -9,79 +9,79 @@ use super::batch_systems::BatchSystem;
 use super::host_list::Host;
 use super::values::memory_of;
 
-/// How long an agent may take to dial, unless something else is said.
+/// Default time for an agent to connect.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same of one that a batch system starts, which may let it wait.
+/// Default time for a batch system's agent to connect, including its time in the queue.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// How long it may take to end.
+/// Default time for an agent to stop.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a host that is not wanted always may have nothing to do.
+/// Default idle time before an optional host is released.
 pub const IDLE: Duration = Duration::from_secs(60);
 
-/// As good as for ever: the longest time that can be given for any of these.
+/// Practically unlimited: the longest time that any of these settings accepts.
 pub const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 
-/// After how long a silent one is lost.
+/// Default time without a heartbeat after which an agent is considered lost.
 pub const HEARTBEAT: Duration = Duration::from_secs(6);
 
-/// A group: hosts that are started alike.
+/// A group of hosts with the same launcher and settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostGroup {
     /// Its name, unique in a grid.
     pub name: String,
     /// What starts the agents.
     pub launcher: LauncherKind,
-    /// Its hosts; each gets one agent.
+    /// Its hosts, with one agent each.
     pub hosts: Vec<Host>,
-    /// Workers of a host that does not say so itself; 0: as many as it has processors.
+    /// Workers of a host that does not set its own number; 0: one per processor.
     pub workers: u32,
-    /// The Python that Python workers run; none: `python3`, and on this machine the client's own.
+    /// The interpreter of Python workers; none: `python3`, and on this machine the client's own.
     pub python: Option<String>,
     /// The `gridrpc` program on the hosts; none: this one is copied there.
     pub program: Option<String>,
-    /// Working directory of the workers; none: what the launcher gives.
+    /// Working directory of the workers; none: the launcher's default.
     pub directory: Option<String>,
     /// Environment variables of the workers.
     pub environment: Vec<(String, String)>,
-    /// Modules that its workers load while they start, beside those of the grid: names, and files of compiled ones.
+    /// Modules that its workers preload in addition to the grid's: names, and files of compiled modules.
     pub preload: Vec<String>,
-    /// Memory of each host that calls may ask for, bytes; none: what the host says. Not of a batch system, which is
-    /// asked for it.
+    /// Memory of each host for calls to request, bytes; none: as the host reports. For a batch system,
+    /// `memory` is part of the job request instead.
     pub memory: Option<u64>,
-    /// What else each host has that calls may ask for, by name.
+    /// Other resources of each host for calls to request, by name.
     pub resources: Vec<(String, u64)>,
-    /// Names or addresses that agents dial, instead of those that this machine has.
+    /// Names or addresses that agents dial, instead of this machine's own.
     pub addresses: Vec<String>,
-    /// The ports that the client may listen on, first and last; none: any that is free.
+    /// The range of ports that the client may listen on, first and last; none: any free port.
     pub ports: Option<(u16, u16)>,
-    /// How long an agent has from when it was asked for until it has dialled.
+    /// How long an agent may take to connect after it has been requested.
     pub start_timeout: Duration,
-    /// How long it has to end.
+    /// How long it may take to stop.
     pub stop_timeout: Duration,
-    /// After how long without a sign of life it is taken for lost.
+    /// How long it may be silent before it is considered lost.
     pub heartbeat: Duration,
-    /// The folder on the hosts where programs and modules are kept; none: `~/.cache/gridrpc`.
+    /// The folder for programs and modules on the hosts; none: `~/.cache/gridrpc`.
     pub staging: Option<String>,
-    /// Where its workers' output goes.
+    /// Destination of its workers' output.
     pub output: WorkerOutput,
     /// Whether connections are encrypted and authenticated (TLS 1.3).
     pub encryption: bool,
-    /// Whether data is compressed on the way.
+    /// Whether data is compressed in transit.
     pub compression: Compression,
-    /// Whether its hosts may be given Python, and what they answer be unpickled; if not, they run only functions of
-    /// compiled modules.
+    /// Whether its hosts may receive Python code and the client unpickles their results. Untrusted hosts run
+    /// only functions of compiled modules.
     pub trusted: bool,
-    /// How many of its hosts, which come and go with the work, there always are; none: they all are, always.
+    /// Minimum number of hosts if they come and go with demand; none: all hosts run all the time.
     pub min_hosts: Option<u32>,
-    /// How long one of the others may have nothing to do before it is given back.
+    /// How long one of the other hosts may be idle before it is released.
     pub idle: Duration,
 }
 
 impl HostGroup {
-    /// A group of which nothing else is said.
+    /// A group with default settings.
     #[must_use]
     pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> HostGroup {
         let waits = matches!(launcher, LauncherKind::Batch(_));
@@ -112,13 +112,14 @@ impl HostGroup {
         }
     }
 
-    /// The same group, whose workers load these modules as well while they start.
+    /// The same group with additional modules to preload.
     #[must_use]
     pub fn with_preload(&self, modules: &[String]) -> HostGroup {
         HostGroup { preload: [modules, &self.preload].concat(), ..self.clone() }
     }
 
-    /// What each host has for calls. `memory`: what it says that it has, once it has said so; 0: that is not known.
+    /// Resources that each host offers to calls. `memory`: the memory that it reports, if it has done so; 0:
+    /// unknown.
     pub fn offers(&self, memory: Option<u64>) -> Resources {
         let said = match &self.launcher {
             LauncherKind::Batch(batch) => batch.memory.as_deref().and_then(memory_of),
@@ -132,20 +133,20 @@ impl HostGroup {
     }
 }
 
-/// What starts agents.
+/// How agents are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LauncherKind {
-    /// This machine: the agent is a child of the client.
+    /// On this machine: the agent is a child of the client.
     Local {
-        /// A command to put before the agent's, such as `ip netns exec NAME`; usually none.
+        /// A command prefix, such as `ip netns exec NAME`; usually empty.
         prefix: Vec<String>,
     },
     /// The system's ssh.
     Ssh {
-        /// The command, and options for it: `ssh -F my_config`.
+        /// The command with its options: `ssh -F my_config`.
         command: Vec<String>,
     },
-    /// A program that speaks the launchers' protocol.
+    /// A program that speaks the launcher protocol.
     Program {
         /// The command.
         command: Vec<String>,
@@ -155,7 +156,7 @@ pub enum LauncherKind {
 }
 
 impl LauncherKind {
-    /// How many processors each worker is to have.
+    /// Number of processors per worker.
     pub fn cores_of_worker(&self) -> u32 {
         match self {
             LauncherKind::Batch(batch) => batch.cores.max(1),
@@ -165,76 +166,76 @@ impl LauncherKind {
         }
     }
 
-    /// Whether the files of this machine are there as well, its Python among them.
+    /// Whether the hosts share this machine's files, including its Python.
     #[must_use]
     pub fn shares_files(&self) -> bool {
         matches!(self, LauncherKind::Local { .. } | LauncherKind::Batch(_))
     }
 }
 
-/// Where the output of a group's workers goes.
+/// Destination of the output of a group's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WorkerOutput {
-    /// To the client, each line with host and worker before it.
+    /// To the client, each line prefixed with host and worker.
     #[default]
     Labelled,
-    /// To the client as it comes.
+    /// To the client, unchanged.
     Plain,
-    /// Nowhere; the last lines are kept for error messages.
+    /// Discarded, except the last lines, which are kept for error messages.
     Kept,
 }
 
-/// How a batch system is asked for agents, and what for. What is not said, the site decides.
+/// A batch system's request for agents. The site's defaults apply to values that are not set.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// Which batch system that is.
+    /// The batch system.
     pub system: BatchSystem,
-    /// In what form agents are asked for.
+    /// The form of the request.
     pub request: RequestForm,
-    /// The queue, which Slurm calls a partition.
+    /// The queue; Slurm calls it a partition.
     pub queue: Option<String>,
-    /// Whose account, or what project, is charged.
+    /// The account or project to charge.
     pub account: Option<String>,
-    /// What gives a job of Grid Engine more than one slot.
+    /// The parallel environment that gives a Grid Engine job more than one slot.
     pub parallel_environment: Option<String>,
-    /// Memory of each node, as the batch system writes it: `16G`.
+    /// Memory of each node in the batch system's syntax: `16G`.
     pub memory: Option<String>,
-    /// How long a job may run.
+    /// Wall time of a job.
     pub wall_time: Option<Duration>,
     /// Processors of each worker; 0: one.
     pub cores: u32,
-    /// Whether nodes are not shared with other jobs.
+    /// Whether nodes are exclusive to the job.
     pub exclusive: bool,
-    /// What nodes have to have, as the batch system writes it.
+    /// Node constraint in the batch system's syntax.
     pub constraint: Option<String>,
-    /// Further options of the job, as they are.
+    /// Additional options of the job, verbatim.
     pub options: Vec<String>,
-    /// Options that are left out though gridrpc would set them.
+    /// Options that gridrpc would set and should omit.
     pub skip: Vec<String>,
-    /// A file with the job script, in the place of the usual one.
+    /// The file with a job script template that replaces the default one.
     pub template: Option<String>,
-    /// Whether a job that the system has taken its nodes from waits for others, and goes on.
+    /// Whether a job that loses its nodes is requeued and resumes on others.
     pub requeue: bool,
 }
 
-/// In what form agents are asked for.
+/// The form in which agents are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RequestForm {
-    /// As a step where there is an allocation already, else as an array.
+    /// A step inside an existing allocation, an array otherwise.
     #[default]
     Auto,
-    /// An array of jobs, one for each node: each starts when there is room for it.
+    /// An array of jobs, one per node; each starts as soon as it fits.
     Array,
-    /// One job of all nodes, which start together.
+    /// One job with all nodes, which start together.
     Job,
-    /// A step of the job that the client is part of.
+    /// A step of the client's own job.
     Step,
-    /// One command that waits for nodes of its own, and ends with the client.
+    /// One command that waits for its own nodes and ends with the client.
     Direct,
 }
 
 impl Batch {
-    /// Whether agents are started within the job that this process is part of.
+    /// Whether agents start inside the current job.
     #[must_use]
     pub fn is_step(&self) -> bool {
         match self.request {

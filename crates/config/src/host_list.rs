@@ -1,52 +1,52 @@
-//! How hosts are written: `node1`, `ann@node2:4`, `gpu[01-08]`, `rack[1-2]n[1-3,7]:2`, `[fd00::7]:4`.
+//! Syntax of hosts: `node1`, `ann@node2:4`, `gpu[01-08]`, `rack[1-2]n[1-3,7]:2`, `[fd00::7]:4`.
 //!
-//! Ranges are as Slurm writes them, and so are several hosts in one text, with commas between. How many
-//! hosts a text stands for is known before any of them is made.
+//! Ranges, and comma-separated hosts in one text, follow Slurm's syntax. The number of hosts in a text is
+//! computed before any host is created.
 
 use std::net::Ipv6Addr;
 
 use thiserror::Error;
 
-/// The most workers of one host.
+/// Limit on the workers of one host.
 pub(super) const MOST_WORKERS: u32 = 100_000;
-/// The longest name of a host, bytes, with a user before it.
+/// Longest name of a host, bytes, including a user.
 const LONGEST_NAME: usize = 512;
-/// The most digits of a number in a range.
+/// Most digits of a number in a range.
 const MOST_DIGITS: usize = 18;
 
-/// Why a text names no hosts.
+/// Error in a list of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HostFault {
-    /// There is no name.
+    /// The name is empty.
     #[error("a name is missing: write one, such as node1")]
     Empty,
-    /// Something in it that no name has.
+    /// A character that names do not have.
     #[error(
         "names of hosts have no blanks and control characters: write each host as a text of its own"
     )]
     Blank,
-    /// It would be taken for an option.
+    /// It would be parsed as an option.
     #[error("names of hosts do not begin with `-`: write the host's name or address")]
     Dash,
-    /// It is too long.
+    /// The name is too long.
     #[error("names of hosts have at most {LONGEST_NAME} bytes: write a shorter one")]
     Long,
-    /// `user@` without either part.
+    /// `user@` with one part missing.
     #[error("`@` stands between a user and a host: write user@host")]
     User,
-    /// What follows the colon is no number of workers.
+    /// The text after the colon is not a number of workers.
     #[error("behind `:` is the number of workers: write one from 1 to {MOST_WORKERS}")]
     Workers,
-    /// Several colons.
+    /// More than one colon.
     #[error("it has several colons: write an IPv6 address in brackets, as in [fd00::7]:4")]
     Colons,
-    /// Brackets that do not belong together.
+    /// Unbalanced brackets.
     #[error("its brackets do not match: write a range such as gpu[01-08]")]
     Brackets,
-    /// What is in the brackets is no range.
+    /// The text in brackets is not a range.
     #[error("ranges have numbers of at most 18 digits, as in [1-3,7]: write it so")]
     Range,
-    /// A range that ends before it begins.
+    /// A range whose end is below its start.
     #[error("a range ends before it begins: write the smaller number first")]
     Backwards,
     /// Leading zeros that differ.
@@ -54,7 +54,7 @@ pub enum HostFault {
     Width,
 }
 
-/// Numbers from first to last, with so many digits at least.
+/// Numbers from first to last, padded to this many digits.
 #[derive(Debug)]
 struct Numbers {
     first: u64,
@@ -75,7 +75,7 @@ pub(super) struct Pattern {
     workers: Option<u32>,
 }
 
-/// The patterns of a text.
+/// Parses a text into patterns.
 pub(super) fn patterns(text: &str) -> Result<Vec<Pattern>, HostFault> {
     let mut depth = 0_u32;
     let parts = text.split(|c: char| {
@@ -116,7 +116,7 @@ fn pattern(text: &str) -> Result<Pattern, HostFault> {
     Ok(Pattern { pieces, workers })
 }
 
-/// The name, and how many workers it is to have.
+/// Splits a text into the name and its number of workers.
 fn split_workers(text: &str) -> Result<(&str, Option<u32>), HostFault> {
     let behind_brackets = text.rfind(']').map_or(0, |at| at + 1);
     let tail = &text[behind_brackets..];
@@ -145,7 +145,7 @@ fn pieces(name: &str) -> Result<Vec<Piece>, HostFault> {
             return Err(HostFault::Brackets);
         }
         pieces.push(Piece::Text(before.into()));
-        // An address in brackets is known to ssh without them.
+        // ssh expects an address without the brackets.
         if inside.contains(':') {
             let address = inside.split('%').next().unwrap_or(inside);
             let is_all = after.is_empty() && (before.is_empty() || before.ends_with('@'));
@@ -203,12 +203,12 @@ impl Piece {
 }
 
 impl Pattern {
-    /// How many hosts it stands for.
+    /// Number of hosts.
     pub(super) fn count(&self) -> u64 {
         self.pieces.iter().map(Piece::count).fold(1, u64::saturating_mul)
     }
 
-    /// The hosts, numbers on the right counting fastest.
+    /// The hosts; the rightmost number varies fastest.
     pub(super) fn hosts(&self) -> Vec<Host> {
         let mut names = vec![String::new()];
         for piece in &self.pieces {
@@ -231,20 +231,20 @@ impl Pattern {
     }
 }
 
-/// The most hosts of a file.
+/// Limit on the hosts of a file.
 pub(super) const MOST_HOSTS: u64 = 100_000;
 
 /// A host of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// As the launcher knows it: a name, an address, `user@name`, an alias of ssh's configuration.
+    /// Its name for the launcher: a name, an address, `user@name`, or an alias from ssh's configuration.
     pub name: String,
-    /// How many workers; none: as the group says.
+    /// Number of workers; none: the group's.
     pub workers: Option<u32>,
 }
 
 impl Host {
-    /// A host with as many workers as its group says.
+    /// A host with its group's number of workers.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Host {
         Host { name: name.into(), workers: None }

@@ -1,4 +1,4 @@
-//! The keys of a group, and how those of `[defaults]` and what is built in stand in for missing ones.
+//! The keys of a group. `[defaults]` and the built-in defaults supply missing ones.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::values::{Entry, in_order, shown};
 /// In seconds.
 const LONGEST_WAIT: f64 = FOREVER.as_secs_f64();
 
-/// A key that there is not. `launcher`: the one that the table names.
+/// Error: there is no such key. `launcher`: the one in the table.
 fn unknown(key: &str, launcher: Option<&str>) -> Fault {
     let option = match launcher {
         Some("slurm") => Some("--qos=long"),
@@ -29,7 +29,7 @@ fn unknown(key: &str, launcher: Option<&str>) -> Fault {
     Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()), option }
 }
 
-/// A launcher by its name.
+/// A launcher by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Launcher {
     Local,
@@ -62,26 +62,26 @@ impl Launcher {
     }
 }
 
-/// The word of a table for what it stands for.
+/// The value's name in a table.
 pub(super) fn output_name(output: WorkerOutput) -> &'static str {
     OUTPUTS.iter().find(|(_, one)| *one == output).map_or("labelled", |(name, _)| name)
 }
 
-/// The word of a table for what it stands for.
+/// The value's name in a table.
 pub(super) fn compression_name(compression: Compression) -> &'static str {
     COMPRESSIONS.iter().find(|(_, one)| *one == compression).map_or("auto", |(name, _)| name)
 }
 
-/// What one table says: only what is there. Values that were wrong are missing, and have been told.
+/// The contents of one table: only the keys that are set. Invalid values are absent and have been reported.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     launcher: Option<Launcher>,
-    /// What launcher is meant is not known, so that nothing can be said of what it takes.
+    /// The launcher is unknown, so its keys cannot be checked.
     launcher_is_wrong: bool,
-    /// With their place.
+    /// With its position.
     hosts: Option<(usize, Vec<Host>)>,
     workers: Option<u32>,
-    /// With their places.
+    /// With its position.
     command: Option<(usize, Vec<String>)>,
     command_is_wrong: bool,
     prefix: Option<(usize, Vec<String>)>,
@@ -109,7 +109,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Reads a table; `left` is how many hosts there may still be.
+    /// Reads a table. `left` is how many hosts may still be added.
     pub(super) fn read(table: &DeTable<'_>, left: &mut u64, report: &mut Report<'_>) -> Draft {
         let mut draft = Draft::default();
         let launcher = table.get("launcher").and_then(|value| value.get_ref().as_str());
@@ -135,7 +135,7 @@ impl Draft {
         draft
     }
 
-    /// Takes the value of a key in of which one thing can be wrong at most.
+    /// Sets a key whose value can have only one error.
     fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
         match entry.key {
             "launcher" => {
@@ -174,7 +174,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Tells which keys the table's launcher does not have; in `[defaults]` as well.
+    /// Reports keys that the table's launcher does not support, including those in `[defaults]`.
     pub(super) fn check(&self, defaults: Option<&Draft>, report: &mut Report<'_>) {
         if self.launcher_is_wrong || defaults.is_some_and(|defaults| defaults.launcher_is_wrong) {
             return;
@@ -206,7 +206,8 @@ impl Draft {
         self.launcher.or(inherited).unwrap_or(Launcher::Ssh)
     }
 
-    /// The group, with the defaults above what is built in; `at` is where its table begins.
+    /// The group, with `defaults` and then the built-in defaults for missing values. `at` is the start of its
+    /// table.
     pub(super) fn group(
         self,
         name: &str,
@@ -218,7 +219,7 @@ impl Draft {
         self.check(Some(defaults), report);
         let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
         let launcher = self.launcher(Some(defaults));
-        // A command is one of its launcher: ssh's is not that of another program.
+        // A command belongs to its launcher: ssh's is of no use to another program.
         let is_the_defaults = launcher == defaults.launcher(None);
         let inherited = |words: &Option<(usize, Vec<String>)>| {
             words.as_ref().filter(|_| is_the_defaults).map(|(_, words)| words.clone())
@@ -299,7 +300,7 @@ impl Draft {
     }
 }
 
-/// The hosts of a group, each once.
+/// The hosts of a group, without duplicates.
 fn hosts(entry: &Entry<'_>, left: &mut u64, report: &mut Report<'_>) -> Vec<Host> {
     const EXPECTED: &str = "a list of hosts, such as [\"node1\", \"gpu[01-08]\"]";
     let mut hosts: Vec<Host> = Vec::new();

@@ -1,6 +1,6 @@
-//! Host groups: places with workers, as a configuration names them.
+//! Configuration of host groups, the machines with workers.
 //!
-//! They are read from a file ([`read_file`]; docs/grid-toml.md is its reference) or made of a URL ([`from_url`]).
+//! [`read_file`] reads groups from a file (reference: docs/grid-toml.md), [`from_url`] from a URL.
 
 mod batch_options;
 mod batch_systems;

@@ -1,4 +1,4 @@
-//! What is wrong with a description of groups: all of it, each with its place and what to do about it.
+//! Errors in a description of groups, each with its position and a remedy.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use super::host_list::HostFault;
 
-/// More problems than this are counted, and not told.
+/// Problems beyond this number are only counted.
 const MOST_TOLD: usize = 100;
 
-/// The part of a file that a problem is in.
+/// The part of a file with a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The file as a whole, or a URL.
@@ -20,17 +20,17 @@ pub enum Part {
     HostGroup(String),
 }
 
-/// One thing that is wrong, and where.
+/// A problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{part}{fault}", within(.place, .line))]
 pub struct Problem {
-    /// The file as it was named, or the URL.
+    /// The file's name, or the URL.
     pub place: String,
     /// The line, from 1; 0: the file as a whole.
     pub line: usize,
-    /// Which of its parts.
+    /// The part of the file.
     pub part: Part,
-    /// What is wrong.
+    /// The error.
     pub fault: Box<Fault>,
 }
 
@@ -48,67 +48,67 @@ impl fmt::Display for Part {
     }
 }
 
-/// What can be wrong.
+/// Kinds of errors.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the texts say what the fields are")]
 pub enum Fault {
-    /// The file is not there, or is none.
+    /// The file does not exist or is not a file.
     #[error("cannot be read: {reason}")]
     Unreadable { reason: String },
-    /// The file is longer than descriptions of grids are.
+    /// The file is too long for a description.
     #[error("has more than {} MiB: give the file that describes the grid", .most >> 20)]
     TooLarge { most: usize },
-    /// The file is no text.
+    /// The file is not UTF-8 text.
     #[error("the line is not UTF-8: save the file as UTF-8")]
     NotUtf8,
-    /// The text does not follow the rules of TOML.
+    /// The text is not valid TOML.
     #[error("is not valid TOML: {reason}")]
     NotToml { reason: String },
-    /// A table or a key, twice.
+    /// A duplicate table or key.
     #[error("`{name}` is there twice: take one of the two out, or give it another name")]
     Twice { name: String },
-    /// A table that means nothing.
+    /// An unknown table.
     #[error("there is no table [{name}]: {}", table_meant(.near))]
     UnknownTable { name: String, near: Option<&'static str> },
-    /// A value in the place of a table.
+    /// A value in place of a table.
     #[error("`{name}` is {found}: write a table, as in {example}")]
     NotATable { name: String, found: String, example: &'static str },
-    /// A key that groups do not have.
+    /// An unknown key of a group.
     #[error("there is no key `{key}`: {}", key_meant(.near, *.option))]
     UnknownKey { key: String, near: Option<&'static str>, option: Option<&'static str> },
-    /// Hosts that all groups would have.
+    /// Hosts in `[defaults]`, which all groups would share.
     #[error("`hosts` cannot be in [defaults]: write the hosts of each server into its own table")]
     DefaultHosts,
-    /// A value that a key cannot have.
+    /// An invalid value of a key.
     #[error("`{key}` is {found}: write {expected}")]
     Value { key: String, found: String, expected: String },
-    /// A text that cannot be an argument of a process.
+    /// A text with a zero byte, which process arguments cannot contain.
     #[error("`{key}` has a zero byte: take it out")]
     ZeroByte { key: String },
-    /// A text that is longer than any that makes sense.
+    /// A text that is too long.
     #[error("`{key}` has more than {most} bytes: write less")]
     TooLong { key: String, most: usize },
-    /// A quote in a command that does not end.
+    /// A command with an unclosed quote.
     #[error(
         "`{key}` is {found}, in which a quote is not closed: close it, or write a list of words"
     )]
     OpenQuote { key: String, found: String },
-    /// An environment variable that no process can have.
+    /// An invalid environment variable.
     #[error("`environment` has the name {name}: write one with at least a letter and without `=`")]
     Variable { name: String },
-    /// A resource that nobody could ask for.
+    /// An invalid resource name.
     #[error("`resources` has the name {name}: write one of 1 to {most} bytes on one line")]
     Resource { name: String, most: usize },
-    /// Memory has a key of its own.
+    /// Memory among the resources; it has a key of its own.
     #[error("`resources` has `memory`: write memory = \"64 GB\" instead")]
     MemoryAsResource,
-    /// A host that cannot be understood.
+    /// An invalid host.
     #[error("`hosts` has {text}: {fault}")]
     Host { text: String, fault: HostFault },
-    /// Two agents would be started on one host.
+    /// A host with two agents.
     #[error("`hosts` has {host:?} twice: name it once; \"{host}:8\" gives it 8 workers")]
     HostTwice { host: String },
-    /// A list of hosts with nothing in it.
+    /// An empty list of hosts.
     #[error("`hosts` is empty: name at least one host")]
     EmptyHosts,
     /// A group without hosts.
@@ -117,20 +117,20 @@ pub enum Fault {
          launcher = \"local\" for workers on this machine"
     )]
     NoHosts,
-    /// Ranges that stand for more hosts than anybody has.
+    /// Ranges with too many hosts.
     #[error(
         "there are more than {most} hosts up to here: look for a slip in the ranges of `hosts`"
     )]
     TooManyHosts { most: u64 },
-    /// More tables than a client can look after.
+    /// Too many groups.
     #[error("there are more than {most} servers: put hosts that are alike into one")]
     TooManyServers { most: usize },
-    /// A name that would make messages unreadable.
+    /// An invalid name.
     #[error(
         "the name is {found}: choose one of 1 to 255 bytes without blanks and control characters"
     )]
     Name { found: String },
-    /// A launcher of the owner's that is not named.
+    /// Launcher "program" without a command.
     #[error(
         "the launcher is \"program\", and no `command` says which: write the command that runs it"
     )]
@@ -141,13 +141,13 @@ pub enum Fault {
          choose another `launcher`"
     )]
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
-    /// A URL of another kind.
+    /// An unknown URL scheme.
     #[error(
         "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or \
          program:COMMAND"
     )]
     Scheme,
-    /// Neither a name of the file's nor a URL.
+    /// Neither a name in the file nor a URL.
     #[error(
         "is neither a server of the file, which has {}, nor a URL as ssh://HOST or slurm:", listed(.names)
     )]
@@ -155,21 +155,21 @@ pub enum Fault {
     /// A URL without a host.
     #[error("names no host: write it behind the slashes, as in ssh://node1")]
     NoHostInUrl,
-    /// A part of a URL that means nothing.
+    /// An unsupported part of a URL.
     #[error(
         "has {found} behind the host, which means nothing: write ?directory=PATH for a directory"
     )]
     PathInUrl { found: String },
-    /// A sequence `%..` that stands for nothing.
+    /// An invalid escape sequence `%..`.
     #[error("has {found}: write % with two hexadecimal digits that stand for a byte of UTF-8")]
     Escape { found: String },
-    /// A query that is none.
+    /// An invalid query.
     #[error("has {found} in its query: write KEY=VALUE, with & between")]
     Query { found: String },
-    /// A password, which ssh takes from nobody but a person.
+    /// A password, which ssh accepts only interactively.
     #[error("has a password, which ssh does not take: give ssh a key, and write ssh://user@host")]
     Password,
-    /// A key that the URL says in another place.
+    /// A key that belongs elsewhere in the URL.
     #[error("has the key `{key}` in its query: {instead}")]
     KeyInUrl { key: String, instead: &'static str },
 }
@@ -182,16 +182,16 @@ fn table_meant(near: &Option<&'static str>) -> String {
     }
 }
 
-/// How many names messages have at most.
+/// Most names in a message.
 const MOST_NAMED: usize = 10;
 
-/// The first of these names.
+/// Lists the first of these names.
 pub fn listed(names: &[String]) -> String {
     let named = names[..names.len().min(MOST_NAMED)].join(", ");
     if names.len() > MOST_NAMED { format!("{named}, ...") } else { named }
 }
 
-/// `option`: how an option is written of the batch system that the group has.
+/// `option`: the option syntax of the group's batch system.
 fn key_meant(near: &Option<&'static str>, option: Option<&'static str>) -> String {
     match (near, option) {
         (Some(near), _) => format!("did you mean `{near}`?"),
@@ -206,12 +206,12 @@ fn key_meant(near: &Option<&'static str>, option: Option<&'static str>) -> Strin
     }
 }
 
-/// All that is wrong with a file, in the order of its lines. There is at least one problem.
+/// All problems of a file, in the order of its lines; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Problems {
-    /// The first of them, a hundred at most.
+    /// The first problems, a hundred at most.
     pub told: Vec<Problem>,
-    /// How many more there are.
+    /// The number of further problems.
     pub more: usize,
 }
 
@@ -235,9 +235,9 @@ impl fmt::Display for Problems {
 #[derive(Debug)]
 pub(super) struct Report<'t> {
     place: &'t str,
-    /// Where lines end.
+    /// Ends of the lines.
     ends: Vec<usize>,
-    /// What is being read.
+    /// The part being read.
     pub(super) part: Part,
     found: Vec<Problem>,
 }
@@ -249,24 +249,24 @@ impl<'t> Report<'t> {
         Report { place, ends, part: Part::Whole, found: Vec::new() }
     }
 
-    /// Something is wrong at this byte of the text.
+    /// Adds a problem at this byte of the text.
     pub(super) fn add(&mut self, at: usize, fault: Fault) {
         let line = 1 + self.ends.partition_point(|end| *end < at);
         self.found.push(whole(self.place, line, self.part.clone(), fault));
     }
 
-    /// Where the line of this byte begins.
+    /// Start of the line of this byte.
     pub(super) fn line_start(&self, at: usize) -> usize {
         let before = self.ends.partition_point(|end| *end < at);
         before.checked_sub(1).map_or(0, |last| self.ends[last] + 1)
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there are no problems so far.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// What has been made of the text, unless something is wrong with it.
+    /// Returns the result, unless there are problems.
     pub(super) fn finish<T>(self, made: T) -> Result<T, Problems> {
         let Report { mut found, .. } = self;
         if found.is_empty() {
@@ -290,7 +290,7 @@ impl From<Problem> for Problems {
 }
 
 impl Problems {
-    /// One problem of a file that cannot be looked into any further.
+    /// The single problem of a file that cannot be read any further.
     pub(super) fn one(place: &str, line: usize, fault: Fault) -> Problems {
         Problems { told: vec![whole(place, line, Part::Whole, fault)], more: 0 }
     }

@@ -1,4 +1,4 @@
-//! Reads the description of groups from a file in TOML, and tells all that is wrong with it at once.
+//! Reads groups from a TOML file and reports all problems at once.
 
 use std::fs;
 use std::io::Read;
@@ -12,9 +12,9 @@ use super::keys::Draft;
 use super::problems::{Fault, Part, Problems, Report};
 use super::values::{found, in_order, shown};
 
-/// The longest description, bytes.
+/// Longest description, bytes.
 const LONGEST: usize = 1 << 20;
-/// The most groups.
+/// Limit on groups.
 const MOST_SERVERS: usize = 1000;
 /// The tables of a file.
 const TABLES: [&str; 3] = ["grid", "defaults", "server"];
@@ -23,14 +23,14 @@ const TABLES: [&str; 3] = ["grid", "defaults", "server"];
 ///
 /// # Errors
 ///
-/// All that is wrong with it.
+/// All problems of the file.
 pub fn read_file(path: &Path) -> Result<Vec<HostGroup>, Problems> {
     let file = &path.display().to_string();
     let content = load(path)
         .map_err(|error| Problems::one(file, 0, Fault::Unreadable { reason: error.to_string() }))?;
     match std::str::from_utf8(&content) {
         Ok(text) => read(text, file),
-        // The end may be cut.
+        // The end may be cut off within a character.
         Err(_) if content.len() > LONGEST => {
             Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }))
         }
@@ -42,10 +42,10 @@ pub fn read_file(path: &Path) -> Result<Vec<HostGroup>, Problems> {
     }
 }
 
-/// The text of a small file that people write.
+/// Reads a small text file written by a person.
 ///
 /// # Errors
-/// When it cannot be read, is larger than a file of groups may be, or is no text.
+/// When it cannot be read, exceeds the size limit for files of groups, or is not text.
 pub fn small_text(path: &Path) -> std::io::Result<String> {
     let content = load(path)?;
     if content.len() > LONGEST {
@@ -64,12 +64,11 @@ fn load(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads the groups of a description, in its order; `file` is what messages call it. What the table
-/// `[grid]` says is not looked at.
+/// Reads the groups of a description, in order. `file` is its name in messages. Ignores the table `[grid]`.
 ///
 /// # Errors
 ///
-/// All that is wrong with it; if it is not valid TOML, only why not.
+/// All problems of the text, or only the syntax error if it is not valid TOML.
 pub fn read(text: &str, file: &str) -> Result<Vec<HostGroup>, Problems> {
     if text.len() > LONGEST {
         return Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }));
@@ -79,7 +78,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<HostGroup>, Problems> {
     let (document, mut errors) = DeTable::parse_recoverable(text);
     errors.sort_by_key(|error| error.span().map(|span| span.start));
     syntax(text, &errors, &mut report);
-    // A line that could not be read would look like one that is missing.
+    // A key that could not be read would look like a missing one.
     if !report.is_empty() {
         return report.finish(Vec::new());
     }
@@ -87,11 +86,11 @@ pub fn read(text: &str, file: &str) -> Result<Vec<HostGroup>, Problems> {
     report.finish(groups)
 }
 
-/// What is wrong with a text that is not TOML, in the parser's words but for what is there twice.
+/// Reports TOML syntax errors in the parser's words, except duplicates.
 fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
-    // In a table that is there twice: how far the text is known to have no other header behind it.
+    // After a duplicate table: up to where the text is known to contain no other header.
     let mut second: Option<usize> = None;
-    // What comes after the first error of a line is mostly a consequence of it.
+    // Later errors in a line mostly follow from the first one.
     let mut line_told = None;
     for error in errors {
         let span = error.span().unwrap_or(0..0);
@@ -104,7 +103,7 @@ fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
             continue;
         }
         let header = |line: &str| line.trim_start().starts_with('[');
-        // The keys below a table's second header are those of the first one again.
+        // The keys of a duplicate table repeat those of the first one.
         let follows = second.is_some_and(|from| {
             text.get(from..span.start).is_some_and(|new| !new.split('\n').skip(1).any(header))
         });
@@ -176,12 +175,12 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<HostGroup> {
     made
 }
 
-/// As much of a name as messages show.
+/// Shortens a name for messages.
 fn cut(name: &str) -> String {
     name.chars().take(255).collect()
 }
 
-/// Names stand before lines of output, and in messages.
+/// Names prefix lines of output and appear in messages.
 pub(super) fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }

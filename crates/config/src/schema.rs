@@ -1,11 +1,11 @@
-//! The keys of a host group, and the kinds of their values.
+//! Schema: the keys of a host group and the kinds of their values.
 
 /// The names of all keys.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|(name, _)| *name)
 }
 
-/// What a key's value is, for those who write it without TOML.
+/// Kind of a key's value, for callers that write it without TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -59,7 +59,7 @@ const KEYS: [(&str, Kind); 40] = [
     ("requeue", Kind::Flag),
 ];
 
-/// What the value of a key is; none: there is no such key.
+/// The kind of a key's value; none: there is no such key.
 pub fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }

@@ -1,4 +1,4 @@
-//! Which groups a program uses: URLs, or names from a configuration file.
+//! Selection of groups: by URL, or by name from a configuration file.
 
 use std::path::Path;
 
@@ -7,10 +7,11 @@ use super::problems::{Fault, Problem, Problems};
 use super::read::read_file;
 use super::url::from_url;
 
-/// The groups that these words name: URLs, or groups of `file`, all of which are used if nothing is named.
+/// The groups that these words select: URLs, or names of groups in `file`. Without words, all groups of the
+/// file.
 ///
 /// # Errors
-/// All that is wrong with the file, or the first word that is neither.
+/// All problems of the file, or the first word that is neither.
 pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<HostGroup>, Problems> {
     let known = file.map(read_file).transpose()?.unwrap_or_default();
     if words.is_empty() {
@@ -23,7 +24,7 @@ pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<HostGroup>, P
     words.iter().map(find).collect()
 }
 
-/// What is no URL may be a name that is written wrongly.
+/// Text that is not a URL may be a misspelt name.
 fn named(problem: Problem, known: &[HostGroup]) -> Problem {
     if *problem.fault != Fault::Scheme || known.is_empty() {
         return problem;

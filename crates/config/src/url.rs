@@ -1,8 +1,8 @@
 //! A group as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
 //! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`.
 //!
-//! The keys of the query are those of a table. So a URL becomes a table, and is read as one: what can be
-//! wrong with a value is told in one place.
+//! The keys of the query are those of a table. A URL is converted into a table and read as one, so that
+//! errors in values are reported in one place.
 
 use super::group::{HostGroup, LauncherKind};
 use super::problems::{Fault, Part, Problem};
@@ -11,14 +11,14 @@ use super::schema::{Kind, kind};
 use super::values::shown;
 use super::write::{key as written_key, list, quoted};
 
-/// The longest URL, bytes.
+/// Longest URL, bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The group that a URL describes. It has the name of its host.
+/// The group that a URL describes, named after its host.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it.
+/// The first problem of the URL.
 pub fn from_url(text: &str) -> Result<HostGroup, Problem> {
     let place = format!("`{}`", text.chars().take(200).collect::<String>());
     let problem = |fault| {
@@ -38,7 +38,7 @@ pub fn from_url(text: &str) -> Result<HostGroup, Problem> {
     Ok(group)
 }
 
-/// What a URL says, as the text of a table, and beside it.
+/// A URL as the text of a table, and the port, which has no key.
 struct Table {
     text: String,
     port: Option<u16>,
@@ -92,7 +92,7 @@ fn table(text: &str) -> Result<Table, Fault> {
     Ok(Table { text: format!("[server.{}]\n{}\n", written_key(&name), lines.join("\n")), port })
 }
 
-/// What stands behind two slashes; none: there are none, nor anything else.
+/// The text after two slashes; none if there are no slashes and no text.
 fn authority(body: &str) -> Result<Option<&str>, Fault> {
     let path = |found: &str| Err(Fault::PathInUrl { found: shown(found) });
     let Some(rest) = body.strip_prefix("//") else {
@@ -145,7 +145,7 @@ fn number(port: &str) -> Result<u16, Fault> {
     })
 }
 
-/// The lines of a table for what a query says.
+/// The lines of a table for a query.
 fn query(query: &str, launcher: &str, has_hosts: bool) -> Result<Vec<String>, Fault> {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -163,7 +163,7 @@ fn query(query: &str, launcher: &str, has_hosts: bool) -> Result<Vec<String>, Fa
     Ok(said.iter().map(|(key, values)| line(key, values)).collect())
 }
 
-/// What the URL says elsewhere cannot be in its query.
+/// Rejects query keys whose value comes from another part of the URL.
 fn check(key: &str, launcher: &str, has_hosts: bool) -> Result<(), Fault> {
     let instead = match (key, launcher) {
         ("launcher", _) => "what stands before the colon is the launcher",
@@ -186,7 +186,7 @@ fn line(key: &str, values: &[String]) -> String {
     }
     let value = match kind(key) {
         Some(Kind::Number) => numeric(value),
-        // Seconds, where it is no time of a clock.
+        // A number of seconds, unless it is a clock time.
         _ if key == "wall_time" && value.bytes().all(|byte| byte.is_ascii_digit()) => {
             numeric(value)
         }
@@ -201,7 +201,7 @@ fn line(key: &str, values: &[String]) -> String {
     format!("{} = {value}", written_key(key))
 }
 
-/// A number as TOML has it; what is none becomes a text, which the reader of tables refuses.
+/// A number in TOML syntax. Anything else becomes a text, which the table reader rejects.
 fn numeric(value: &str) -> String {
     if let Ok(number) = value.parse::<i64>() {
         return number.to_string();
@@ -212,7 +212,7 @@ fn numeric(value: &str) -> String {
     }
 }
 
-/// A part of a URL without its `%..`.
+/// Decodes the `%..` sequences in a part of a URL.
 fn decoded(text: &str) -> Result<String, Fault> {
     let escape = |found: &str| Fault::Escape { found: shown(found) };
     let mut bytes = Vec::with_capacity(text.len());

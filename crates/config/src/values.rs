@@ -1,4 +1,4 @@
-//! What a key's value can be: texts, numbers, times, choices, commands.
+//! Values of keys: texts, numbers, times, choices, commands.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::problems::{Fault, Report};
 
-/// The longest of most texts, bytes: more than any path has.
+/// Longest of most texts, bytes: more than any path has.
 const LONGEST: usize = 4096;
-/// The most bytes of a command's words, and of all environment variables together: both are given to
-/// processes, for which the system has bounds.
+/// Total size of a command's words, and of all environment variables, bytes. Both are passed to processes,
+/// and the system limits their size.
 const LONGEST_LIST: usize = 128 << 10;
-/// The longest that a job may be asked to run, seconds: ten years.
+/// Longest wall time of a job, seconds: ten years.
 const LONGEST_JOB: u64 = 315_360_000;
-/// The longest name of a resource, bytes.
+/// Longest name of a resource, bytes.
 const LONGEST_NAME: usize = 255;
 /// How much of a value messages show, characters.
 const MOST_SHOWN: usize = 60;
@@ -28,7 +28,7 @@ pub(super) struct Entry<'a> {
     pub(super) value: &'a Spanned<DeValue<'a>>,
 }
 
-/// A text as messages show it.
+/// A text, formatted for messages.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
@@ -36,7 +36,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// A value as messages show it.
+/// A value, formatted for messages.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => shown(text),
@@ -61,25 +61,25 @@ fn whole(number: &DeInteger<'_>) -> Option<i64> {
 }
 
 impl<'a> Entry<'a> {
-    /// Where the value is in the text.
+    /// Position of the value in the text.
     pub(super) fn at(&self) -> usize {
         self.value.span().start
     }
 
-    /// The value is not what it can be.
+    /// Error: the value is invalid.
     pub(super) fn wrong(&self, expected: impl Into<String>) -> Fault {
         let found = found(self.value.get_ref());
         Fault::Value { key: self.key.into(), found, expected: expected.into() }
     }
 
-    /// The key with one item of its list.
+    /// The items of a list, each with the key.
     fn items(&self) -> Option<impl Iterator<Item = Entry<'a>>> {
         let key = self.key;
         let list = self.value.get_ref().as_array()?;
         Some(list.iter().map(move |value| Entry { key, value }))
     }
 
-    /// A text that is not empty, and not longer than any that makes sense.
+    /// A text that is neither empty nor too long.
     pub(super) fn text(&self) -> Result<String, Fault> {
         match self.value.get_ref().as_str() {
             None => Err(self.wrong("a text in quotes")),
@@ -98,7 +98,7 @@ impl<'a> Entry<'a> {
         Ok(text.into())
     }
 
-    /// A whole number from 0 on.
+    /// A whole number, 0 or more.
     pub(super) fn number(&self, most: u32) -> Result<u32, Fault> {
         let number = self.value.get_ref().as_integer().and_then(whole);
         let number = number.and_then(|number| u32::try_from(number).ok());
@@ -106,7 +106,7 @@ impl<'a> Entry<'a> {
         number.filter(|number| *number <= most).ok_or_else(|| self.wrong(expected))
     }
 
-    /// A whole number from 1 on.
+    /// A whole number, 1 or more.
     pub(super) fn count(&self, most: u32) -> Result<u32, Fault> {
         let number = self.value.get_ref().as_integer().and_then(whole);
         let number = number.and_then(|number| u32::try_from(number).ok());
@@ -115,7 +115,7 @@ impl<'a> Entry<'a> {
             .ok_or_else(|| self.wrong(format!("a whole number from 1 to {most}")))
     }
 
-    /// A whole number from 1 on, or a least and a most one: `"2-10"`, `{ min = 2, max = 10 }`.
+    /// A whole number from 1, or a minimum and a maximum: `"2-10"`, `{ min = 2, max = 10 }`.
     pub(super) fn range(&self, most: u32) -> Result<(Option<u32>, u32), Fault> {
         let (least, greatest) = match self.value.get_ref() {
             DeValue::String(text) => {
@@ -145,7 +145,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A whole number from 0 on, where 0 is none.
+    /// A whole number, 0 or more; 0 means none.
     pub(super) fn least(&self, most: u32) -> Result<u32, Fault> {
         let number = self.value.get_ref().as_integer().and_then(whole);
         let number = number.and_then(|number| u32::try_from(number).ok());
@@ -158,14 +158,14 @@ impl<'a> Entry<'a> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
-    /// A text of one line, which becomes part of one of a script.
+    /// A text of one line, for use in a line of a script.
     pub(super) fn line(&self) -> Result<String, Fault> {
         let text = self.text()?;
         let is_line = !text.contains(char::is_control);
         is_line.then_some(text).ok_or_else(|| self.wrong("a text of one line"))
     }
 
-    /// A size of memory in bytes, and as batch systems write it.
+    /// A memory size in bytes, and in the syntax of batch systems.
     pub(super) fn memory(&self) -> Result<(u64, String), Fault> {
         let text = match self.value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
@@ -186,7 +186,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// What hosts have of each resource: a table of whole numbers.
+    /// The amount of each resource on the hosts: a table of whole numbers.
     pub(super) fn resources(&self, report: &mut Report<'_>) -> Vec<(String, u64)> {
         let Some(table) = self.value.get_ref().as_table() else {
             let expected = "a table of whole numbers, as in { gpu = 2, \"licence:matlab\" = 1 }";
@@ -215,7 +215,7 @@ impl<'a> Entry<'a> {
         resources
     }
 
-    /// How long a job may run.
+    /// Wall time of a job.
     pub(super) fn wall_time(&self) -> Result<Duration, Fault> {
         let seconds = match self.value.get_ref() {
             DeValue::String(text) => clock_time(text),
@@ -229,21 +229,21 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// A list of texts of one line each, such as names of options.
+    /// A list of single-line texts, such as option names.
     pub(super) fn lines(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a list of options, such as [\"--no-requeue\"]";
         let items = self.items().ok_or_else(|| self.wrong(EXPECTED))?;
         items.map(|item| item.line()).collect()
     }
 
-    /// Names of modules, or files of them.
+    /// Names or files of modules.
     pub(super) fn modules(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";
         let items = self.items().ok_or_else(|| self.wrong(EXPECTED))?;
         items.map(|item| item.line()).collect()
     }
 
-    /// Options of a command, or settings: a list of texts of one line, each with a dash in front.
+    /// Command options or settings: a list of single-line texts, each with a leading dash.
     pub(super) fn options(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a list of options, such as [\"--qos=long\"]";
         let list = self.value.get_ref().as_array().ok_or_else(|| self.wrong(EXPECTED))?;
@@ -251,7 +251,7 @@ impl<'a> Entry<'a> {
         for value in list {
             let item = Entry { key: self.key, value };
             let text = value.get_ref().as_str().ok_or_else(|| item.wrong(EXPECTED))?;
-            // HTCondor's are settings: `+Name = value`.
+            // HTCondor uses settings instead: `+Name = value`.
             let is_option = text.starts_with('-') || text.contains('=');
             if !is_option || text.contains(char::is_control) {
                 return Err(item.wrong("options of one line, each with a dash in front"));
@@ -290,7 +290,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// A command: a text that is divided as a shell does, or a list of words.
+    /// A command: a text split like in a shell, or a list of words.
     pub(super) fn words(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a command: a text, or a list of texts";
         let words = match self.value.get_ref() {
@@ -317,7 +317,7 @@ impl<'a> Entry<'a> {
         Ok(words)
     }
 
-    /// Texts with their places: a list of them, or a single one.
+    /// A list of texts or a single text, with positions.
     pub(super) fn texts(&self, expected: &str, report: &mut Report<'_>) -> Vec<(usize, &'a str)> {
         let value: &'a DeValue<'a> = self.value.get_ref();
         if let Some(text) = value.as_str() {
@@ -337,7 +337,7 @@ impl<'a> Entry<'a> {
         texts
     }
 
-    /// Names or addresses that this machine can be dialled at.
+    /// Names or addresses at which agents reach this machine.
     pub(super) fn addresses(&self, report: &mut Report<'_>) -> Vec<String> {
         const EXPECTED: &str = "a list of names and addresses, such as [\"10.0.0.1\"]";
         let mut addresses = Vec::new();
@@ -359,7 +359,7 @@ impl<'a> Entry<'a> {
         addresses
     }
 
-    /// Ports from first to last: a text, or a number for a single one.
+    /// A range of ports: a text, or a number for a single port.
     pub(super) fn ports(&self) -> Result<(u16, u16), Fault> {
         let port = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -426,7 +426,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What stands in a table, in the order of the text.
+/// The entries of a table in the order of the text.
 pub(super) fn in_order<'a>(
     table: &'a DeTable<'a>,
 ) -> Vec<(&'a Spanned<std::borrow::Cow<'a, str>>, &'a Spanned<DeValue<'a>>)> {
@@ -435,7 +435,7 @@ pub(super) fn in_order<'a>(
     entries
 }
 
-/// A time as people write that of a job, `D-HH:MM:SS` or `HH:MM:SS`.
+/// Parses a wall time, `D-HH:MM:SS` or `HH:MM:SS`.
 pub(super) fn clock_time(text: &str) -> Option<Duration> {
     let number = |text: &str| {
         let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
@@ -451,13 +451,13 @@ pub(super) fn clock_time(text: &str) -> Option<Duration> {
     is_clock.then(|| Duration::from_secs(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
 }
 
-/// What a size of memory is that a batch system understands, in bytes.
+/// Parses a batch system's memory size into bytes.
 pub(super) fn memory_of(text: &str) -> Option<u64> {
     let unit = if text.ends_with(|last: char| last.is_ascii_digit()) { "M" } else { "" };
     memory::size(&format!("{text}{unit}"))
 }
 
-/// Whether a text is a size of memory.
+/// Whether a text is a memory size.
 pub(super) fn is_memory(text: &str) -> bool {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
     text.len() <= digits.len() + 1

@@ -1,4 +1,4 @@
-//! Writes groups as the file that describes them, with all that was left out of it filled in.
+//! Writes groups as a configuration file, with all defaults filled in.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
@@ -10,7 +10,7 @@ use super::group::{Batch, HostGroup, IDLE, LauncherKind};
 use super::host_list::Host;
 use super::keys::{compression_name, output_name};
 
-/// A file with these groups. What it says nothing of is as [`HostGroup`] has it for none.
+/// A file with these groups. Keys that are absent have the value that [`HostGroup`] uses for none.
 #[must_use]
 pub fn write(groups: &[HostGroup]) -> String {
     let tables: Vec<String> = groups.iter().map(table).collect();
@@ -82,7 +82,7 @@ fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
     line("requeue", batch.requeue.then(|| "true".to_owned()));
 }
 
-/// A host with its workers; an IPv6 address has colons of its own.
+/// A host with its workers. An IPv6 address contains colons itself.
 fn host(Host { name, workers }: &Host) -> String {
     let Some(workers) = workers else { return name.clone() };
     let (user, bare) = match name.rsplit_once('@') {
@@ -123,13 +123,13 @@ pub(super) fn list(texts: &[String]) -> String {
     format!("[{}]", quoted.join(", "))
 }
 
-/// A key, in quotes if it has to be.
+/// A key, quoted if necessary.
 pub(super) fn key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.is_empty() && name.chars().all(is_bare) { name.into() } else { quoted(name) }
 }
 
-/// A text of TOML on one line.
+/// A TOML string on one line.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

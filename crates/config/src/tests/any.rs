@@ -1,11 +1,11 @@
-//! What holds of any text, and of any groups.
+//! Properties of arbitrary texts and groups.
 
 use gridrpc_wire::Compression;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Texts that come near to being a file.
+/// Texts that resemble a file.
 fn nearly() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         Just("[server.a]\n".to_owned()),
@@ -53,7 +53,7 @@ fn batch() -> impl Strategy<Value = Batch> {
         RequestForm::Step,
         RequestForm::Direct,
     ];
-    // As many terabytes as can be counted in bytes.
+    // Up to as many terabytes as fit into a number of bytes.
     let memory = prop::option::of("[0-9]{1,7}[KMGT]?");
     (
         (0..9_usize, line(), line(), memory, line()),
@@ -63,7 +63,7 @@ fn batch() -> impl Strategy<Value = Batch> {
         .prop_map(move |(first, (wall_time, cores, exclusive, constraint), rest)| {
             let (request, queue, account, memory, template) = first;
             let (options, skip, parallel_environment, requeue) = rest;
-            // Each has a form or a key that the other one has not.
+            // Each system has a form or a key that the other lacks.
             let (system, request) = match request {
                 0..5 => (BatchSystem::Slurm, requests[request]),
                 _ => (BatchSystem::GridEngine, requests[request - 5]),
@@ -95,7 +95,7 @@ fn resources() -> impl Strategy<Value = Vec<(String, u64)>> {
     named.prop_map(|named| named.into_iter().collect())
 }
 
-/// The agents of a batch system's jobs.
+/// The agents of batch jobs.
 fn numbered(name: &str, count: usize) -> Vec<Host> {
     (1..=count).map(|number| Host::named(format!("{name}-{number}"))).collect()
 }

@@ -1,4 +1,4 @@
-//! Whole files and URLs, and what people see of those that are wrong.
+//! Whole files and URLs, and the messages for invalid ones.
 
 mod any;
 mod problems;
@@ -72,7 +72,7 @@ fn what_hosts_have_is_said_or_what_they_tell() {
     assert_eq!(offers("'local'", Some(5000)), "2 of \"gpu\" and 5 KB of memory");
     let said = "2 of \"gpu\" and 64 GB of memory";
     assert_eq!(offers("'local'\nmemory = '64 GB'", Some(5000)), said);
-    // Batch systems count by 1,024, and know nothing of other units.
+    // Batch systems count in units of 1,024 and know no others.
     let asked = read("server.a = { launcher = 'slurm', memory = '2 GB' }", "").unwrap();
     let LauncherKind::Batch(batch) = &asked[0].launcher else { panic!("{asked:?}") };
     assert_eq!(batch.memory.as_deref(), Some("1908M"));

@@ -1,4 +1,4 @@
-//! Each thing that can be wrong with a file, as it is told.
+//! The message for every kind of problem in a file.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn told(text: &str) -> String {
     read(text, "grid.toml").unwrap_err().to_string()
 }
 
-/// What is told of a group with these lines behind its hosts.
+/// The message for a group with these additional lines.
 fn of_group(lines: &str) -> String {
     let text = told(&format!("[server.fast]\nhosts = ['node1']\n{lines}"));
     let prefix = "grid.toml:3: server \"fast\": ";
@@ -298,7 +298,7 @@ fn keys_of_other_launchers() {
     let expected = "grid.toml:1: server \"a\": the launcher is \"program\", and no `command` says which: \
                     write the command that runs it";
     assert_eq!(text, expected);
-    // What launcher is meant cannot be known.
+    // The launcher is unknown.
     assert_eq!(
         told("server.a = { launcher = 'x', prefix = 'ip', hosts = 'a' }").lines().count(),
         1

@@ -1,10 +1,10 @@
-//! The reference, docs/grid-toml.md: it has all keys with their defaults, and what it shows is true.
+//! The reference, docs/grid-toml.md: lists all keys with their defaults, and its examples work.
 
 use super::*;
 
 const REFERENCE: &str = include_str!("../../../../docs/grid-toml.md");
 
-/// The blocks of a kind.
+/// The code blocks of a kind.
 fn blocks(kind: &str) -> Vec<&'static str> {
     let open = format!("\n```{kind}\n");
     let parts = REFERENCE.split(open.as_str()).skip(1);
