@@ -1,4 +1,4 @@
-//! What comes of the client's calls, on its way back.
+//! Answers: results of the client's calls, on their way back to the client.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -16,33 +16,33 @@ use nix::sys::eventfd::EventFd;
 
 use crate::held_results::KeptResults;
 
-/// Bytes that a frame carries inline at most, all sections together, and the longest of those sections.
+/// Most bytes that a frame carries inline, over all sections, and the longest of those sections.
 const MAX_INLINE: usize = 512 << 10;
 const INLINE: usize = 32 << 10;
 
-/// A call of the client's that the grid has.
+/// A client's call that the grid runs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) call: Arc<Call>,
-    /// Where its sections lie in shared memory: results may be left there.
+    /// Where its sections lie in shared memory; results may be left there.
     pub(super) lent: Vec<Option<Arc<Lent>>>,
-    /// Whether its result may stay here.
+    /// Whether its result may stay on this host.
     pub(super) keep: bool,
 }
 
-/// Results with so many bytes that would be streamed, and more, stay here if other calls need them.
+/// Results of at least this many streamable bytes stay on this host if other calls need them.
 const WORTH_KEEPING: u64 = 64 << 10;
 
-/// The way back to the client.
+/// The send side of the connection to the client.
 #[derive(Debug)]
 pub(super) struct Answers {
     pub(super) up: Outbound,
     calls: Mutex<HashMap<u64, Running>>,
     pub(super) kept: KeptResults,
     unsent: AtomicBool,
-    /// Answers with so many streamed bytes and more wait until they are fetched.
+    /// Answers with at least this many streamed bytes wait until the client fetches them.
     hold: AtomicU64,
-    /// Wakes the agent's own thread.
+    /// Wakes the agent's main thread.
     pub(super) wake: EventFd,
     changed: AtomicBool,
 }
@@ -66,58 +66,58 @@ impl Answers {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has what comes of a call go to the client.
+    /// Registers a call whose answer goes to the client.
     pub(super) fn expect(self: &Arc<Answers>, id: u64, running: Running) {
         let call = Arc::clone(&running.call);
         self.calls().insert(id, running);
         call.watch(self, id);
     }
 
-    /// The grid's call for one of the client's.
+    /// The grid's call for a call of the client.
     pub(super) fn call(&self, id: u64) -> Option<Arc<Call>> {
         self.calls().get(&id).map(|running| Arc::clone(&running.call))
     }
 
-    /// The result of a call may stay here.
+    /// Lets the result of a call stay on this host.
     pub(super) fn keep(&self, id: u64) {
         match self.calls().get_mut(&id) {
             Some(running) => running.keep = true,
-            // Its arguments are still on the way.
+            // Its arguments are still in transit.
             None => self.kept.expect(id),
         }
     }
 
-    /// Sends a result that has stayed here.
+    /// Sends a result that has stayed on this host.
     pub(super) fn fetch(&self, call: u64) {
-        // None: the client takes that for the nonsense that it is.
+        // A missing result is sent without sections; the client rejects that as invalid.
         let parts = self.kept.get(call).unwrap_or_default();
         let (sections, streams) = divide(&parts);
-        // Nothing in it is too long.
+        // No section is too long.
         let pushed = self.push(Message::KeptResult { call, sections }, streams);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
-    /// The grid's call, if there is one, and no other.
+    /// The only call of the grid; none if there are several.
     pub(super) fn lone(&self) -> Option<Arc<Call>> {
         let calls = self.calls();
         let mut all = calls.values();
         all.next().filter(|_| calls.len() == 1).map(|running| Arc::clone(&running.call))
     }
 
-    /// Forgets a call that goes back to the client.
+    /// Forgets a call that is handed back to the client.
     pub(super) fn forget(&self, id: u64) {
         self.calls().remove(&id);
     }
 
     /// Sends a message without sections.
     pub(super) fn tell(&self, message: &Message<'_>) {
-        // Texts are cut when they are encoded, and there is nothing else that could be too long.
+        // Encoding truncates texts, and nothing else could be too long.
         let pushed = self.up.push(message);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
         self.unsent.store(true, Ordering::Release);
     }
 
-    /// The grid has refused a call.
+    /// Reports that the grid has refused a call.
     pub(super) fn refuse_with(&self, call: u64, error: &SubmitError) {
         match error {
             SubmitError::Failed(GridError::Refused(Refusal::Closed)) => {
@@ -133,13 +133,13 @@ impl Answers {
         }
     }
 
-    /// A call that could not be taken.
+    /// Reports that a call could not be accepted.
     pub(super) fn refuse(&self, call: u64, why: &str) {
         let loss = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
         self.tell(&Message::Ended { call, end: HostEnd::Refused, loss });
     }
 
-    /// Whether workers have come or gone since this was asked last.
+    /// Whether workers have started or ended since the last check.
     pub(super) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
@@ -185,12 +185,12 @@ impl Answers {
         Ok(())
     }
 
-    /// From here on, answers with so many streamed bytes and more wait until they are fetched.
+    /// Holds back answers with at least this many streamed bytes until they are fetched.
     pub(super) fn hold(&self, bytes: u64) {
         self.hold.store(bytes, Ordering::Release);
     }
 
-    /// The client is ready for the next of those that wait.
+    /// Handles the client's request for the next held answer.
     pub(super) fn fetched(&self) {
         self.up.begin_held();
         self.unsent.store(true, Ordering::Release);
@@ -212,13 +212,12 @@ impl Answers {
                 (HostEnd::NoWorkers, loss_on_the_wire(loss))
             }
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
-            // This host is leaving. The call may have begun, and the client knows what follows from
-            // the loss of a host.
+            // This host is leaving. The call may have started; the client handles the loss of the host.
             End::Closed => return,
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
             End::Unfit(why) => return self.refuse(call, &why.to_string()),
             End::NotGathered(why) => return self.refuse(call, why),
-            // Calls have neither deadlines nor dependencies here: the client sees to both.
+            // Calls have neither deadlines nor dependencies here; the client handles both.
             End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
                 return self.refuse(call, &format!("{end:?}"));
             }
@@ -255,7 +254,7 @@ impl Parent for Answers {
 
     fn changed(&self) {
         self.changed.store(true, Ordering::Release);
-        // Fails only when the counter is full, and then the agent is awake.
+        // Fails only when the counter is full, and then the agent is awake anyway.
         let _ = self.wake.write(1);
     }
 
@@ -272,7 +271,7 @@ impl Parent for Answers {
     }
 }
 
-/// Results that were left where arguments lie are there.
+/// Attaches results that were left in the memory of arguments.
 fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<Incoming>> {
     let find = |part: Incoming| match part {
         Incoming::Argument(index, len) => {
@@ -285,7 +284,7 @@ fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<
     parts.into_iter().map(find).collect()
 }
 
-/// The sections as a message names them, and what of them is streamed.
+/// Splits sections into those that a message describes and those that are streamed.
 pub(super) fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>) {
     let mut inline = 0;
     let mut streams = VecDeque::new();

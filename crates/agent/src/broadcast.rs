@@ -1,5 +1,5 @@
-//! Shared data on its way from host to host: each agent sends on what it gets, while it gets it, so that
-//! the client sends it once however many hosts there are.
+//! Broadcast of shared data between hosts: each agent forwards data while it receives it, so the client sends
+//! it once, regardless of the number of hosts.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,22 +18,22 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::answers::Answers;
 use crate::incoming::Places;
 
-/// The longest data that is taken, bytes.
+/// Largest shared data accepted, bytes.
 const MAX_PAYLOAD: u64 = 1 << 40;
-/// How long another agent has to dial, or to go on sending.
+/// How long another agent may take to connect or to resume sending.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long one that sends on waits for the next bytes at a time.
+/// How long a forwarding thread waits for more bytes at a time.
 const MOMENT: Duration = Duration::from_micros(500);
-/// What is sent on at a time, bytes.
+/// Bytes forwarded at a time.
 const PIECE: usize = 256 << 10;
 
-/// How many agents may be here before the client has told that they are expected.
+/// How many agents may connect before the client has announced them.
 const EARLY: usize = 64;
 
-/// What is expected from other agents, by the number that the listener knows it by.
+/// Data expected from other agents, by the number that the listener assigned.
 type Expected = Arc<Mutex<HashMap<u32, (u64, Instant)>>>;
 
-/// Sends shared data on, and takes what others send on.
+/// Forwards shared data and receives what other agents forward.
 #[derive(Debug)]
 pub(super) struct Broadcast {
     listener: Listener,
@@ -67,10 +67,10 @@ impl Broadcast {
                     answers.tell(&Message::Missing { blob });
                     answers.settle();
                 }
-                // There is something to be shared, perhaps.
+                // There may be data to share with the workers.
                 answers.changed();
             };
-            // Without a thread it is missing as if nobody had dialled.
+            // Without a thread the data stays missing, as if nobody had connected.
             let _ = thread::Builder::new().name("gridrpc-peer".into()).spawn(taking);
         };
         let listener = Listener::open(&[], None, own.map(Arc::new), EARLY, admit)?;
@@ -79,12 +79,12 @@ impl Broadcast {
         Ok(Broadcast { listener, keys, expected, next: 0, places, answers, compression })
     }
 
-    /// Where other agents can dial.
+    /// The port that other agents dial.
     pub(super) fn port(&self) -> u16 {
         self.listener.port()
     }
 
-    /// Shared data will come from another agent.
+    /// Expects shared data from another agent.
     pub(super) fn expect(&mut self, blob: u64, secret: &[u8; SECRET]) {
         self.next = self.next.wrapping_add(1);
         let due = Instant::now() + HANDSHAKE_TIMEOUT;
@@ -94,7 +94,7 @@ impl Broadcast {
         self.listener.invite(self.next, secret);
     }
 
-    /// Tells the client what has not come in time; says when to look again.
+    /// Reports data that has not arrived in time. Returns when to check again.
     pub(super) fn look(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ impl Broadcast {
         expected.values().map(|(_, due)| *due).min()
     }
 
-    /// Sends shared data on to another agent, as it comes.
+    /// Forwards shared data to another agent as it arrives.
     pub(super) fn pass(&self, blob: u64, to: u32, secret: [u8; SECRET], addresses: &[&str]) {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
         let ticket = Ticket { addresses, secret, keys: self.keys.clone() };
@@ -125,7 +125,7 @@ impl Broadcast {
     }
 }
 
-/// Takes shared data from another agent.
+/// Receives shared data from another agent.
 fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<(), LinkError> {
     let mut receiver = Receiver::new(Arc::clone(transport), MAX_PAYLOAD);
     receiver.place_streams(places.placement());
@@ -158,7 +158,7 @@ fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<()
     Ok(())
 }
 
-/// Sends shared data to another agent, which may be coming itself.
+/// Sends shared data to another agent; the data may still be arriving here.
 fn send_on(
     blob: u64,
     ticket: &Ticket,

@@ -1,4 +1,4 @@
-//! Callbacks of functions on this host, which the client runs.
+//! Callbacks of functions on this host, which run at the client.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -11,11 +11,11 @@ use gridrpc_wire::Message;
 
 use crate::answers::{Answers, divide};
 
-/// What the client has answered.
+/// The client's answer.
 pub(super) type Answer = Result<Payload, String>;
 
-/// Callbacks that the client has been asked for, by the number of their call: a function waits for one
-/// before it makes the next.
+/// Callbacks that await the client's answer, by call: a function waits for one callback before it makes the
+/// next.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<HashMap<u64, SyncSender<Answer>>>);
 
@@ -24,22 +24,22 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client has answered.
+    /// Handles an answer from the client.
     pub(super) fn answer(&self, call: u64, answer: Answer) {
         let waiting = self.lock().remove(&call);
         if let Some(waiting) = waiting {
-            // Who has waited may be gone.
+            // The waiting thread may be gone.
             let _ = waiting.send(answer);
         }
     }
 
-    /// The client is gone: nothing will be answered.
+    /// Fails all callbacks: the client is gone.
     pub(super) fn give_up(&self) {
         self.lock().clear();
     }
 }
 
-/// Has the client run the callbacks of one call.
+/// Forwards the callbacks of one call to the client.
 #[derive(Debug)]
 pub(super) struct Backwards {
     pub(super) call: u64,

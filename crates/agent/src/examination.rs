@@ -1,5 +1,5 @@
-//! Before it serves, an agent can be examined: it says what there is on its host, and carries data there and
-//! back for the client to see how fast the way is.
+//! Examination of a host before it serves: the agent reports what it finds, and transfers data both ways to
+//! measure bandwidth.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::answers::Answers;
 use crate::inspect::{HostFindings, Load, Route};
 use crate::modules;
 
-/// How long a client that examines may take until it asks again: others may have their turn before.
+/// How long an examining client may pause between requests: other hosts may be examined first.
 pub(super) const NEXT: Duration = Duration::from_secs(600);
 
-/// What an examined agent has at hand.
+/// State of an examination.
 pub(super) struct Examination {
     way: Route,
-    /// Made when it is asked for first.
+    /// Created on first use.
     load: Option<Load>,
 }
 
@@ -27,7 +27,7 @@ impl Examination {
         Examination { way: Route::of(dialled), load: None }
     }
 
-    /// Answers what is no request to serve. What has no place here is an error.
+    /// Answers a request other than the one to serve. Messages that do not belong here are errors.
     pub(super) fn answer(
         &mut self,
         received: Received<'_>,

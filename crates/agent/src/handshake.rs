@@ -1,4 +1,4 @@
-//! The first words between an agent and its client: who it is, and what is wanted of it.
+//! Handshake between an agent and its client: the agent's identity and the client's request.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use crate::examination::{self, Examination};
 use crate::incoming::whole;
 use crate::modules::ModuleFiles;
 
-/// How long the client may take to say what it wants.
+/// How long the client may take to send its request.
 const GREETING: Duration = Duration::from_secs(30);
-/// How often the client hears of this agent while modules come to it: nothing else tells yet that it is alive.
+/// Heartbeat interval while the client sends modules; nothing else shows yet that the agent is alive.
 const SIGN: Duration = Duration::from_millis(200);
 
-/// What the client wants.
+/// The client's request.
 pub(super) struct Wanted {
     launch: Launch,
     settings: Settings,
@@ -33,12 +33,12 @@ pub(super) struct Wanted {
     pub(super) heartbeat: Option<Duration>,
     pub(super) compression: Compression,
     pub(super) modules: ModuleFiles,
-    /// Files of modules to load before workers are started, or why one is not there.
+    /// Module files to load before workers start, or why one is missing.
     libraries: Result<Vec<String>, String>,
 }
 
 impl Wanted {
-    /// `sent`: modules that came before.
+    /// `sent`: modules received before.
     fn new(serve: &Serve<'_>, sent: Vec<Sent>) -> io::Result<Wanted> {
         let mut modules = ModuleFiles::new(serve.staging);
         for Sent { hash, name, content } in sent {
@@ -90,10 +90,10 @@ impl Wanted {
         })
     }
 
-    /// What the grid of this host is to be.
+    /// Configuration of this host's grid.
     ///
     /// # Errors
-    /// Why it cannot have what the client wants.
+    /// When the request cannot be met, with the reason.
     pub(super) fn config(&self) -> Result<Config, String> {
         let mut launch = self.launch.clone();
         launch.preparation.preload.libraries = self.libraries.clone()?;
@@ -106,17 +106,18 @@ impl Wanted {
     }
 }
 
-/// A module that the client has sent.
+/// A module received from the client.
 struct Sent {
     hash: String,
     name: String,
     content: Vec<u8>,
 }
 
-/// How many processors this agent was told that it has; 0: nothing was said.
+/// The configured number of processors; 0: not set.
 static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
 
-/// A batch system knows better than the operating system how many of them are for this agent.
+/// Sets the number of processors: a batch system knows better than the operating system how many belong to
+/// this agent.
 pub(super) fn set_processors(processors: usize) {
     PROCESSORS.store(processors, Ordering::Relaxed);
 }
@@ -128,15 +129,15 @@ fn processors() -> usize {
     }
 }
 
-/// Memory of this host, or what its batch job was given of it: Slurm need not enforce that by control groups.
+/// Memory of this host, or of its batch job: Slurm need not enforce the limit with control groups.
 fn memory() -> u64 {
     let megabytes = std::env::var("SLURM_MEM_PER_NODE").ok().and_then(|text| text.parse().ok());
     let of_job = megabytes.filter(|size: &u64| *size > 0).map(|size| size.saturating_mul(1 << 20));
     memory::of_machine().min(of_job.unwrap_or(u64::MAX))
 }
 
-/// Says who this is, and waits for what the client wants; meanwhile the client may examine this host. None:
-/// it wants nothing more.
+/// Sends the greeting and waits for the client's request. The client may examine this host meanwhile. None if
+/// it has no request.
 pub(super) fn greet(
     receiver: &mut Receiver,
     answers: &Answers,
@@ -172,7 +173,7 @@ pub(super) fn greet(
         let modules_come = !examined && (receiver.expects_more() || !sent.is_empty());
         if modules_come && told.elapsed() >= SIGN {
             told = Instant::now();
-            // The answer comes behind the request to serve.
+            // The client's reply follows its request to serve.
             answers.tell(&Message::Ping { number: 0 });
             answers.settle();
         }
@@ -186,15 +187,15 @@ pub(super) fn greet(
             answers.up.flush();
         }
         match receiver.fill() {
-            // It has examined this host, and has no other use for it.
+            // It only wanted to examine this host.
             Ok(0) if examined => return Ok(None),
             Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
-            // Modules may take their time.
+            // Modules may take a while.
             Ok(_) => until = Instant::now() + GREETING,
             Err(error) if is_passing(&error) => continue,
             Err(error) => return Err(LinkError::Io(error).into()),
         }
-        // What follows a request to serve is for the one who serves.
+        // Leave anything after the request to serve for `serve`.
         let mut more = true;
         while more && answer.is_none() {
             more = receiver.drain_one(&mut |received: Received<'_>| match received.message {
@@ -225,7 +226,7 @@ pub(super) fn greet(
     Ok(answer.flatten())
 }
 
-/// Whether it is no error, but that nothing can be read now.
+/// Whether the error only means that nothing can be read right now.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -1,6 +1,6 @@
-//! An agent's sign of life. Whatever its own thread does for long, such as making memory for an argument of
-//! gigabytes on a host that is short of it, the client hears from the agent: only one that is stopped, or cut
-//! off, is silent.
+//! Heartbeat of an agent. A separate thread sends it, so that the client receives it even while the agent's
+//! main thread is busy, for example allocating gigabytes for an argument on a host short of memory. Only a
+//! stopped or disconnected agent is silent.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use gridrpc_wire::Message;
 
 use crate::answers::Answers;
 
-/// As often a sign of life is given, in the time after which an agent without one is taken for lost.
+/// Heartbeats per timeout: an agent that is silent for the whole timeout is considered lost.
 const BEATS: u32 = 3;
 
-/// Gives signs of life until it is dropped.
+/// Sends heartbeats until it is dropped.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    /// Its end ends the thread.
+    /// Dropping it ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
-    /// `heartbeat`: how long the client waits for a sign of life.
+    /// `heartbeat`: how long the client waits for a heartbeat.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the thread cannot start.
     pub(super) fn new(heartbeat: Duration, answers: &Arc<Answers>) -> io::Result<Heartbeat> {
         let (end, ended) = channel();
         let answers = Arc::clone(answers);
@@ -48,7 +48,7 @@ impl Heartbeat {
 impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.end = None;
-        // It has no reason to panic, and nobody would be told here.
+        // It has no reason to panic, and nobody to report a panic to.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,19 +1,19 @@
-//! Results that stay on this host, for calls that are sent here because of them.
+//! Results that stay on this host for calls that follow them here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_link::payload::Incoming;
 
-/// By call of the client's.
+/// Results by the client's call.
 #[derive(Debug, Default)]
 struct Kept {
     results: HashMap<u64, Vec<Incoming>>,
-    /// Calls that have not come in whole, and whose results are to be kept.
+    /// Calls that have not fully arrived and whose results are to be kept.
     expected: HashSet<u64>,
 }
 
-/// What is kept, and is to be kept.
+/// Kept results, and calls whose results will be kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptResults(Arc<Mutex<Kept>>);
 
@@ -22,12 +22,12 @@ impl KeptResults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The result of a call that comes is to be kept.
+    /// Marks an arriving call so that its result is kept.
     pub(super) fn expect(&self, call: u64) {
         self.lock().expected.insert(call);
     }
 
-    /// Whether the result of a call that has come is to be kept.
+    /// Whether the result of an arrived call is to be kept; clears the mark.
     pub(super) fn take_expected(&self, call: u64) -> bool {
         self.lock().expected.remove(&call)
     }
@@ -36,12 +36,12 @@ impl KeptResults {
         self.lock().results.insert(call, sections);
     }
 
-    /// A result.
+    /// The result of a call.
     pub(super) fn get(&self, call: u64) -> Option<Vec<Incoming>> {
         self.lock().results.get(&call).cloned()
     }
 
-    /// A section of a result.
+    /// One section of a result.
     pub(super) fn section(&self, call: u64, section: u16) -> Option<Incoming> {
         self.lock().results.get(&call)?.get(usize::from(section)).cloned()
     }

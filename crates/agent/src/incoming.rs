@@ -1,5 +1,5 @@
-//! What the client sends to this host: large sections are received straight into shared memory, where
-//! workers read them.
+//! Incoming data from the client: large sections are received directly into shared memory, where workers read
+//! them.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,21 +15,21 @@ use gridrpc_wire::{HostCall, Message, Place, Section};
 use crate::held_results::KeptResults;
 use crate::shared_data::{Filling, Fillings};
 
-/// By call: one for each of its streamed sections.
+/// By call, one entry for each streamed section.
 type Calls = HashMap<u64, Vec<Option<Arc<Lent>>>>;
 
-/// Memory for sections that are on their way.
+/// Memory for sections in transit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// One for each streamed section of a call, if it is long enough.
+    /// One for each streamed section of a call that is long enough.
     calls: Arc<Mutex<Calls>>,
     pub(super) blobs: Fillings,
     memory: Arc<OnceLock<Memory>>,
-    /// Results that have stayed here.
+    /// Results that have stayed on this host.
     kept: KeptResults,
 }
 
-/// Where memory comes from, once there is a grid.
+/// The source of memory, once there is a grid.
 #[derive(Debug)]
 struct Memory {
     pool: Arc<Pool>,
@@ -46,15 +46,15 @@ impl Places {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory comes from this grid.
+    /// Allocates memory from this grid.
     pub(super) fn belong_to(&self, grid: &Grid) {
         let (pool, shared_pool) = (Arc::clone(grid.pool()), Arc::clone(grid.shared_pool()));
         let threshold = grid.shared_threshold();
-        // There is one grid, and this is told once.
+        // There is only one grid, and this runs once.
         let _ = self.memory.set(Memory { pool, shared_pool, threshold });
     }
 
-    /// Says where streamed sections of calls and of shared data are to lie.
+    /// Where to place streamed sections of calls and of shared data.
     pub(super) fn placement(&self) -> Placement {
         let places = self.clone();
         Box::new(move |message, lengths| {
@@ -82,7 +82,7 @@ impl Places {
         let take = |len: &usize| memory.pool.take(*len as u64).ok().map(Arc::new);
         let lents: Vec<_> = lengths.iter().map(|len| is_long(len).then(|| take(len))?).collect();
         let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
-            // SAFETY: the segment is this call's alone.
+            // SAFETY: the segment belongs to this call alone.
             unsafe { Sink::segment(lent.as_ref()?, *len) }.ok().map(Arc::new)
         });
         let sinks = sinks.collect();
@@ -90,8 +90,8 @@ impl Places {
         sinks
     }
 
-    /// The arguments of a call that has come, for the grid's own call, and where each of them lies in shared
-    /// memory, if it does.
+    /// The arguments of an arrived call for the grid's call, and the location of each in shared memory, if it
+    /// is there.
     ///
     /// # Errors
     /// When there is no memory for them.

@@ -1,5 +1,5 @@
-//! The agent: the process on another host that runs workers there for a client, which it dials. It is a
-//! client of a grid of its own, whose workers are those of the host.
+//! Agent: the process on another host that runs workers there for a client. It dials the client, and is
+//! itself the client of a grid whose workers are those of its host.
 
 mod answers;
 mod broadcast;
@@ -28,16 +28,16 @@ use thiserror::Error;
 /// How long the agent tries to reach its client.
 const DIAL: Duration = Duration::from_secs(30);
 
-/// How often it looks for a ticket that it waits for.
+/// How often it checks for a ticket that has not arrived.
 const LOOKING: Duration = Duration::from_millis(200);
 
-/// Why an agent has ended before its client wanted it to.
+/// Why an agent ended before its client asked for it.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// It has not been told whom to dial.
+    /// It got no ticket.
     #[error("no ticket came on standard input: {0}")]
     NoTicket(io::Error),
-    /// The file that has its ticket cannot be read.
+    /// The ticket file cannot be read.
     #[error(
         "the ticket in `{}` cannot be read: {error}; the folder that `staging` in grid.toml names has to be \
          one that the nodes share, and a ticket is taken once", .file.display()
@@ -45,10 +45,10 @@ pub enum AgentError {
     NoTicketIn {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// What it was told makes no sense.
+    /// The ticket is invalid.
     #[error(transparent)]
     Ticket(#[from] TicketError),
     /// The client cannot be reached.
@@ -60,38 +60,38 @@ pub enum AgentError {
     /// The client was silent for too long.
     #[error("the client was silent for {} s: this agent ends", .0.as_secs_f64())]
     Silent(Duration),
-    /// The workers cannot be had.
+    /// The workers cannot start.
     #[error(transparent)]
     Grid(#[from] GridError),
-    /// What the workers are to have is not there.
+    /// Something that the workers need is missing.
     #[error("{0}")]
     NoWorkers(String),
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// How an agent is started.
+/// Options of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// A file with its ticket, which it removes; none: that is the first line of its standard input, whose
-    /// end is the agent's as well.
+    /// A file with its ticket, which it removes. None: the ticket is the first line of standard input, and
+    /// the agent ends when standard input ends.
     pub ticket: Option<PathBuf>,
-    /// How long it waits for that file, if it is not there yet.
+    /// How long it waits for that file to appear.
     pub patience: Duration,
-    /// How many processors it has; none: as many as the system lets it use.
+    /// Number of processors; none: as many as the system lets it use.
     pub processors: Option<usize>,
 }
 
-/// Reads a ticket, dials its client and serves it until that is gone.
+/// Reads a ticket, dials the client and serves it until it disconnects.
 ///
 /// # Errors
-/// When that cannot be done, or the client vanishes.
+/// When any of these steps fails, or the client vanishes.
 pub fn run(options: &Options) -> Result<(), AgentError> {
     standard_input::go_on_with_parent();
     if let Some(processors) = options.processors.filter(|processors| *processors > 0) {
@@ -111,7 +111,7 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
     serving::serve(dialled, ticket.keys.as_ref(), &input)
 }
 
-/// What a file has, which is there no longer. `patience`: how long it is waited for.
+/// Reads and removes a file. `patience`: how long to wait for it.
 fn taken(file: &Path, patience: Duration) -> io::Result<String> {
     let until = Instant::now() + patience;
     let word = loop {

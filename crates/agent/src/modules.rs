@@ -1,4 +1,4 @@
-//! Files of modules that the client has sent, kept by their content.
+//! Module files from the client, stored by content.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 use gridrpc_sys::safe_path::{self, UnsafePath};
 use nix::unistd::mkdtemp;
 
-/// The folder that they are kept in, and what is there.
+/// The folder for them, and its known contents.
 #[derive(Debug)]
 pub(super) struct ModuleFiles {
-    /// None as long as there is no place for it.
+    /// None while there is no place for it.
     folder: Option<PathBuf>,
-    /// A folder that ends with this.
+    /// A temporary folder, removed on drop.
     temporary: Option<PathBuf>,
     /// By hash: the file, or why there is none.
     known: HashMap<String, Result<PathBuf, String>>,
 }
 
 impl ModuleFiles {
-    /// Keeps files in `staging`; if that is empty, where the user's caches are.
+    /// Stores files in `staging`, or in the user's cache if that is empty.
     pub(super) fn new(staging: &str) -> ModuleFiles {
         let folder = folder(staging).map(|folder| folder.join("modules"));
         ModuleFiles { folder, temporary: None, known: HashMap::new() }
     }
 
-    /// Keeps a file, unless it is there.
+    /// Stores a file unless it exists.
     pub(super) fn keep(&mut self, hash: &str, name: &str, content: &[u8]) {
         let kept = self.folder().and_then(|folder| {
             write(&folder, hash, name, content).map_err(|error| {
@@ -42,16 +42,16 @@ impl ModuleFiles {
         self.known.insert(hash.to_owned(), kept);
     }
 
-    /// The file of that content.
+    /// The file with this content.
     ///
     /// # Errors
-    /// Why there is none.
+    /// When there is none, with the reason.
     pub(super) fn find(&self, hash: &str) -> Result<PathBuf, String> {
         let unknown = || Err("a module that was never sent".to_owned());
         self.known.get(hash).cloned().unwrap_or_else(unknown)
     }
 
-    /// Where nothing of the user's is, a folder that is there as long as this agent.
+    /// The folder; a temporary one where the user has none.
     fn folder(&mut self) -> Result<PathBuf, String> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
@@ -88,8 +88,8 @@ fn write(all: &Path, hash: &str, name: &str, content: &[u8]) -> Result<PathBuf, 
         return Ok(file);
     }
     safe_path::make_folder(&folder)?;
-    // Several agents may share the folder, and their numbers: whoever comes first makes the file, and whoever comes
-    // later leaves it alone, as workers of the first may have it loaded.
+    // Several agents may share the folder. The first one creates the file; later ones leave it alone, since
+    // the first one's workers may have loaded it.
     let random = gridrpc_sys::random::<8>()?.map(|byte| format!("{byte:02x}")).concat();
     let new = folder.join(format!(".{name}.{random}"));
     let written = fs::File::options()
@@ -99,23 +99,23 @@ fn write(all: &Path, hash: &str, name: &str, content: &[u8]) -> Result<PathBuf, 
         .open(&new)
         .and_then(|mut opened| opened.write_all(content))
         .and_then(|()| put(&new, &file, content));
-    // Gone if it has been renamed; else half a file, or one too many.
+    // A no-op after the rename; otherwise removes a partial or redundant file.
     let _ = fs::remove_file(&new);
     Ok(written.map(|()| file)?)
 }
 
-/// Gives a file its name, unless another agent has put all of the same there meanwhile.
+/// Gives a file its name, unless another agent has stored the same content there meanwhile.
 fn put(new: &Path, file: &Path, mut content: &[u8]) -> io::Result<()> {
     match fs::hard_link(new, file) {
         Err(_) if safe_path::holds(file, &mut content) => Ok(()),
-        // Something else is there, or this file system has no links.
+        // Something else is there, or the file system has no hard links.
         Err(_) => fs::rename(new, file),
         linked => linked,
     }
 }
 
-/// Where programs and modules are kept on this host, as the launcher by ssh understands it. None: it is not told, and
-/// this user has neither a home folder nor one for the time of a session.
+/// The folder for programs and modules on this host; the ssh launcher uses the same rule. None if it is not
+/// set and the user has neither a home folder nor a runtime folder.
 pub(super) fn folder(staging: &str) -> Option<PathBuf> {
     if let Some(rest) = staging.strip_prefix("~/") {
         return Some(safe_path::home()?.join(rest));

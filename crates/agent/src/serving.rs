@@ -1,4 +1,4 @@
-//! Serving one client: its calls go to the grid of this host.
+//! Service loop for one client: its calls run on this host's grid.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
@@ -34,25 +34,25 @@ use crate::modules::ModuleFiles;
 use crate::shared_data::Filling;
 use crate::standard_input::Input;
 
-/// The longest payload that is taken, bytes: the address space sets the real bound.
+/// Largest payload accepted, bytes; the address space is the real limit.
 const MAX_PAYLOAD: u64 = 1 << 40;
-/// How many times the heartbeat a client may be silent: it may be held up, or stopped for a while by whoever uses
-/// it. One that has ended shows that by the end of the connection.
+/// A client may be silent for this multiple of the heartbeat: it may be delayed or suspended by its user. If
+/// it has ended, the connection ends.
 const HANDSHAKE_TIMEOUT: u32 = 10;
-/// So often something is taken from the client, while streams come in, before it is looked what else there is.
+/// How many reads from the client, while streams arrive, before the loop checks everything else.
 const TAKEN_AT_ONCE: u32 = 16;
-/// So much comes between two waits over a link that is fast enough to look out for more without sleeping, bytes.
+/// Bytes between two waits that indicate a fast link; on such a link it spins for more instead of sleeping.
 const FAST: usize = 8 << 10;
 
-/// A function of the client's.
+/// A function registered by the client.
 #[derive(Debug)]
 enum Known {
     Function(Arc<FunctionRef>),
-    /// Its module cannot be had.
+    /// Its module is unavailable.
     Broken(String),
 }
 
-/// A call that has come before something that it needs.
+/// A call that arrived before something that it needs.
 #[derive(Debug)]
 struct Arrived {
     call: u64,
@@ -74,30 +74,30 @@ struct Agent {
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
     blobs: HashSet<u64>,
-    /// Calls to come that ask for several cores: how many workers' places, and threads.
+    /// Expected multi-core calls: number of workers' slots, and of threads.
     wide: HashMap<u64, (u32, u32)>,
     early: Vec<Arrived>,
-    /// Reserved workers, by the client's numbers, and whether it has been told that they are ready.
+    /// Reserved workers by the client's numbers, and whether their readiness has been reported.
     guests: HashMap<u32, (Reservation, bool)>,
-    /// What the client has been told: workers that have answered.
+    /// The number of ready workers reported last.
     ready: Option<u32>,
-    /// Standard input has ended: whoever has started this agent wants it no more.
+    /// Set when standard input has ended: the process that started this agent wants it to stop.
     unwanted: Arc<AtomicBool>,
-    /// Calls that have come since it was looked for answers.
+    /// Calls submitted since the last check for answers.
     submitted: usize,
     waiter: Waiter,
-    /// With workers that answer.
+    /// Spin wait for workers' answers.
     patience: SpinWait,
-    /// With streams that are coming.
+    /// Spin wait for incoming streams.
     streaming: SpinWait,
     /// The client has said goodbye.
     ended: bool,
 }
 
-/// Serves the client that has been dialled, over a connection that does not block, until it is gone.
+/// Serves the connected client over a non-blocking socket until it disconnects.
 ///
 /// # Errors
-/// When it breaks the protocol, vanishes, or wants workers that cannot be had.
+/// When it violates the protocol, vanishes, or requests workers that cannot start.
 pub(super) fn serve(
     dialled: Dialled,
     keys: Option<&TicketKeys>,
@@ -123,7 +123,7 @@ pub(super) fn serve(
         let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
         (Arc::new(Answers::new(up, wake)), cell)
     };
-    // The other reference is for waking only, and goes with the process.
+    // The other reference is only for waking and lives as long as the process.
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let places = Places::new(answers.kept.clone());
@@ -193,7 +193,7 @@ impl Agent {
         patience: Option<Duration>,
     ) -> Result<(), AgentError> {
         let mut heard = Instant::now();
-        // What has come together with the request to serve.
+        // Messages that arrived together with the request to serve.
         receiver.drain(|received| self.take(received))?;
         while !self.ended && !self.unwanted.load(Ordering::Acquire) {
             if self.answers.take_changed() {
@@ -248,8 +248,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes what has come from the client. The bytes that came last: 0 if the client is gone, none if nothing
-    /// has come.
+    /// Handles input from the client. Returns the size of the last read: 0 if the client is gone, none if
+    /// there was no input.
     fn receive(&mut self, receiver: &mut Receiver) -> Result<Option<usize>, AgentError> {
         let (mut came, mut burst) = (None, 0);
         for _ in 0..TAKEN_AT_ONCE {
@@ -259,7 +259,8 @@ impl Agent {
                     came = Some(count);
                     burst += count;
                 }
-                // Over a fast link the rest of a stream comes sooner than this thread could sleep and be woken.
+                // On a fast link, the rest of a stream arrives sooner than this thread could sleep and wake
+                // up.
                 Err(error) if is_passing(&error) => {
                     let fast = std::mem::take(&mut burst) >= FAST && receiver.expects_more();
                     if fast && self.streaming.look(|| receiver.is_readable()) {
@@ -280,8 +281,8 @@ impl Agent {
         Ok(came)
     }
 
-    /// The client has sent a call, and waits: what wakes this process for its answer takes longer than a call
-    /// of a microsecond.
+    /// Spins for the answer to a single call that the client waits for: a wake-up takes longer than a call of
+    /// a microsecond.
     fn look_for_an_answer(&mut self) {
         let fresh = std::mem::take(&mut self.submitted) == 1;
         if fresh && let Some(call) = self.answers.lone() {
@@ -289,7 +290,7 @@ impl Agent {
         }
     }
 
-    /// Tells the client how many workers there are, and which of the reserved ones.
+    /// Reports the number of workers to the client, and the state of reserved ones.
     fn tell_workers(&mut self) {
         let wanted = self.grid.workers();
         let ready = self.grid.counts().ready as u32;
@@ -418,7 +419,7 @@ impl Agent {
         self.functions.insert(number, known);
     }
 
-    /// The client has sent shared data.
+    /// Handles shared data from the client.
     fn blob(
         &mut self,
         blob: u64,
@@ -431,7 +432,7 @@ impl Agent {
             let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
             let data = SharedData::new(&parts, self.grid.shared_pool())?;
             if self.places.blobs.add(blob, Filling::whole(data)).is_none() {
-                // It has come another way meanwhile.
+                // It has arrived on another route meanwhile.
                 return Ok(());
             }
         }
@@ -439,7 +440,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Shares what has come in whole with the workers.
+    /// Shares fully arrived data with the workers.
     fn share_arrived(&mut self) -> Result<(), LinkError> {
         let arrived = self.places.blobs.take_arrived();
         if arrived.is_empty() {
@@ -474,7 +475,7 @@ impl Agent {
         }
     }
 
-    /// Gives a call to the grid, or keeps it until what it needs has come.
+    /// Submits a call to the grid, or holds it until everything it needs has arrived.
     fn submit(&mut self, arrived: Arrived) {
         let here = arrived.blobs.iter().all(|blob| self.blobs.contains(blob));
         let function = match self.functions.get(&arrived.function) {
@@ -510,7 +511,7 @@ impl Agent {
         };
         let options = CallOptions {
             idempotent,
-            // As many as there are: the client has counted them before one was given up, and the resources too.
+            // At most as many as there are: the client counted workers and resources before one was lost.
             cores: slots.min(self.grid.workers()).max(1),
             threads,
             on,

@@ -1,4 +1,4 @@
-//! Shared data that is here or on its way here, and how much of it has come.
+//! Shared data that has arrived or is arriving, and how much of it.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,24 +11,24 @@ use gridrpc_client::SharedData;
 use gridrpc_link::buffers::{Held, Sink, Source};
 use gridrpc_shm::segment::Pool;
 
-/// Shared data, and what is written of it so far.
+/// Shared data, and the part of it that has been written.
 #[derive(Debug)]
 pub(super) struct Filling {
     data: Arc<SharedData>,
-    /// Where its parts are received; none: all of it is here.
+    /// Where its parts are received; none: all of it has arrived.
     sinks: Vec<Arc<Sink>>,
     given_up: AtomicBool,
 }
 
 impl Filling {
-    /// Memory for parts of these lengths.
+    /// Allocates memory for parts of these lengths.
     pub(super) fn begin(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<Filling> {
         let data = SharedData::to_be_filled(lengths, pool)?;
         let sinks = data.sinks();
         Ok(Filling { data: Arc::new(data), sinks, given_up: AtomicBool::new(false) })
     }
 
-    /// Data that is here.
+    /// Data that has fully arrived.
     pub(super) fn whole(data: SharedData) -> Filling {
         let (data, sinks) = (Arc::new(data), Vec::new());
         Filling { data, sinks, given_up: AtomicBool::new(false) }
@@ -47,25 +47,25 @@ impl Filling {
         (0..self.data.parts()).map(|part| self.data.part(part).len()).collect()
     }
 
-    /// What has come of a part from a place on, at most so much. None: there is no more of it.
+    /// The available bytes of a part from an offset, up to `most`. None at the end of the part.
     pub(super) fn piece(&self, part: usize, from: usize, most: usize) -> Option<Range<usize>> {
         let len = self.data.part(part).len();
         let come = self.sinks.get(part).map_or(len, |sink| sink.filled());
         (from < len).then(|| from..come.min(from + most).max(from))
     }
 
-    /// A stretch of a part that has come, to be sent.
+    /// A range of a part that has arrived, to be sent.
     pub(super) fn source(&self, part: usize, range: Range<usize>) -> Source {
         Source::held(Piece { data: Arc::clone(&self.data), part, range })
     }
 
-    /// Whether the rest of it will not come.
+    /// Whether the rest of it will not arrive.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
 }
 
-/// A stretch of shared data on its way to another host.
+/// A range of shared data in transit to another host.
 #[derive(Debug)]
 struct Piece {
     data: Arc<SharedData>,
@@ -82,7 +82,7 @@ impl Held for Piece {
 #[derive(Debug, Default)]
 struct Table {
     known: HashMap<u64, Arc<Filling>>,
-    /// What has come in whole and is not shared with the workers yet.
+    /// Data that has fully arrived and is not yet shared with the workers.
     arrived: Vec<u64>,
 }
 
@@ -95,7 +95,8 @@ impl Fillings {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Data begins to come. Not if it is here or on its way already: then what comes is of no use.
+    /// Registers data that begins to arrive. None if it is already present or in transit: the new copy is not
+    /// needed.
     pub(super) fn add(&self, blob: u64, filling: Filling) -> Option<Arc<Filling>> {
         let mut table = self.lock();
         let known = table.known.get(&blob).filter(|known| !known.is_given_up());
@@ -108,12 +109,12 @@ impl Fillings {
         Some(filling)
     }
 
-    /// The data, if it is here or on its way.
+    /// The data, if it is present or in transit.
     pub(super) fn get(&self, blob: u64) -> Option<Arc<Filling>> {
         self.lock().known.get(&blob).cloned()
     }
 
-    /// The data, as soon as it has begun to come, within this time.
+    /// Waits up to `patience` for the data to begin to arrive.
     pub(super) fn wait_for(&self, blob: u64, patience: Duration) -> Option<Arc<Filling>> {
         let table = self.lock();
         let lacks = |table: &mut Table| !table.known.contains_key(&blob);
@@ -122,24 +123,24 @@ impl Fillings {
         table.known.get(&blob).cloned()
     }
 
-    /// All of it has come.
+    /// Marks data as fully arrived.
     pub(super) fn complete(&self, blob: u64) {
         self.lock().arrived.push(blob);
     }
 
-    /// The rest of it will not come.
+    /// Marks data whose rest will not arrive.
     pub(super) fn give_up(&self, blob: u64) {
         if let Some(known) = self.get(blob) {
             known.given_up.store(true, Ordering::Release);
         }
     }
 
-    /// Nobody needs it any more.
+    /// Forgets data that is no longer needed.
     pub(super) fn forget(&self, blob: u64) {
         self.lock().known.remove(&blob);
     }
 
-    /// What has come in whole since this was asked last.
+    /// Data that has fully arrived since the last call.
     pub(super) fn take_arrived(&self) -> Vec<(u64, Arc<Filling>)> {
         let mut table = self.lock();
         let arrived = std::mem::take(&mut table.arrived);

@@ -1,4 +1,4 @@
-//! The agent's standard input: the ticket comes by it, and its end tells the agent to end.
+//! The agent's standard input: carries the ticket, and its end stops the agent.
 
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::thread;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
-/// What is to be done when standard input ends.
+/// What to do when standard input ends.
 #[derive(Debug, Default)]
 enum Then {
-    /// There is nothing that would have to be ended first.
+    /// Exit: nothing has to be shut down first.
     #[default]
     Exit,
     Tell(ToTell),
-    /// It has ended, and has been told of.
+    /// The end has been reported.
     Told,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for ToTell {
     }
 }
 
-/// Standard input, whose end is waited for.
+/// Monitor for the end of standard input.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Input(Arc<Mutex<Then>>);
 
@@ -35,7 +35,7 @@ impl Input {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the end of standard input does not end this process, but is told.
+    /// Calls `tell` at the end of standard input, instead of ending this process.
     pub(super) fn tell(&self, tell: impl FnOnce() + Send + 'static) {
         *self.lock() = Then::Tell(ToTell(Box::new(tell)));
     }
@@ -50,10 +50,10 @@ impl Input {
     }
 }
 
-/// An agent that somebody has stopped cannot see that whoever started it is gone: the kernel has it go on
-/// then, and it finds its standard input at its end.
+/// Makes the kernel resume a suspended agent when its parent ends; the agent then sees the end of standard
+/// input.
 pub(super) fn go_on_with_parent() {
-    // Without it a stopped agent stays stopped, as any process does.
+    // If this fails, a suspended agent stays suspended, like any process.
     let _ = prctl::set_pdeathsig(Signal::SIGCONT);
 }
 
@@ -71,7 +71,7 @@ pub(super) fn first_line() -> io::Result<String> {
 pub(super) fn watch() -> Input {
     let input = Input::default();
     let watched = input.clone();
-    // Without a thread the client's connection alone tells when to end.
+    // Without a thread, only the client's connection shows when to end.
     let _ = thread::Builder::new().name("gridrpc-input".to_owned()).spawn(move || {
         let mut stdin = io::stdin().lock();
         let mut piece = [0; 256];

@@ -1,4 +1,4 @@
-//! How many files and processes a host lets workers have.
+//! Limits on files and processes for the workers of a host.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,23 +8,23 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
-/// Processes that can be started.
+/// Limit on processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processes {
-    /// How many more; none: nothing bounds them but the kernel.
+    /// How many more can be started; none: only the kernel limits them.
     pub left: Option<u64>,
-    /// What bounds them, for people; empty: nothing.
+    /// The limit's name, for display; empty: no limit.
     pub bound: String,
 }
 
-/// Files that a process may have open: agents and workers raise their limit as far as they may.
+/// Limit on open files of a process; agents and workers raise theirs as far as allowed.
 pub(super) fn open_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(_, hard)| hard)
 }
 
 impl Processes {
-    /// As it is in this process.
+    /// The limit for this process.
     pub(super) fn here() -> Processes {
         let all = [of_user(), of_group()];
         let least = all.into_iter().flatten().min_by_key(|(left, _)| *left);
@@ -35,7 +35,7 @@ impl Processes {
     }
 }
 
-/// `ulimit -u`, which does not hold for root.
+/// `ulimit -u`, which does not apply to root.
 fn of_user() -> Option<(u64, String)> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NPROC).ok()?;
     if soft == RLIM_INFINITY || geteuid().is_root() {
@@ -53,7 +53,7 @@ fn of_user() -> Option<(u64, String)> {
     Some((soft.saturating_sub(used as u64), format!("`ulimit -u` is {soft}")))
 }
 
-/// What the control groups of this process allow.
+/// Limit set by the control groups of this process.
 fn of_group() -> Option<(u64, String)> {
     let member = fs::read_to_string("/proc/self/cgroup").ok()?;
     let allowed = groups(&member).into_iter().filter_map(|folder| {
@@ -65,8 +65,8 @@ fn of_group() -> Option<(u64, String)> {
     allowed.min_by_key(|(left, _)| *left)
 }
 
-/// The folders of the groups that bound processes, the innermost first. `member`: what
-/// `/proc/self/cgroup` says.
+/// Directories of the control groups that limit processes, innermost first. `member`: the content of
+/// `/proc/self/cgroup`.
 fn groups(member: &str) -> Vec<PathBuf> {
     let place = member.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');

@@ -1,4 +1,4 @@
-//! Data that is sent to see how fast a way is.
+//! Test data for bandwidth measurements.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use gridrpc_link::buffers::Source;
 use gridrpc_wire::{Place, Section, Sections};
 
-/// How much is one section, bytes.
+/// Bytes per section.
 const BLOCK: usize = 256 << 10;
-/// How many different blocks there are: so far apart, no compressor sees that they repeat.
+/// Number of different blocks: repetitions are too far apart for any compressor.
 const BLOCKS: usize = 32;
 
-/// Data without any pattern.
+/// Random data.
 pub struct Load {
     blocks: Vec<Arc<Source>>,
     state: u64,
 }
 
 impl Load {
-    /// Data that no compressor can shorten.
+    /// Creates data that no compressor can shorten.
     #[allow(clippy::new_without_default)] // it takes time to make
     pub fn new() -> Load {
         let mut load = Load { blocks: Vec::with_capacity(BLOCKS), state: 0x9e37_79b9_7f4a_7c15 };
@@ -29,7 +29,7 @@ impl Load {
         load
     }
 
-    /// So many bytes: sections of a message, and what they hold.
+    /// This many bytes, as sections of a message and their contents.
     pub fn take(&mut self, bytes: usize) -> (Sections<'static>, VecDeque<Arc<Source>>) {
         let whole = self.blocks.iter().cycle().take(bytes / BLOCK).cloned();
         let mut streams: VecDeque<Arc<Source>> = whole.collect();

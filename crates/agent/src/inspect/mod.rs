@@ -1,4 +1,4 @@
-//! What an agent finds on its own host, and tells a client that examines it.
+//! Inspection: facts about the agent's host for a client that examines it.
 
 mod limits;
 pub mod load;
@@ -21,41 +21,41 @@ pub use limits::Processes;
 pub use load::Load;
 pub use python::{Python, probe};
 
-/// What there is on a host.
+/// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFindings {
     /// The version of the agent's program.
     pub gridrpc: String,
-    /// What the host calls itself.
+    /// The host name.
     pub name: String,
-    /// Its kernel and kind of processor, as `uname -srm` says it.
+    /// Kernel and processor type, as printed by `uname -srm`.
     pub system: String,
-    /// The C library and its version, where that is known.
+    /// The C library and its version, if known.
     pub libc: Option<String>,
     /// Processors that workers may use.
     pub processors: u32,
-    /// Memory and swap space, or what the control group allows, bytes.
+    /// Memory and swap space, or the limit of the control group, bytes.
     pub memory: u64,
-    /// What of it is free, bytes.
+    /// Free memory, bytes.
     pub memory_free: u64,
-    /// Whether a control group bounds it.
+    /// Whether a control group limits memory.
     pub memory_bounded: bool,
-    /// Why memory cannot be shared by passing its descriptor, if so.
+    /// Why memory cannot be shared by passing its descriptor; none if it can.
     pub shared_memory_fault: Option<String>,
-    /// Files that a process may have open.
+    /// Limit on open files of a process.
     pub open_files: u64,
-    /// Processes that can be started.
+    /// Limit on processes.
     pub processes: Processes,
     /// The folder for programs and modules.
     pub staging: Staging,
-    /// Why workers cannot run in their folder, if so.
+    /// Why workers cannot run in their working directory; none if they can.
     pub directory_fault: Option<String>,
-    /// The Python of the workers, if it was asked for.
+    /// The workers' Python, if requested.
     pub python: Option<Python>,
-    /// How the agent has reached its client.
+    /// The agent's route to its client.
     pub way: Route,
-    /// Two clocks at one moment.
+    /// Two clocks, read at the same time.
     pub clocks: Clocks,
 }
 
@@ -63,48 +63,48 @@ pub struct HostFindings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Staging {
-    /// Where it is, or will be.
+    /// Its path, even if it does not exist yet.
     pub folder: PathBuf,
-    /// How much room there is, bytes.
+    /// Free space, bytes.
     pub free: u64,
-    /// Why nothing can be written there, if so.
+    /// Why it is not writable; none if it is.
     pub fault: Option<String>,
 }
 
-/// How an agent has reached its client.
+/// An agent's route to its client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// As the ticket has it, `host:port`.
+    /// The ticket's entry, `host:port`.
     pub name: String,
-    /// The address that this stands for.
+    /// The address that it resolved to.
     pub address: String,
-    /// Others that were tried before, or beside it.
+    /// Other addresses that were tried before or in parallel.
     pub tried: Vec<Attempt>,
 }
 
-/// An address that has not led to the client.
+/// An address that did not lead to the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempt {
-    /// As the ticket has it.
+    /// The ticket's entry.
     pub name: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: String,
 }
 
-/// Clocks of a host at one moment, ns.
+/// A host's clocks at one moment, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clocks {
-    /// Since some moment of its own.
+    /// Time since an arbitrary moment.
     pub monotonic: u64,
-    /// Since 1970.
+    /// Time since 1970.
     pub real: u64,
 }
 
 impl Clocks {
-    /// Those of this host, now.
+    /// Reads this host's clocks.
     #[must_use]
     pub fn now() -> Clocks {
         let before = monotonic_ns();
@@ -129,8 +129,8 @@ impl Route {
 }
 
 impl HostFindings {
-    /// Looks around on this host. Takes as long as Python needs to start, if that is asked for. `staging` is
-    /// the folder for programs and modules.
+    /// Inspects this host. Takes as long as Python needs to start, if Python is requested. `staging` is the
+    /// folder for programs and modules.
     pub(crate) fn look(examine: &Examine<'_>, staging: &Path, way: &Route) -> HostFindings {
         let directory = Path::new(examine.directory);
         let directory_fault = match fs::read_dir(directory) {
@@ -171,7 +171,7 @@ fn system() -> String {
 fn libc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: it returns a constant text.
+        // SAFETY: it returns a constant string.
         let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
         Some(format!("glibc {}", version.to_string_lossy()))
     }
@@ -179,7 +179,7 @@ fn libc_version() -> Option<String> {
     None
 }
 
-/// Workers and their agent share memory that has no name: /dev/shm is not needed.
+/// Workers and their agent share anonymous memory; /dev/shm is not needed.
 fn shared_memory_fault() -> Option<String> {
     const LEN: usize = 1 << 20;
     let try_it = || -> std::io::Result<()> {
@@ -189,7 +189,7 @@ fn shared_memory_fault() -> Option<String> {
         let Some(start) = mapping.at(0, LEN as u64) else {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         };
-        // SAFETY: the mapping has this length, can be written to, and is nobody else's.
+        // SAFETY: the mapping has this length, is writable, and belongs to nobody else.
         unsafe { start.as_ptr().write_bytes(1, LEN) };
         Ok(())
     };
@@ -198,7 +198,7 @@ fn shared_memory_fault() -> Option<String> {
 
 impl Staging {
     fn look(folder: &Path) -> Staging {
-        // It is made when it is needed; until then the folder above it tells.
+        // It is created on demand; until then check its nearest existing parent.
         let there = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
         let free = statvfs(there).map_or(0, |system| {
             #[allow(clippy::useless_conversion)] // other types on other systems

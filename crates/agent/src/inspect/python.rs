@@ -1,4 +1,4 @@
-//! Asking a Python what it has that workers need.
+//! Probes a Python interpreter for the packages that workers need.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// A Python, as far as it could be asked.
+/// A Python interpreter; fields that could not be determined are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Python {
@@ -19,24 +19,24 @@ pub struct Python {
     pub command: String,
     /// Its version, if it runs.
     pub version: Option<String>,
-    /// The versions of packages that can be imported.
+    /// The version of the package if it can be imported.
     pub gridrpc: Option<String>,
     /// See `gridrpc`.
     pub numpy: Option<String>,
     /// See `gridrpc`.
     pub cloudpickle: Option<String>,
-    /// Why something cannot be had: of Python itself, or of a package.
+    /// Why Python or a package is unavailable.
     pub fault: Option<String>,
-    /// How long all that has taken, ms.
+    /// Duration of the probe, ms.
     pub milliseconds: u64,
 }
 
-/// How long it may take: a Python on a network file system is slow when it starts for the first time.
+/// Timeout of the probe: the first start of a Python on a network file system is slow.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// What comes before its answer: imported modules may print.
+/// Prefix of the answer: imported modules may print.
 const MARK: &str = "gridrpc-doctor: ";
-/// Says what there is. It has to run with any Python, also one that is too old for gridrpc, and for `-P`: nothing is
-/// imported before the current folder is out of the path.
+/// The probe. It must run with any Python, including ones too old for gridrpc and for `-P`: it imports
+/// nothing before the current directory is off the path.
 const CODE: &str = r#"
 import sys
 sys.path[:] = [place for place in sys.path if place]
@@ -52,7 +52,7 @@ for name in ("gridrpc", "numpy", "cloudpickle"):
 print("gridrpc-doctor: " + json.dumps(found))
 "#;
 
-/// What it prints.
+/// The probe's output.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Answer {
@@ -63,7 +63,7 @@ struct Answer {
     fault: Option<String>,
 }
 
-/// Asks a Python, in a folder (empty: this one's) and with these variables of the environment more.
+/// Probes a Python in a directory (empty: the current one) with these additional environment variables.
 pub fn probe(command: &str, directory: &str, environment: &[&str]) -> Python {
     probe_within(HANDSHAKE_TIMEOUT, command, directory, environment)
 }
@@ -80,7 +80,7 @@ pub(crate) fn probe_within(
     if !directory.is_empty() {
         python.current_dir(directory);
     }
-    // With all that it starts, if it has to be ended.
+    // So that it can be killed with its children.
     python.process_group(0);
     let begin = Instant::now();
     let ran = python.spawn().and_then(|child| wait(child, begin + patience));
@@ -116,7 +116,7 @@ struct Ran {
     errors: String,
 }
 
-/// Waits for the end of a process, and ends it and its children if that does not come in time.
+/// Waits for a process to end, and kills it and its children after a timeout.
 fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
     let output = child.stdout.take().map(read_all);
     let errors = child.stderr.take().map(read_all);
@@ -135,7 +135,7 @@ fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
         child.wait()?;
         return Ok(None);
     };
-    // A child that it has left behind may keep the pipes open.
+    // A child that it left behind may hold the pipes open.
     let text = |from: Option<mpsc::Receiver<Vec<u8>>>| {
         let bytes = from.and_then(|from| from.recv_timeout(Duration::from_secs(1)).ok());
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
@@ -145,10 +145,10 @@ fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
 
 fn read_all(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
-    // Without a thread, nothing is known of its output.
+    // Without a thread its output stays unknown.
     let _ = thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
-        // What has come until it fails is of use.
+        // Whatever was read before a failure is useful.
         let _ = from.read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn one_that_does_not_answer_is_ended() {
         let file = std::env::temp_dir().join(format!("gridrpc-slow-{}", std::process::id()));
-        // Written by another process: nothing here has it open when it is run.
+        // Another process writes it, so that nothing here has it open when it runs.
         let write = r#"printf '#!/bin/sh\nsleep 60' >"$1" && chmod 755 "$1""#;
         assert!(
             Command::new("sh").args(["-c", write, "sh"]).arg(&file).status().unwrap().success()
