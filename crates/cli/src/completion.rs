@@ -1,4 +1,4 @@
-//! `gridrpc completion`: what shells need to complete the commands and options of this program.
+//! `gridrpc completion`: completion scripts for shells.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Command};
@@ -13,7 +13,7 @@ pub struct Options {
     shell: Shell,
 }
 
-/// The script for the shell, which completes what people use of `program`.
+/// The shell's completion script for `program`.
 #[must_use]
 pub fn script(options: Options, program: &Command) -> String {
     let name = program.get_name().to_owned();
@@ -30,7 +30,7 @@ pub fn script(options: Options, program: &Command) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The command with its commands, which the Python program behind it reads for itself.
+/// The session command with its subcommands, which the Python program parses itself.
 fn session(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())

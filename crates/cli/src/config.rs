@@ -1,4 +1,4 @@
-//! What compilers have to be told of the C library that is installed with this program.
+//! `gridrpc config`: compiler and linker options for the installed C library.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,20 +41,20 @@ pub struct Wanted {
     version: bool,
 }
 
-/// Why nothing can be told.
+/// Errors of `gridrpc config`.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// The program does not know where it lies.
+    /// The program cannot determine its own location.
     #[error("could not find out where this program lies: {0}")]
     Program(#[from] io::Error),
-    /// The C library is not there.
+    /// The C library is not installed.
     #[error(
         "the C library is not installed with this program: there is no `{}`. \
          `pip install gridrpc` installs both, and so does `make install-c PREFIX=...`; \
          Debian's package of it is libgridrpc-dev", .0.display()
     )]
     Missing(PathBuf),
-    /// The library is there, but not the one to link statically.
+    /// The static library is missing.
     #[error(
         "the static library is not installed with this program: there is no `{}`. It is in the wheel \
          gridrpc-static, which `make wheel` builds; `make install-c PREFIX=...` installs it, and so does \
@@ -66,17 +66,17 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// The line that is to be printed.
+/// The line to print.
 ///
 /// # Errors
-/// When the C library does not lie where the program was installed to.
+/// When the C library is not in the installation of this program.
 pub fn describe(wanted: Wanted) -> Result<String, ConfigError> {
-    // Links are followed: /usr/local/bin may have one to the real place.
+    // Resolve links: /usr/local/bin may have one to the installation.
     let program = std::env::current_exe()?.canonicalize()?;
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     words(prefix, wanted).map(|words| words.join(" ") + "\n")
@@ -91,7 +91,7 @@ fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
         return Err(ConfigError::Missing(header));
     }
     let text = |path: &Path| path.display().to_string();
-    // Compilers look there by themselves, and have an order of their own for what is there.
+    // Compilers search these by default, in an order of their own.
     let is_known = prefix == Path::new("/usr");
     let mut words = Vec::new();
     let folders = [
@@ -120,7 +120,7 @@ fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
         words.extend(private_libraries(&pkgconfig.join("gridrpc.pc"))?);
     } else if wanted.libs {
         if !is_known {
-            // Programs find the library where it is now, wherever they are.
+            // Programs find the library at its current location from anywhere.
             words.push(format!("-L{}", lib.display()));
             words.push(format!("-Wl,-rpath,{}", lib.display()));
         }
@@ -129,7 +129,7 @@ fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
     Ok(words)
 }
 
-/// The folder of the libraries. Debian has one for each architecture below `lib`.
+/// The library folder. Debian has one per architecture below `lib`.
 fn library_folder(prefix: &Path) -> PathBuf {
     let lib = prefix.join("lib");
     let own = lib.join(format!("{}-linux-gnu", std::env::consts::ARCH));
@@ -137,7 +137,7 @@ fn library_folder(prefix: &Path) -> PathBuf {
     if !is_there(&lib) && is_there(&own) { own } else { lib }
 }
 
-/// The libraries of the system that the static library needs.
+/// The system libraries that the static library needs.
 fn private_libraries(file: &Path) -> Result<Vec<String>, ConfigError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
@@ -159,7 +159,7 @@ mod tests {
         <Program as clap::Parser>::parse_from(all).wanted
     }
 
-    /// A folder that goes with the test.
+    /// A folder that is removed after the test.
     struct Folder(PathBuf);
 
     impl Folder {

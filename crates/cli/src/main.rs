@@ -178,7 +178,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            // There is nobody left to tell if that fails too.
+            // If this fails too, there is nowhere to report it.
             let _ = writeln!(std::io::stderr(), "gridrpc: {error}");
             ExitCode::FAILURE
         }
@@ -197,13 +197,13 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             let options = gridrpc_agent::Options { ticket, patience, processors };
             return Ok(gridrpc_agent::run(&options).map(|()| ExitCode::SUCCESS)?);
         }
-        // It has agents to end, and so must not end by a signal.
+        // It has agents to stop, so a signal must not end it.
         Command::Doctor(options) => return Ok(doctor::command::run(&options)?),
         Command::Top(options) => return Ok(top::run(&options).map(|()| ExitCode::SUCCESS)?),
         Command::Session(options) => return Err(session::become_program(&options).into()),
         _ => {}
     }
-    // Whoever reads what is printed may stop reading: this program ends then, as others do.
+    // If the reader of the output closes it, end this program by SIGPIPE as usual.
     // SAFETY: no handler is set.
     unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl)? };
     let text = text_of(command)?;
@@ -213,7 +213,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a command has to say once it is done.
+/// The output of a command after it has finished.
 fn text_of(command: Command) -> Result<String, Failure> {
     match command {
         Command::Compile {
@@ -239,7 +239,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
                 return names_in(&file);
             }
             if makefile {
-                // Whoever runs the makefile sees the warnings.
+                // Warnings appear when the makefile runs.
                 let module = compile::read(&file, dialect, false)?;
                 let options = &arguments;
                 let source = makefile::Source { file: &file, is_made: made, dialect, options };
@@ -268,7 +268,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
     }
 }
 
-/// The text, unless nothing is to be printed.
+/// The text, or nothing with `quiet`.
 fn unless(quiet: bool, text: String) -> String {
     if quiet { String::new() } else { text }
 }
@@ -361,7 +361,8 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<String, Failu
     Ok(describe::text(&module, named))
 }
 
-/// Native workers find their modules by themselves; where they run is all that there is to prepare.
+/// Enters the workers' directory. Native workers need no other preparation, as they find their modules
+/// themselves.
 fn enter_directory(preparation: &Prepare<'_>) -> Result<(), Failure> {
     let directory = preparation.directory;
     if directory.is_empty() {
@@ -371,8 +372,9 @@ fn enter_directory(preparation: &Prepare<'_>) -> Result<(), Failure> {
         .map_err(|error| format!("cannot run in `{directory}`: {error}").into())
 }
 
-/// What a function does to its stack or memory ends its worker by the signal that it raised. Rust
-/// would make SIGABRT of an overflow that hits the page below the stack, and only of that one.
+/// Restores default actions of signals. When a function corrupts its stack or memory, the worker should end
+/// by the signal itself; Rust's handler would turn a stack overflow that hits the guard page, and only that,
+/// into SIGABRT.
 fn default_signals() -> Result<(), Failure> {
     for number in [Signal::SIGSEGV, Signal::SIGBUS] {
         // SAFETY: no handler is set.

@@ -1,5 +1,5 @@
-//! The makefile that `ng_gen` leaves: old makefiles run it with flags of theirs, and expect it to build
-//! what functions require, and an executable for each function.
+//! The makefile of `ng_gen`. Existing makefiles run it with their own flags and expect it to build the files
+//! that functions require, and an executable per function.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,17 +9,17 @@ use thiserror::Error;
 
 use crate::compile::{all_functions, definition, headers, required, usual_compilers};
 
-/// A makefile cannot name the file.
+/// A file name that a makefile cannot express.
 #[derive(Debug, Error)]
 #[error("a makefile cannot name the file `{}`: rename it, to letters and digits at best", .0.escape_debug())]
 pub struct NameError(String);
 
-/// What the makefile is made of, beside the module.
+/// Input of the makefile, besides the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The IDL file.
     pub file: &'a Path,
-    /// Whether it has been made of another one, and goes with `make veryclean`.
+    /// Whether the file is generated; `make veryclean` then removes it.
     pub is_made: bool,
     /// The dialect of files that name none.
     pub dialect: Dialect,
@@ -27,7 +27,7 @@ pub struct Source<'a> {
     pub options: &'a [String],
 }
 
-/// What is built of files, and how, beyond what make knows by itself.
+/// Build rules beyond make's own.
 const RULES: &str = "\
 @DEFAULTS@ifeq ($(origin NG_COMPILER),undefined)
 NG_COMPILER = @COMPILER@
@@ -51,12 +51,11 @@ override CPPFLAGS += @CPPFLAGS@
 
 ";
 
-/// The text of `MODULE.mak`. Its targets are the module; for each function and class `_stub_NAME`,
-/// which is another name for the module; and information files under the names that configurations
-/// may have for them.
+/// The text of `MODULE.mak`. Its targets are the module; `_stub_NAME` for each function and class, an alias
+/// of the module; and information files under the names that configurations may use for them.
 ///
 /// # Errors
-/// When make could not be told the name of the file.
+/// When the file's name cannot be expressed in a makefile.
 pub fn makefile(module: &Module, source: Source<'_>) -> Result<String, NameError> {
     let name = &module.name;
     let idl = source.file.to_str().ok_or_else(|| NameError(source.file.display().to_string()))?;
@@ -128,7 +127,7 @@ pub fn makefile(module: &Module, source: Source<'_>) -> Result<String, NameError
     Ok(text)
 }
 
-/// One definition in one line, as it was written: references to variables stay what they are.
+/// One definition on one line. Variable references are kept.
 fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name} = {}", value.split_whitespace().collect::<Vec<_>>().join(" "));
 }
@@ -142,7 +141,7 @@ fn rules(module: &Module, options: &[String]) -> String {
     };
     let headers = headers().map(|folder| word(&format!("-I{}", folder.display())));
     let flags: Vec<String> = options.iter().map(|option| word(option)).chain(headers).collect();
-    // What make itself would take does not know of MPI, and its FC is no Fortran compiler of today.
+    // make's own defaults do not support MPI, and its FC is no longer a Fortran compiler.
     let (cc, cxx, fc) = usual_compilers(module);
     let mut defaults = Vec::from([("FC", fc)]);
     if module.is_parallel() {
@@ -158,8 +157,8 @@ fn rules(module: &Module, options: &[String]) -> String {
         .replace("@CPPFLAGS@", &flags.join(" ").replace('#', "\\#"))
 }
 
-/// What functions require: files, which make looks after, and flags. Files are named as seen from
-/// the current folder, or if they are not there, from that of the IDL file.
+/// Splits required items into files, which make tracks, and flags. File names are relative to the current
+/// folder or, if missing there, to the IDL file's.
 fn split_required(module: &Module, idl: &Path) -> (Vec<String>, Vec<String>) {
     let (mut files, mut flags) = (Vec::new(), Vec::new());
     for word in required(module).flat_map(str::split_whitespace) {
@@ -179,7 +178,7 @@ fn split_required(module: &Module, idl: &Path) -> (Vec<String>, Vec<String>) {
     (files, flags)
 }
 
-/// Is the file there, or a source of it?
+/// Whether the file or a source of it exists.
 fn is_there(file: &Path) -> bool {
     let endings = ["c", "cc", "cpp", "C", "f", "F", "f90", "F90", "s", "S"];
     file.exists() || endings.iter().any(|ending| file.with_extension(ending).exists())
@@ -192,12 +191,12 @@ fn program() -> String {
     program.replace('$', "$$").replace('#', "\\#")
 }
 
-/// What a variable holds, as one word for the shell.
+/// A variable's value as one shell word.
 fn in_shell(variable: &str) -> String {
     format!("'$(subst ','\\'',$({variable}))'")
 }
 
-/// A text as one word for the shell, in a recipe or in a variable that goes into one.
+/// A text as one shell word, in a recipe or in a variable used in one.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=+,:@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -206,12 +205,12 @@ fn word(text: &str) -> String {
     format!("'{}'", text.replace('$', "$$").replace('\'', "'\\''"))
 }
 
-/// A name that no program takes for an option, and make not for a home folder.
+/// A name that no program parses as an option, and make not as a home folder.
 fn from_here(name: &str) -> String {
     if name.starts_with(['-', '~']) { format!("./{name}") } else { name.to_owned() }
 }
 
-/// The name of a file for make.
+/// A file name as a make target.
 fn target(name: &str) -> Result<String, NameError> {
     if name.contains(|c: char| c.is_control() || "\\;|".contains(c)) {
         return Err(NameError(name.to_owned()));

@@ -1,4 +1,4 @@
-//! `gridrpc script`: the job script of a server, to be looked at.
+//! `gridrpc script`: prints a job script.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use clap::Args;
 use gridrpc_config::{Problems, chosen, listed};
 use thiserror::Error;
 
-/// The file that is read when no other is named.
+/// The default configuration file.
 const USUAL: &str = "grid.toml";
 
 /// Whose script is wanted.
@@ -21,39 +21,39 @@ pub struct Options {
     server: Option<String>,
 }
 
-/// Why there is no script.
+/// Errors of `gridrpc script`.
 #[derive(Debug, Error)]
 pub enum ScriptError {
-    /// The file is wrong, or has no such server.
+    /// The file is invalid or has no such host group.
     #[error("{0}")]
     File(#[from] Problems),
-    /// There is no file, and no server is named.
+    /// There is no file, and no host group is named.
     #[error(
         "there is no grid.toml in this folder: name the file by --config, or a server by --server, as in \
          --server 'slurm:?nodes=4'"
     )]
     NoFile,
-    /// The file has not one server.
+    /// The file has no host group.
     #[error("the file has no servers: write a table [server.NAME], or name a server by --server")]
     NoServers,
-    /// The file has several.
+    /// The file has several host groups.
     #[error("the file has {} servers: name one of {} by --server", .0.len(), listed(.0))]
     NotOne(Vec<String>),
-    /// The server is started otherwise.
+    /// The host group does not use a batch system.
     #[error("the server `{0}` has a launcher that submits no jobs: only those of batch systems do")]
     NoJobs(String),
     /// The script cannot be made.
     #[error("{0}")]
     Script(String),
-    /// This program is not known.
+    /// This program cannot be located.
     #[error("this program cannot be found: {0}")]
     Program(io::Error),
 }
 
-/// The script.
+/// The job script.
 ///
 /// # Errors
-/// When the server has none.
+/// When the host group has none.
 pub fn print(options: &Options) -> Result<String, ScriptError> {
     let usual = Path::new(USUAL);
     let file = match &options.config {

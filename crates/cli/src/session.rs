@@ -1,4 +1,4 @@
-//! `gridrpc session`: it is a Python program, as what sessions run are functions of Python.
+//! `gridrpc session`: runs the Python program for sessions, which execute Python functions.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -25,17 +25,17 @@ pub struct SessionError {
     error: std::io::Error,
 }
 
-/// Become the Python program; returns only if that fails.
+/// Replaces this process with the Python program; returns only on failure.
 #[must_use]
 pub fn become_program(options: &Options) -> SessionError {
     let python = python();
     let mut command = Command::new(&python);
-    // Nothing of the current folder is to stand in the place of Python's own modules.
+    // -P keeps the current folder from shadowing Python's modules.
     command.args(["-P", "-m", "gridrpc._session"]).args(&options.words);
     SessionError { error: command.exec(), python }
 }
 
-/// The Python that this program was installed with, which is beside it, or else the usual one.
+/// The Python installed next to this program, or else the default one.
 fn python() -> PathBuf {
     let beside = |program: PathBuf| {
         let found = program.with_file_name("python3");

@@ -1,4 +1,4 @@
-//! Many items of a module's function in one call, as the worker takes them.
+//! Chunked calls: many items of a module's function in one call, as the worker receives them.
 
 #[allow(dead_code)] // what one test file needs, another may not
 mod support;
@@ -8,7 +8,7 @@ use gridrpc_wire::{Chunk, DType, Order, Value};
 
 use support::{elements, function, open, outcome, send};
 
-/// Calls a function with so many items, and these columns in sections 1 and on.
+/// Calls a function with this many items, and these columns in sections 1 and up.
 fn run(grid: &Grid, name: &str, chunk: Chunk, values: &[Value], columns: &[Vec<u8>]) -> Outcome {
     let mut payload = grid.payload();
     let mut bytes = Vec::new();
@@ -22,7 +22,7 @@ fn chunk(items: u32) -> Chunk {
     Chunk { items, limit: 0 }
 }
 
-/// What came back: how many items have been run, the values, and the columns.
+/// The result: the number of items that have run, the values, and the columns.
 fn returned(outcome: Outcome) -> (u32, Vec<Value>, Vec<Vec<u8>>) {
     let Outcome::Returned(sections) = outcome else { panic!("{outcome:?}") };
     let (chunk, values) = Chunk::decode(sections[0].bytes(), Order::NATIVE).unwrap();
@@ -90,7 +90,7 @@ fn an_item_that_fails_leaves_the_results_before_it() {
         assert_eq!(error, "gridrpc.ArgumentError");
         assert!(message.contains("`made`") && message.contains("below 0"), "{message}");
     }
-    // Elements are missing behind the first item.
+    // The elements after the first item are missing.
     let given = [elements(DType::Int64, 2, 1), elements(DType::Float64, 1, 2)];
     let columns = [longs(&[1, 1]), 1_f64.to_ne_bytes().to_vec()];
     let (items, values, _) = returned(run(&grid, "bump", chunk(2), &given, &columns));

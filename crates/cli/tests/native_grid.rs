@@ -1,4 +1,4 @@
-//! Real grids of native workers: calls, data, deaths.
+//! Real grids of native workers: calls, data, worker losses.
 
 #[allow(dead_code)] // what one test file needs, another may not
 mod support;
@@ -143,7 +143,7 @@ fn a_program_that_cannot_start_workers_is_reported() {
     }
 }
 
-/// Callers that wait take turns in reading answers: none may be left waiting when they change.
+/// Waiting callers take turns reading answers; a change of reader must not lose a wake-up.
 #[test]
 fn no_wake_up_is_lost_when_many_threads_wait() {
     let grid = open(3);
@@ -161,12 +161,12 @@ fn no_wake_up_is_lost_when_many_threads_wait() {
                     } else {
                         submit(grid, null, &[], &[])
                     };
-                    // Half of them read for themselves, the others are told.
+                    // Half of them read answers themselves, the others are notified.
                     let ended =
                         if thread % 2 == 0 { waiter.wait(&call, WAIT) } else { call.wait(WAIT) };
                     assert!(ended, "thread {thread} waits for ever in round {round}");
                     if thread == 0 && round % 500 == 0 {
-                        // Long enough for the grid's own thread to come back.
+                        // Long enough for the grid's own thread to take over.
                         std::thread::sleep(Duration::from_millis(5));
                     }
                 }
@@ -176,7 +176,7 @@ fn no_wake_up_is_lost_when_many_threads_wait() {
     assert_eq!(grid.counts().live, 0);
 }
 
-/// What a function has put into memory of its worker's.
+/// The memory of its worker into which a function has written.
 fn output_of(call: &Call) -> Borrowed {
     let Outcome::Returned(sections) = outcome(call) else { panic!("it did not return") };
     let shared = sections.into_iter().find_map(|section| match section {
@@ -196,7 +196,7 @@ fn memory_of_a_result_is_used_again_by_calls_that_were_sent_before_it_was_taken(
     let grid = open(1);
     let calls: Vec<_> = (0..6).map(|_| filled(&grid, 0.2)).collect();
     let segments: Vec<_> = calls.iter().map(|call| output_of(call).lease().unwrap()).collect();
-    // A function is given memory when it begins: that of the result before it may not be back yet.
+    // A function gets its memory when it starts; that of the previous result may not be back yet.
     let used: HashSet<u32> = segments.iter().map(|lease| lease.segment).collect();
     assert!(used.len() <= 2, "{segments:?}");
 }
@@ -210,7 +210,7 @@ fn memory_of_a_result_is_left_alone_while_somebody_reads_it() {
         output_of(&call)
     };
     let held: Vec<_> = (1..6).map(made).collect();
-    // Now and then one is given back, in the middle of others.
+    // Occasionally release one in the middle of the others.
     drop(made(7));
     let more = made(8);
     for (stretch, byte) in held.iter().zip(1..).chain([(&more, 8)]) {

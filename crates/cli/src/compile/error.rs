@@ -1,78 +1,78 @@
-//! Why a module was not made, and what is said about that.
+//! Errors of `gridrpc compile`, and their messages.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why no module was made.
+/// Why no module was built.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// The file cannot be read.
+    /// The IDL file cannot be read.
     #[error("could not read `{}`: {why}", file.display())]
     Read {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It has errors, which have been reported.
+    /// The IDL file has errors, which have been printed.
     #[error("{errors} error{} in `{}`", if *errors == 1 { "" } else { "s" }, file.display())]
     Broken {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// How many.
+        /// The number of errors.
         errors: usize,
     },
     /// The module cannot be written.
     #[error("could not write `{}`: {error}", path.display())]
     Write {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is no such compiler.
+    /// The compiler cannot be started.
     #[error(
         "could not run the compiler `{program}`: {error}\nhint: install it, or name another one in \
          the environment: CC for C, CXX for C++, FC for Fortran"
     )]
     NoCompiler {
-        /// Which.
+        /// The compiler.
         program: String,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is no such compiler of MPI.
+    /// The MPI compiler cannot be started.
     #[error(
         "could not run `{program}`, the compiler for functions with Backend \"MPI\": {error}\nhint: install \
          Open MPI with its headers (Debian: libopenmpi-dev and openmpi-bin), load its module, or name another \
          compiler in the environment: CC for C, CXX for C++, FC for Fortran"
     )]
     NoMpi {
-        /// Which.
+        /// The compiler.
         program: String,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// A compiler of MPI has failed; it has said why.
+    /// The MPI compiler failed and has printed the reason.
     #[error(
         "`{program}` could not compile the module; its messages stand above\nhint: if it has not found `mpi.h`, \
          install the headers of Open MPI (Debian: libopenmpi-dev)"
     )]
     MpiCompiler {
-        /// Which.
+        /// The compiler.
         program: String,
     },
-    /// The compiler or the linker has failed; it has said why.
+    /// The compiler or linker failed and has printed the reason.
     #[error("`{program}` could not compile the module; its messages stand above")]
     Compiler {
-        /// Which.
+        /// The program.
         program: String,
     },
 }
 
-/// To standard error; if that cannot be written to, there is nobody to tell.
+/// Prints to standard error. Ignores failures, which nobody could see.
 pub(super) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

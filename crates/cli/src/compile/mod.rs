@@ -1,4 +1,4 @@
-//! From an IDL file to a module: stub source, compiler, linker.
+//! Builds a module from an IDL file: stub source, compiler, linker.
 
 mod error;
 mod recipe;
@@ -18,30 +18,30 @@ use recipe::Recipe;
 pub use error::CompileError;
 pub use recipe::{Given, all_functions, definition, headers, required, usual_compilers};
 
-/// So many errors of a file are shown, and so many warnings. What is no IDL at all has hundreds.
+/// Most errors, and most warnings, that are printed for a file; text that is not IDL has hundreds.
 const SHOWN: usize = 20;
 
-/// What to make.
+/// Options of a build.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where the module goes; empty: the current folder.
+    /// The folder for the module; empty: the current folder.
     pub folder: PathBuf,
-    /// Whether the stub's source is kept beside the module.
+    /// Whether to keep the stub's source next to the module.
     pub keep_source: bool,
-    /// What the file means if it names no dialect.
+    /// The dialect of a file that names none.
     pub dialect: Dialect,
     /// Compiler, linker, and their arguments.
     pub given: Given,
 }
 
-/// Reads an IDL file, and reports what is wrong with it on standard error. `warns`: with warnings.
+/// Reads an IDL file and prints its errors, and with `warns` its warnings, to standard error.
 ///
 /// # Errors
 /// When it cannot be read, has errors, or has only functions that cannot run here.
 pub fn read(file: &Path, dialect: Dialect, warns: bool) -> Result<Module, CompileError> {
     let unreadable = |why: String| CompileError::Read { file: file.to_owned(), why };
     let mut source = Vec::new();
-    // Not asked for its length before: a pipe has none, and some files tell a wrong one.
+    // Do not use the file's length: a pipe has none, and some files report a wrong one.
     File::open(file)
         .and_then(|file| file.take(MAX_SOURCE as u64 + 1).read_to_end(&mut source))
         .map_err(|error| unreadable(error.to_string()))?;
@@ -66,7 +66,7 @@ pub fn read(file: &Path, dialect: Dialect, warns: bool) -> Result<Module, Compil
     }
 }
 
-/// Says which functions cannot run on several processes; how many those are.
+/// Prints which functions cannot run on several processes and returns their number.
 fn refuse_parallel(module: &Module, file: &Path) -> usize {
     let methods = module.classes.iter().flat_map(|class| {
         let name = |method: &Function| format!("{}.{}", class.name, method.name);
@@ -89,7 +89,7 @@ fn refuse_parallel(module: &Module, file: &Path) -> usize {
     refused.len()
 }
 
-/// Says what is wrong, up to a bound; how many errors there are.
+/// Prints diagnostics, up to a limit, and returns the number of errors.
 fn report(diagnostics: &[Diagnostic], name: &str, source: &str) -> usize {
     let of = |severity| diagnostics.iter().filter(move |found| found.severity == severity);
     let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
@@ -112,7 +112,7 @@ fn report(diagnostics: &[Diagnostic], name: &str, source: &str) -> usize {
     errors
 }
 
-/// Compiles an IDL file into a module; returns where it is.
+/// Compiles an IDL file into a module and returns its path.
 ///
 /// # Errors
 /// When the file has errors, or the compiler or the linker fails.
@@ -145,7 +145,7 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
         let extension = if cpp { "stub.cpp" } else { "stub.c" };
         let kept = folder.join(format!("{}.{extension}", module.name));
         let copy = work.0.join("copy");
-        // In the place of what is there, and not through it if it is a link.
+        // Replace an existing file; if it is a link, do not follow it.
         let placed = fs::copy(&source, &copy).and_then(|_| fs::rename(&copy, &kept));
         placed.map_err(writing(&kept))?;
     }
@@ -155,14 +155,14 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
     recipe.compile(&source, &object)?;
     let built = work.0.join("module.so");
     recipe.link(&object, &built)?;
-    // In one step, so that nobody loads half a module.
+    // Atomically, so that nobody loads a partial module.
     let target = folder.join(format!("{}.so", module.name));
     fs::rename(&built, &target).map_err(writing(&target))?;
     Ok(target)
 }
 
-/// A folder for what is made on the way, gone at the end. It is new and this user's alone: where
-/// others may write, nobody can put a link of theirs in the way of what is written.
+/// Folder for intermediate files, removed on drop. It is new and private to this user, so that in a shared
+/// folder nobody can redirect writes with a link.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,4 +1,4 @@
-//! How a module is compiled and linked: what the file says, and what is given beside it.
+//! Compile and link commands of a module, from the IDL file and the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use gridrpc_idl::{Dialect, FORTRAN_ENDS, Function, Module};
 
 use super::error::{CompileError, say};
 
-/// What whoever compiles gives beside the file.
+/// Settings from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// The compiler with its arguments, instead of the file's or the usual one.
+    /// The compiler with its arguments, instead of the file's or the default one.
     pub compiler: Option<String>,
     /// The linker with its arguments.
     pub linker: Option<String>,
-    /// Further arguments for both.
+    /// Additional arguments for both.
     pub arguments: Vec<String>,
-    /// Whether those are all: what the file says of compilers, options, objects and libraries is
-    /// among them already, since a makefile has taken it over.
+    /// Whether these are complete: a makefile has already merged the file's compilers, options, objects and
+    /// libraries into them.
     pub flags_given: bool,
 }
 
-/// How a module is compiled and linked.
+/// Compile and link commands of a module.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
     compiler: Vec<String>,
     compile_options: Vec<String>,
     linker: Vec<String>,
     link_options: Vec<String>,
-    /// Whether it has functions in Fortran.
+    /// Whether it has Fortran functions.
     fortran: bool,
-    /// Where `Required` files and headers are looked for.
+    /// The folder that `Required` files and headers are relative to.
     folder: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Recipe {
         };
         let (cc, cxx, fc) = usual_compilers(module);
         let compiler = if cpp { variable("CXX", cxx) } else { variable("CC", cc) };
-        // Fortran's run-time library is the Fortran compiler's to add.
+        // The Fortran compiler adds its run-time library.
         let linker = if fortran { variable("FC", fc) } else { compiler.clone() };
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut recipe = Recipe {
@@ -56,7 +56,7 @@ impl Recipe {
             folder: parent.unwrap_or(Path::new(".")).to_owned(),
         };
         if module.dialect == Dialect::NinfG && !cpp {
-            // C of the time declares no functions before it calls them; newer compilers refuse it.
+            // Old C code calls functions before it declares them; newer compilers reject that.
             let lenient = ["implicit-function-declaration", "implicit-int", "int-conversion"];
             let lenient = lenient.iter().map(|what| format!("-Wno-error={what}"));
             recipe.compile_options.extend(lenient);
@@ -79,7 +79,7 @@ impl Recipe {
             given.arguments.iter().partition(|word| is_for_linker(word));
         recipe.compile_options.extend(for_compiler.into_iter().cloned());
         if given.flags_given {
-            // Such as -fopenmp and -m32 are for both; what does not matter to a linker does no harm.
+            // Options such as -fopenmp and -m32 apply to both; linkers ignore those of compilers.
             recipe.link_options.extend(given.arguments.iter().cloned());
         } else {
             recipe.link_options.extend(for_linker.into_iter().cloned());
@@ -87,7 +87,7 @@ impl Recipe {
         recipe
     }
 
-    /// What the file says itself.
+    /// Adds the file's own settings.
     fn take_from(&mut self, module: &Module) {
         if let Some(compiler) = &module.compiler {
             self.compiler = words(compiler);
@@ -108,7 +108,7 @@ impl Recipe {
         }
     }
 
-    /// `CompileOptions`: options, or a definition as in a makefile (`CC = gcc`).
+    /// `CompileOptions`: options, or a makefile definition (`CC = gcc`).
     fn add_options(&mut self, options: &str) {
         let Some((name, value)) = definition(options) else {
             return self.compile_options.extend(words(options));
@@ -125,7 +125,7 @@ impl Recipe {
         }
     }
 
-    /// Files are named as seen from the IDL file.
+    /// Resolves a file name relative to the IDL file.
     fn beside(&self, word: &str) -> String {
         let path = self.folder.join(word);
         if !word.starts_with('-') && path.exists() {
@@ -151,7 +151,7 @@ impl Recipe {
 
     pub(super) fn link(&self, object: &Path, library: &Path) -> Result<(), CompileError> {
         let mut command = start(&self.linker);
-        // A function that is nowhere is an error here, not in the worker.
+        // Report undefined functions here rather than in the worker.
         command.args(["-shared", "-Wl,-z,defs", "-o"]).arg(library).arg(object);
         command.args(&self.link_options).arg("-lm");
         if self.fortran {
@@ -161,7 +161,7 @@ impl Recipe {
     }
 }
 
-/// The compilers of C, C++ and Fortran. Those of MPI know where its headers and libraries are.
+/// Default compilers for C, C++ and Fortran. MPI's know the location of its headers and libraries.
 pub fn usual_compilers(module: &Module) -> (&'static str, &'static str, &'static str) {
     match module.is_parallel() {
         true => ("mpicc", "mpicxx", "mpifort"),
@@ -169,14 +169,14 @@ pub fn usual_compilers(module: &Module) -> (&'static str, &'static str, &'static
     }
 }
 
-/// The files and libraries that the functions and classes need, as they are written.
+/// Files and libraries that the functions and classes require, as written.
 pub fn required(module: &Module) -> impl Iterator<Item = &str> {
     let classes = module.classes.iter().flat_map(|class| &class.required);
     let functions = module.functions.iter().flat_map(|function| &function.required);
     functions.chain(classes).map(String::as_str)
 }
 
-/// The name and the value, if options are a definition as in a makefile.
+/// Name and value if the options are a makefile definition.
 pub fn definition(options: &str) -> Option<(&str, &str)> {
     let (name, value) = options.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
@@ -184,11 +184,11 @@ pub fn definition(options: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.bytes().all(is_name)).then_some((name, value))
 }
 
-/// Where `grpc.h` lies, if it is installed with this program and compilers do not find it by themselves.
+/// The folder of `grpc.h`, if it is installed with this program and is not on the compilers' default path.
 pub fn headers() -> Option<PathBuf> {
     let program = fs::canonicalize(std::env::current_exe().ok()?).ok()?;
     let folder = program.parent()?.parent()?.join("include");
-    // Compilers look in /usr/include by themselves, and have an order of their own for what is there.
+    // Compilers search /usr/include by default, in an order of their own.
     (folder != Path::new("/usr/include") && folder.join("grpc.h").is_file()).then_some(folder)
 }
 
@@ -214,7 +214,7 @@ fn run(mut command: Command, program: &[String]) -> Result<(), CompileError> {
     }
 }
 
-/// Splits at spaces, with quotes as in a shell.
+/// Splits at spaces, with shell quoting.
 fn words(text: &str) -> Vec<String> {
     shlex::split(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
 }

@@ -1,26 +1,25 @@
-//! What is wrong with what was found, and what to do about it.
+//! Checks: problems in a report, each with a remedy.
 
 use gridrpc_agent::inspect::python::Python;
 use gridrpc_agent::inspect::{HostFindings, Staging};
 
 use super::report::{Complaint, HostReport, Measured, Point, Start};
 
-/// Room for programs and modules that a host should have, bytes.
+/// Recommended free space for programs and modules, bytes.
 const ROOM: u64 = 32 << 20;
-/// Memory that a worker should have, bytes.
+/// Recommended memory per worker, bytes.
 const FOR_A_WORKER: u64 = 32 << 20;
-/// Files that an agent has open for each worker, and besides.
+/// Open files of an agent: per worker, and in addition.
 const FILES_EACH: u64 = 6;
 const FILES: u64 = 64;
-/// Processes and threads that an agent needs beside its workers.
+/// Processes and threads that an agent needs besides its workers.
 const PROCESSES: u64 = 16;
-/// The oldest Python that workers run, as (major, minor).
+/// The oldest Python that can run workers, as (major, minor).
 const OLDEST: (u32, u32) = (3, 11);
-/// By how much clocks may differ before files look as if they came from the future, seconds.
+/// Clock difference beyond which files appear to come from the future, seconds.
 const SKEW: f64 = 1.0;
 
-/// What is wrong with a host that is to have so many workers (0: one for each processor). `python`: whether
-/// they are to run Python.
+/// Checks a host for this many workers (0: one per processor). `python`: whether they run Python.
 pub(super) fn check(report: &HostReport, workers: u32, python: bool) -> Vec<Complaint> {
     let mut found = Vec::new();
     if let Some(start) = &report.start {
@@ -186,7 +185,7 @@ fn clock(way: &Measured) -> Option<Complaint> {
     ))
 }
 
-/// Tells of Pythons that do not understand each other's functions. `own`: the version of this machine's.
+/// Reports Python versions that cannot exchange functions. `own`: this machine's version.
 pub(super) fn compare(reports: &mut [HostReport], own: Option<&str>) {
     let Some(own) = own.and_then(minor) else { return };
     for report in reports {
@@ -250,7 +249,7 @@ mod tests {
         }
     }
 
-    /// What is told of a host on which something is different.
+    /// The complaints about a host with one change.
     fn told(workers: u32, change: impl FnOnce(&mut HostFindings)) -> Vec<(Point, Weight, String)> {
         let mut report = well();
         change(report.there.as_mut().unwrap());

@@ -1,4 +1,4 @@
-//! `gridrpc doctor`: looks at hosts, and prints what it finds.
+//! `gridrpc doctor`: examines hosts and prints a report.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::progress::Progress;
 use super::text;
 use crate::doctor::{self, HostReport, Wanted};
 
-/// The file that is read when nothing else is named.
+/// The default configuration file.
 const USUAL: &str = "grid.toml";
-/// Of so many hosts all that was found is printed.
+/// Full details are printed for up to this many hosts.
 const FEW: usize = 8;
 
 /// What is to be looked at.
@@ -45,45 +45,45 @@ pub struct Options {
     quiet: bool,
 }
 
-/// Why nothing is looked at.
+/// Errors of `gridrpc doctor`.
 #[derive(Debug, Error)]
 pub enum DoctorError {
-    /// The file is wrong.
+    /// The file is invalid.
     #[error("{0}")]
     File(#[from] Problems),
-    /// A URL is wrong.
+    /// A URL is invalid.
     #[error("{0}")]
     Url(#[from] Problem),
-    /// Nothing is named.
+    /// No host group is selected.
     #[error(
         "there is nothing to look at: name servers as URLs (ssh://node1), or a file by --config"
     )]
     Nothing,
-    /// The file has no such server.
+    /// The file has no such host group.
     #[error("{file} has no server `{name}`; it has {known}")]
     NoServer {
         /// The file.
         file: String,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
-    /// Two servers have one name.
+    /// Two host groups have the same name.
     #[error("the server `{0}` is named twice")]
     Twice(String),
-    /// This program, which hosts get a copy of, is not known.
+    /// This program, which is copied to hosts, cannot be located.
     #[error("this program cannot be found: {0}")]
     Program(io::Error),
-    /// What was found cannot be printed.
+    /// The report cannot be printed.
     #[error("could not write to standard output: {0}")]
     Output(io::Error),
 }
 
-/// Looks at the hosts, and prints what was found.
+/// Examines the hosts and prints a report.
 ///
 /// # Errors
-/// When there is nothing to look at, or nothing can be printed.
+/// When there is nothing to examine, or the report cannot be printed.
 pub fn run(options: &Options) -> Result<ExitCode, DoctorError> {
     let servers = servers(options)?;
     let program = std::env::current_exe().map_err(DoctorError::Program)?;

@@ -1,4 +1,4 @@
-//! A connection to an agent, for one thread that asks and waits for the answer.
+//! Connection to an agent for one thread that sends requests and waits for answers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use gridrpc_wire::Message;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use thiserror::Error;
 
-/// The longest answer, bytes.
+/// Largest answer, bytes.
 const MOST: u64 = 1 << 28;
 
 /// Why an agent does not answer.
@@ -36,7 +36,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Over a connection that does not block.
+    /// Creates a connection on a non-blocking socket.
     pub(super) fn new(socket: Socket) -> Line {
         let blocked = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&blocked);
@@ -46,8 +46,8 @@ impl Line {
         Line { socket, out, receiver, blocked }
     }
 
-    /// Sends a message and its streams, as far as the connection takes it: the rest goes while an answer
-    /// is waited for.
+    /// Sends a message and its streams as far as the connection accepts them; the rest is sent while waiting
+    /// for an answer.
     pub(super) fn send(
         &self,
         message: &Message<'_>,
@@ -58,8 +58,7 @@ impl Line {
         Ok(())
     }
 
-    /// Waits until `take` makes something of a message. Questions whether this end is there are answered
-    /// beside.
+    /// Waits until `take` accepts a message. Answers the agent's pings meanwhile.
     pub(super) fn wait<T>(
         &mut self,
         patience: Duration,
@@ -98,7 +97,7 @@ impl Line {
             flags.set(PollFlags::POLLOUT, self.blocked.load(Ordering::Acquire));
             let mut waited = [PollFd::new(self.socket.socket(), flags)];
             let longest = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
-            // When it is interrupted, it is only asked again.
+            // After an interruption it polls again.
             let _ = poll(&mut waited, longest);
         }
         match self.receiver.fill() {

@@ -1,4 +1,4 @@
-//! One host, from its name to its workers.
+//! Examination of one host, from name lookup to starting workers.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -20,33 +20,33 @@ use super::names;
 use super::report::{Complaint, HostReport, Point, Start, Workers};
 use super::routes::{News, Routes};
 
-/// How long an agent may take to say who it is.
+/// How long an agent may take to identify itself.
 const JOINING: Duration = Duration::from_secs(15);
-/// How long it may take to look around: Python may take 20 s.
+/// How long the inspection may take; Python alone may take 20 s.
 const LOOKING: Duration = Duration::from_secs(60);
-/// Lines that are kept of what an agent and its launcher write.
+/// Lines kept of the output of an agent and its launcher.
 const KEPT: usize = 12;
-/// What an interpreter is told that is to start workers, as a Python client tells it.
+/// Arguments of an interpreter that starts workers, the same as a Python client's.
 const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
 
-/// A host that is looked at.
+/// The examination of a host.
 pub(super) struct Course<'a> {
     pub(super) server: &'a HostGroup,
     pub(super) host: &'a str,
-    /// How many workers; 0: as many as it has processors.
+    /// Number of workers; 0: one per processor.
     pub(super) workers: u32,
-    /// The Python there; none: nobody wants Python workers.
+    /// The Python to check; none: no Python workers are requested.
     pub(super) python: Option<&'a str>,
     pub(super) agent: u32,
     pub(super) news: Receiver<News>,
     pub(super) routes: &'a Routes,
-    /// Whose turn it is: two that are measured at once would share the way.
+    /// Held while measuring: two measurements at once would share the bandwidth.
     pub(super) turn: &'a Mutex<()>,
     pub(super) state: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Course<'_> {
-    /// Looks at the host, as far as one comes.
+    /// Examines the host, as many steps as succeed.
     pub(super) fn run(self) -> HostReport {
         let mut report = HostReport {
             server: self.server.name.clone(),
@@ -89,17 +89,17 @@ impl Course<'_> {
             (self.state)("is measured");
             report.way = Some(measure(&mut line, clocks).map_err(lost(Point::Route))?);
         }
-        // What keeps them from running there is told already.
+        // The reason that they cannot run there has been reported.
         if report.there.as_ref().is_some_and(|there| there.directory_fault.is_none()) {
             (self.state)("starts workers");
             report.workers = Some(self.serve(&mut line, report)?);
         }
-        // An agent that is not told ends as its connection does.
+        // If this fails, the agent ends with its connection.
         let _ = line.send(&Message::Goodbye, VecDeque::new());
         Ok(())
     }
 
-    /// Has the launcher start an agent, and waits until it has come.
+    /// Starts an agent and waits for its connection.
     fn start(&self) -> Result<(Admitted, Start), Complaint> {
         let fault = |what: String, advice: &str| Complaint::fault(Point::Agent, what, advice);
         let begin = Instant::now();
@@ -142,7 +142,7 @@ impl Course<'_> {
                     said.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
                 }
                 News::Launcher(Event::Failed(why)) => {
-                    // Those of gridrpc say it themselves.
+                    // gridrpc's own launchers include the remedy.
                     let advice = match self.server.launcher {
                         LauncherKind::Program { .. } => {
                             "see what the launcher has written; `command` in grid.toml names it, and \
@@ -153,7 +153,7 @@ impl Course<'_> {
                     return Err(fault(format!("{why}{}", lines(&said)), advice));
                 }
                 News::Launcher(Event::Ended(how)) => {
-                    // What an agent that cannot reach its client says has the advice in it.
+                    // The output of an agent that cannot reach its client includes the remedy.
                     let advice = match said.is_empty() {
                         true => "see by hand that the program can run there: `gridrpc --version`",
                         false => "",
@@ -211,7 +211,7 @@ impl Course<'_> {
         all.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// Has workers started as a grid would: Python ones if those are wanted and Python is well.
+    /// Starts workers as a grid would: Python workers if they are requested and Python works.
     fn serve(&self, line: &mut Line, report: &HostReport) -> Result<Workers, Complaint> {
         let python = report.there.as_ref().and_then(|there| there.python.as_ref());
         let python = python.filter(|python| python.gridrpc.is_some() && python.fault.is_none());
@@ -264,7 +264,7 @@ impl Course<'_> {
     }
 }
 
-/// What was said, each line below the other.
+/// The output, one line below the other.
 fn lines(said: &VecDeque<String>) -> String {
     said.iter().map(|line| format!("\n{line}")).collect()
 }

@@ -1,4 +1,4 @@
-//! How far it is to a host and back, how fast the way is, and what time it is there.
+//! Measurements: round-trip time, bandwidth, and clock offset.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use gridrpc_wire::Message;
 use super::connection::{Line, LineError};
 use super::report::Measured;
 
-/// How often it is asked whether the host is there: no more often, and no longer.
+/// Limits on the number of pings and on their duration.
 const PINGS: u64 = 100;
 const PINGING: Duration = Duration::from_millis(300);
-/// With so much the way begins to be measured, and with at most so much it ends, bytes.
+/// Size of the first and of the largest bandwidth measurement, bytes.
 const LEAST: u32 = 32 << 10;
 const MOST: u32 = 8 << 20;
-/// What takes so long is enough.
+/// A measurement of this duration is long enough.
 const ENOUGH: Duration = Duration::from_millis(200);
-/// How long an answer may take.
+/// Timeout of an answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Measures the way to an agent. `there`: clocks of its host at one moment.
+/// Measures the connection to an agent. `there`: its host's clocks at one moment.
 pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineError> {
     let pings = ping(line)?;
     let mut load = Load::new();
@@ -60,7 +60,7 @@ fn answered(line: &mut Line, number: u64) -> Result<(), LineError> {
     })
 }
 
-/// Bytes per second, by more and more bytes until that takes long enough.
+/// Measures bytes per second with growing sizes until a transfer takes long enough.
 fn grow(
     nearest: Duration,
     mut carry: impl FnMut(u32) -> Result<Duration, LineError>,
@@ -69,7 +69,7 @@ fn grow(
     loop {
         let took = carry(bytes)?;
         if took >= ENOUGH || bytes >= MOST {
-            // A request or an answer goes the other way, and has next to nothing to carry.
+            // Subtract the latency of the other direction, which carries next to nothing.
             let carried = took.saturating_sub(nearest).max(Duration::from_micros(1));
             return Ok(f64::from(bytes) / carried.as_secs_f64());
         }
@@ -77,12 +77,12 @@ fn grow(
     }
 }
 
-/// What asking whether somebody is there tells, ns.
+/// Result of the pings, ns.
 #[derive(Debug, PartialEq, Eq)]
 struct Pings {
     shortest: u64,
     median: u64,
-    /// The monotonic clock there, less that of this host; right to half of the shortest.
+    /// The other host's monotonic clock minus this one's; accurate to half of the shortest round trip.
     offset: i128,
 }
 
@@ -106,9 +106,9 @@ fn ping(line: &mut Line) -> Result<Pings, LineError> {
     Ok(Pings { shortest: all[0].0, median: all[all.len() / 2].0, offset: all[0].1 })
 }
 
-/// How far the time of day there is ahead of that here, and by how much that may be wrong, seconds.
+/// How far the other host's clock is ahead of this one's, and the uncertainty, seconds.
 fn ahead(pings: &Pings, there: Clocks, here: Clocks) -> (f64, f64) {
-    // What each clock of the day is ahead of the monotonic one of its host.
+    // Difference between a host's wall clock and its monotonic clock.
     let since = |clocks: Clocks| i128::from(clocks.real) - i128::from(clocks.monotonic);
     let offset = pings.offset + since(there) - since(here);
     (offset as f64 / 1e9, pings.shortest as f64 / 2e9)
@@ -122,7 +122,7 @@ mod tests {
     fn the_time_of_day_is_compared_whenever_hosts_have_booted() {
         let pings = Pings { shortest: 2_000_000, median: 3_000_000, offset: -500_000_000_000 };
         let here = Clocks { monotonic: 900_000_000_000, real: 1_700_000_000_000_000_000 };
-        // 400 s after its boot, the host's clock says 2 s more.
+        // 400 s after boot, the host's wall clock is 2 s ahead.
         let there = Clocks { monotonic: 400_000_000_000, real: 1_700_000_002_000_000_000 };
         assert_eq!(ahead(&pings, there, here), (2.0, 0.001));
     }

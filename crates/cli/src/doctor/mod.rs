@@ -1,6 +1,5 @@
-//! Looks at the hosts of servers before a grid uses them: whether agents can be started there and come
-//! back, what is there, how fast the way is, and how long workers take. What is wrong is told with what to
-//! do about it.
+//! Examination of hosts before a grid uses them: checks that agents start and connect, inspects each host,
+//! measures the connection, and starts workers. Reports problems with remedies.
 
 mod checks;
 pub(crate) mod command;
@@ -25,35 +24,35 @@ use routes::Routes;
 
 pub use report::{Complaint, HostReport, Measured, Point, Weight, Workers};
 
-/// What is to be looked at.
+/// The hosts to examine.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The servers; their names differ.
+    /// The host groups; their names are unique.
     pub servers: Vec<HostGroup>,
-    /// This machine's `gridrpc`, which hosts get a copy of.
+    /// This machine's `gridrpc`, which is copied to hosts.
     pub program: PathBuf,
-    /// Whether Python workers are wanted.
+    /// Whether to check Python workers.
     pub python: bool,
 }
 
-/// Hears how far it has come. Called by several threads.
+/// Receives progress. Several threads call it.
 pub trait Watch: Sync {
-    /// What is done now about a host: its number, in the order of servers and hosts.
+    /// Reports the current step of a host, given by its number in the order of groups and hosts.
     fn state(&self, host: usize, label: &str, state: &str);
-    /// A host is done.
+    /// Reports that a host is finished.
     fn done(&self, host: usize, report: &HostReport);
 }
 
-/// How many hosts there are.
+/// Number of hosts.
 #[must_use]
 pub fn count(wanted: &Wanted) -> usize {
     wanted.servers.iter().map(|server| server.hosts.len()).sum()
 }
 
-/// What the thread of a host needs.
+/// Stack size of a host's thread.
 const STACK: usize = 512 << 10;
 
-/// Looks at all hosts, all at once. The reports are in the order of servers and hosts.
+/// Examines all hosts in parallel. Reports follow the order of groups and hosts.
 #[must_use]
 pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
     let routes = Routes::new(wanted.program.clone());
@@ -122,7 +121,7 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
     reports
 }
 
-/// The Python of agents on this machine: the one that this program is installed beside.
+/// The Python of agents on this machine: the one installed next to this program.
 fn python_here(program: &std::path::Path) -> String {
     let beside = program.parent().map(|folder| folder.join("python3"));
     let beside = beside.filter(|python| python.exists());

@@ -1,4 +1,4 @@
-//! Where hosts are, as it can be seen from here.
+//! Name lookup of hosts on this machine.
 
 use std::net::ToSocketAddrs as _;
 use std::process::{Command, Stdio};
@@ -7,21 +7,21 @@ use gridrpc_config::LauncherKind;
 
 use super::report::{Complaint, Name, Point};
 
-/// Looks a host up as its launcher does. None where only the launcher knows what the name means.
+/// Looks a host up as its launcher does. None if only the launcher can resolve the name.
 ///
 /// # Errors
-/// When the launcher cannot know it either.
+/// When the launcher cannot resolve it either.
 pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
     match launcher {
-        // There the names are labels only.
+        // Names are only labels here.
         LauncherKind::Local { .. } | LauncherKind::Batch(_) => Ok(None),
-        // What its names mean is its own affair.
+        // The launcher program defines the meaning of its names.
         LauncherKind::Program { .. } => {
             let addresses = addresses(host).unwrap_or_default();
             Ok(Some(Name { host: host.to_owned(), addresses, through: String::new() }))
         }
         LauncherKind::Ssh { command } => match configuration(command, host) {
-            // Starting the agent tells what is wrong with that.
+            // Starting the agent will report the error.
             None => Ok(None),
             Some(name) if !name.through.is_empty() => Ok(Some(name)),
             Some(name) => match addresses(&name.host) {
@@ -47,7 +47,7 @@ fn unknown(host: &str, name: &str, why: &str) -> Complaint {
     )
 }
 
-/// Addresses of a name, the same one once.
+/// Addresses of a name, without duplicates.
 fn addresses(host: &str) -> Result<Vec<String>, String> {
     let found = (host, 0_u16).to_socket_addrs().map_err(|error| {
         // "failed to lookup address information: Name or service not known"
@@ -63,7 +63,7 @@ fn addresses(host: &str) -> Result<Vec<String>, String> {
     Ok(addresses)
 }
 
-/// What ssh's configuration says of a host.
+/// The host's settings in ssh's configuration.
 fn configuration(command: &[String], host: &str) -> Option<Name> {
     let (program, options) = command.split_first()?;
     let mut ssh = Command::new(program);
@@ -72,7 +72,7 @@ fn configuration(command: &[String], host: &str) -> Option<Name> {
     understand(&String::from_utf8_lossy(&ran.stdout))
 }
 
-/// Reads what `ssh -G` prints.
+/// Parses the output of `ssh -G`.
 fn understand(text: &str) -> Option<Name> {
     let value = |key: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));

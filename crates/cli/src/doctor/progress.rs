@@ -1,4 +1,4 @@
-//! How far it has come: on a terminal a line that changes, else a line for each step.
+//! Progress display: a changing line on a terminal, otherwise one line per step.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::text;
 use crate::doctor::{HostReport, Watch};
 
-/// Columns of a terminal that does not say how many it has.
+/// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// Prints how far it has come to standard error, and what was found of a host to standard output.
+/// Prints progress to standard error, and each host's results to standard output.
 #[derive(Debug)]
 pub(super) struct Progress {
     hosts: usize,
-    /// Whether a line that changes is shown.
+    /// Whether to show the changing line.
     live: bool,
-    /// Whether a line for each step is printed.
+    /// Whether to print a line per step.
     steps: bool,
-    /// Whether what was found is printed as it is found.
+    /// Whether to print results as they arrive.
     found: bool,
     details: bool,
     now: Mutex<Now>,
@@ -27,12 +27,12 @@ pub(super) struct Progress {
 #[derive(Debug, Default)]
 struct Now {
     done: usize,
-    /// What is done about each host, by its number.
+    /// The current step of each host, by number.
     states: Vec<(usize, String)>,
 }
 
 impl Progress {
-    /// `quiet`: nothing goes to standard error. `json`: standard output is left to the document.
+    /// `quiet`: nothing goes to standard error. `json`: standard output is reserved for the document.
     pub(super) fn new(hosts: usize, quiet: bool, json: bool, details: bool) -> Progress {
         let live = !quiet && io::stderr().is_terminal();
         let steps = !quiet && !json && !live;
@@ -43,14 +43,14 @@ impl Progress {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the line away.
+    /// Removes the changing line.
     pub(super) fn end(&self) {
         self.wipe();
     }
 
     fn wipe(&self) {
         if self.live {
-            // Nobody else would hear of it.
+            // If this fails, there is nowhere to report it.
             let _ = io::stderr().write_all(b"\r\x1b[K");
         }
     }
@@ -89,7 +89,7 @@ impl Watch for Progress {
             let text = if self.details { text::details(report) } else { text::complaints(report) };
             self.wipe();
             let mut output = io::stdout().lock();
-            // When it fails, printing the table fails too.
+            // If this fails, printing the table fails too.
             let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
         }
         self.show(&now);
@@ -97,7 +97,7 @@ impl Watch for Progress {
 }
 
 fn terminal_columns() -> Option<usize> {
-    // SAFETY: an all-zero value is valid, and a valid place to write to.
+    // SAFETY: an all-zero value is valid and may be written to.
     let (status, size) = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         (libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size), size)

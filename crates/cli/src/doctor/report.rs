@@ -1,99 +1,99 @@
-//! What is found: facts about each host, and what is wrong there.
+//! Report: facts and problems of each host.
 
 use gridrpc_agent::inspect::HostFindings;
 use serde::{Serialize, Serializer};
 
-/// What has been found about one host. What could not be looked at is none.
+/// Results for one host. Anything that could not be examined is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostReport {
-    /// The name of its server.
+    /// The name of its group.
     pub server: String,
-    /// The host, as the configuration names it.
+    /// The host's name in the configuration.
     pub host: String,
-    /// Where it is.
+    /// Its resolved name.
     pub name: Option<Name>,
-    /// How its agent was started.
+    /// How its agent started.
     pub start: Option<Start>,
-    /// What its agent tells.
+    /// Its agent's findings.
     pub there: Option<HostFindings>,
-    /// The way between here and there.
+    /// The measured connection.
     pub way: Option<Measured>,
     /// Its workers.
     pub workers: Option<Workers>,
-    /// What is wrong, or may matter.
+    /// Problems and notes.
     pub complaints: Vec<Complaint>,
 }
 
-/// Where a host is.
+/// A host's resolved name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Name {
-    /// What ssh's configuration makes of the host's name, or that itself.
+    /// The host name after ssh's configuration has been applied.
     pub host: String,
-    /// Its addresses; none where somebody else looks them up.
+    /// Its addresses; empty if they are looked up elsewhere.
     pub addresses: Vec<String>,
-    /// By way of whom ssh goes there; empty: directly.
+    /// The jump host that ssh uses; empty: none.
     pub through: String,
 }
 
-/// How an agent was started.
+/// How an agent started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Start {
-    /// How long it took from the request until the agent had shown its ticket, seconds.
+    /// Time from the request until the agent presented its ticket, seconds.
     pub seconds: f64,
-    /// Whether the program was copied there first.
+    /// Whether the program was copied first.
     pub copied: bool,
-    /// Where it came from.
+    /// The address that it connected from.
     pub from: String,
-    /// Whether it has come by the way back that ssh keeps open.
+    /// Whether it connected through ssh's reverse tunnel.
     pub through_ssh: bool,
     /// Whether its connection is encrypted.
     pub encrypted: bool,
 }
 
-/// What was measured over a connection.
+/// Measurements of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
-    /// The shortest way there and back, seconds.
+    /// Shortest round trip, seconds.
     pub round_trip_min: f64,
-    /// The usual one, seconds.
+    /// Median round trip, seconds.
     pub round_trip_median: f64,
-    /// How far its clock is ahead of this machine's, seconds.
+    /// How far the host's clock is ahead of this machine's, seconds.
     pub clock_offset: f64,
-    /// By how much that may be wrong, seconds.
+    /// Uncertainty of the offset, seconds.
     pub clock_uncertainty: f64,
-    /// Bytes per second from here to there.
+    /// Bytes per second to the host.
     pub bandwidth_there: f64,
-    /// Bytes per second from there to here.
+    /// Bytes per second from the host.
     pub bandwidth_back: f64,
 }
 
 /// The workers of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Workers {
-    /// How many there were to be.
+    /// Number of requested workers.
     pub wanted: u32,
-    /// How many have answered.
+    /// Number of workers that have answered.
     pub ready: u32,
-    /// How long that took, seconds.
+    /// Time until they were ready, seconds.
     pub seconds: f64,
-    /// Whether they are Python workers; else they are native ones.
+    /// Whether they are Python workers; otherwise they are native ones.
     pub python: bool,
 }
 
-/// Something that is wrong, or may matter.
+/// A problem or note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Complaint {
-    /// What it is about.
+    /// Its subject.
     pub point: Point,
-    /// How bad it is.
+    /// Its severity.
     pub weight: Weight,
-    /// What it is.
+    /// The problem.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub advice: String,
 }
 
-/// How bad something is.
+/// Severity of a complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
@@ -103,14 +103,14 @@ pub enum Weight {
     Fault,
 }
 
-/// What is looked at.
+/// Subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The host's name.
+    /// Looking up the host's name.
     Name,
-    /// Starting the agent, and its way to the client.
+    /// Starting the agent and connecting it to the client.
     Agent,
-    /// Which way that is.
+    /// The route of that connection.
     Route,
     /// The versions of both programs.
     Version,
@@ -133,7 +133,7 @@ pub enum Point {
 }
 
 impl Point {
-    /// Its name, one word.
+    /// Its name, a single word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -184,7 +184,7 @@ impl HostReport {
         self.complaints.iter().all(|complaint| complaint.weight == Weight::Note)
     }
 
-    /// `server/host`, or one of the two if they are the same.
+    /// `server/host`, or just one of them if they are the same.
     #[must_use]
     pub fn label(&self) -> String {
         if self.server == self.host {

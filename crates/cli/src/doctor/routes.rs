@@ -1,4 +1,4 @@
-//! Who starts agents, and where what is told of them goes: to the thread that looks at their host.
+//! Launchers and listeners, and the dispatch of agents' events to the threads that examine their hosts.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,15 +12,15 @@ use gridrpc_launch::{Event, Launcher, Report, Start};
 use gridrpc_sys::lock;
 use gridrpc_transport::listener::Admitted;
 
-/// What is told of an agent.
+/// An event of an agent.
 pub(super) enum News {
-    /// By its launcher.
+    /// From its launcher.
     Launcher(Event),
-    /// It has come in.
+    /// It has connected.
     Admitted(Admitted),
 }
 
-/// Who waits for news of each agent.
+/// Receivers of each agent's events.
 type NewsReaders = Mutex<HashMap<u32, Sender<News>>>;
 
 /// The listeners and the launchers.
@@ -28,20 +28,20 @@ pub(super) struct Routes {
     readers: Arc<NewsReaders>,
     listeners: Mutex<Listeners>,
     launchers: Mutex<HashMap<String, Box<dyn Launcher>>>,
-    /// Where each agent was told to dial.
+    /// The addresses in each agent's ticket.
     addresses: Mutex<HashMap<u32, Vec<String>>>,
     program: PathBuf,
 }
 
 fn tell(readers: &NewsReaders, agent: u32, news: News) {
     if let Some(listener) = lock(readers).get(&agent) {
-        // Whoever has heard enough listens no more.
+        // A receiver that has finished is ignored.
         let _ = listener.send(news);
     }
 }
 
 impl Routes {
-    /// `program`: this machine's `gridrpc`, which hosts get a copy of.
+    /// `program`: this machine's `gridrpc`, which is copied to hosts.
     pub(super) fn new(program: PathBuf) -> Routes {
         let readers = Arc::<NewsReaders>::default();
         let admits = Arc::clone(&readers);
@@ -57,12 +57,12 @@ impl Routes {
         }
     }
 
-    /// Has this sender told of an agent.
+    /// Registers the receiver of an agent's events.
     pub(super) fn listen(&self, agent: u32, listener: Sender<News>) {
         lock(&self.readers).insert(agent, listener);
     }
 
-    /// Has an agent of this server started.
+    /// Starts an agent of this group.
     pub(super) fn start(&self, agent: u32, server: &HostGroup, host: &str) -> io::Result<()> {
         let ticket = lock(&self.listeners).ticket(agent, server)?;
         lock(&self.addresses).insert(agent, ticket.addresses.clone());
@@ -78,16 +78,16 @@ impl Routes {
         Ok(())
     }
 
-    /// Whether an agent was told by this process to dial there; else its launcher has added that.
+    /// Whether this process put the address into the agent's ticket; otherwise its launcher added it.
     pub(super) fn is_own(&self, agent: u32, address: &str) -> bool {
-        // A launcher that knows how its host sees this machine dials the door there.
+        // A launcher that knows how its host sees this machine adds that address with the listener's port.
         let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
         let addresses = lock(&self.addresses);
         let own = addresses.get(&agent).and_then(|all| all.first()).and_then(|one| port(one));
         own.is_some() && own == port(address)
     }
 
-    /// Ends an agent, wherever it is.
+    /// Stops an agent in any state.
     pub(super) fn stop(&self, agent: u32, server: &str) {
         lock(&self.listeners).revoke(agent);
         if let Some(launcher) = lock(&self.launchers).get_mut(server) {
@@ -95,7 +95,7 @@ impl Routes {
         }
     }
 
-    /// Ends all agents, and waits until they are gone.
+    /// Stops all agents and waits for them.
     pub(super) fn close(&self) {
         lock(&self.listeners).close();
         let launchers = std::mem::take(&mut *lock(&self.launchers));

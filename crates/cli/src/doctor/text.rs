@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! Text output of a report.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use gridrpc_agent::inspect::{HostFindings, Python};
 
 use crate::doctor::{Complaint, HostReport, Measured, Weight, Workers};
 
-/// What a host's points are indented by, and how wide their names are.
+/// Indentation of a host's entries, and the width of their names.
 const INDENT: usize = 2;
 const NAMES: usize = 11;
 
-/// All that was found of a host.
+/// All results for a host.
 pub(super) fn details(report: &HostReport) -> String {
     let mut text = heading(report);
     let mut point = |name: &str, value: String| {
@@ -33,7 +33,7 @@ pub(super) fn details(report: &HostReport) -> String {
         let way = &there.way;
         let how = if start.through_ssh { "ssh's way back" } else { "this machine" };
         let encrypted = if start.encrypted { "encrypted" } else { "not encrypted" };
-        // If all others have come to nothing, that is a complaint.
+        // If all other addresses failed, that is a complaint of its own.
         let tried = way.tried.iter().filter(|_| !start.through_ssh);
         let tried: String = tried.map(|one| format!("; {}: {}", one.name, one.outcome)).collect();
         point("way", format!("reaches {how} at {}, {encrypted}{tried}", way.name));
@@ -56,7 +56,7 @@ pub(super) fn details(report: &HostReport) -> String {
     text + &told(report)
 }
 
-/// What is wrong with a host, or may matter; nothing if there is nothing.
+/// Problems and notes of a host; empty if there are none.
 pub(super) fn complaints(report: &HostReport) -> String {
     if report.complaints.is_empty() { String::new() } else { heading(report) + &told(report) }
 }
@@ -141,14 +141,14 @@ fn told(report: &HostReport) -> String {
     report.complaints.iter().map(line).collect()
 }
 
-/// A text of one or more lines, indented.
+/// Indents a text of one or more lines.
 fn below(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().map(|line| format!("{:INDENT$}{line}\n", ""));
     first.into_iter().chain(lines.map(|line| format!("{:INDENT$}  {line}\n", ""))).collect()
 }
 
-/// The table at the end.
+/// The final table.
 pub(super) fn summary(reports: &[HostReport]) -> String {
     let heads = ["host", "", "agent", "round trip", "there", "back", "clock", "workers"];
     let mut rows = vec![heads.map(str::to_owned)];
@@ -204,7 +204,7 @@ fn row(report: &HostReport) -> [String; 8] {
     ]
 }
 
-/// A time, with three digits that mean something.
+/// A time with three significant digits.
 fn seconds(value: f64) -> String {
     let (value, unit) = match value {
         value if value < 1e-3 => (value * 1e6, "µs"),

@@ -1,4 +1,4 @@
-//! Which grid is meant.
+//! Selection of the grid to show.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::top::formats;
 
-/// A process, and perhaps which of its grids.
+/// A process, and optionally one of its grids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pid: u32,
@@ -38,27 +38,27 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Why it is not known which one is meant.
+/// Why no single grid is selected.
 #[derive(Debug, Error)]
 pub enum ChoiceError {
-    /// There is none.
+    /// No grid is running.
     #[error("no grid of yours runs on this machine: there is one as long as a program has it open")]
     None,
-    /// There are several.
+    /// Several grids match.
     #[error("{0} grids run: name one by its process\n{1}")]
     Several(usize, String),
-    /// The process has none.
+    /// The process has no grid.
     #[error("process {0} has no grid{1}")]
     NotThere(String, String),
-    /// The process is another user's.
+    /// The process belongs to another user.
     #[error("the grid of process {0} is {1}'s: only that user and root can look at it")]
     NotYours(String, String),
-    /// The kernel does not list them.
+    /// The kernel does not list grids.
     #[error("grids are found in /proc/net/unix, which cannot be read: {0}")]
     NoList(String),
 }
 
-/// How people name it.
+/// The grid's name on the command line.
 pub(super) fn called(place: &Place) -> String {
     match place.grid {
         1 => place.pid.to_string(),
@@ -66,7 +66,7 @@ pub(super) fn called(place: &Place) -> String {
     }
 }
 
-/// Whether it is among those that are wanted, all of this user if none is named.
+/// Whether a grid is selected; without a selection, all grids of this user are.
 pub(super) fn is_meant(place: &Place, wanted: Option<&Wanted>) -> bool {
     match wanted {
         Some(Wanted { pid, grid }) => {
@@ -76,16 +76,16 @@ pub(super) fn is_meant(place: &Place, wanted: Option<&Wanted>) -> bool {
     }
 }
 
-/// The one that is meant, of all that are there.
+/// The selected grid among all that run.
 ///
 /// # Errors
-/// When there is not one.
+/// When the selection does not match exactly one.
 pub(super) fn one(
     wanted: Option<&Wanted>,
     all: &io::Result<Vec<Place>>,
 ) -> Result<Place, ChoiceError> {
     let all = all.as_ref().map_err(|error| ChoiceError::NoList(error.to_string()))?;
-    // Everybody can listen under any name.
+    // Any user can listen under any name.
     let meant = all.iter().filter(|place| is_meant(place, wanted) && !place.is_impostor());
     let me = geteuid();
     let can_look = |place: &&Place| me.is_root() || place.user == me.as_raw();
@@ -105,7 +105,7 @@ pub(super) fn one(
     }
 }
 
-/// A line for each.
+/// One line per grid.
 fn listed(places: &[&Place]) -> String {
     let line = |place: &&Place| {
         let known = match place.look() {
@@ -128,7 +128,7 @@ fn user(number: u32) -> String {
     known.map_or_else(|| format!("user {number}"), |user| user.name)
 }
 
-/// What grids tell that are there and answer.
+/// Statistics of the selected grids that answer.
 pub(super) fn all_told(wanted: Option<&Wanted>) -> Vec<Stats> {
     let places = place::all().unwrap_or_default();
     let mine = places.iter().filter(|place| is_meant(place, wanted));

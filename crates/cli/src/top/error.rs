@@ -1,4 +1,4 @@
-//! Why nothing is shown, and writing to standard output.
+//! Errors of `gridrpc top`, and output to standard output.
 
 use std::io::{self, Write as _};
 
@@ -10,19 +10,19 @@ use super::choice::ChoiceError;
 /// Why nothing is shown.
 #[derive(Debug, Error)]
 pub enum TopError {
-    /// It is not known which grid is meant, or it cannot be looked at.
+    /// No single grid is selected, or it cannot be accessed.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// The grid tells nothing.
+    /// The grid does not report statistics.
     #[error("the grid of process {0}: {1}")]
     Look(String, LookError),
     /// The page cannot be served.
     #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
     Port(u16, io::Error),
-    /// The token of the page cannot be had.
+    /// The page's token is unavailable.
     #[error("the token of the page, in `{0}`: {1}")]
     Token(String, io::Error),
-    /// The system refuses something.
+    /// The system refused an operation.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
 }

@@ -1,9 +1,9 @@
-//! Numbers for people, in the units and with the digits that gridbench shows (python/gridbench/formats.py).
+//! Number formats, with the units and digits of gridbench (python/gridbench/formats.py).
 
-/// Stands for what is not known.
+/// Placeholder for an unknown value.
 pub(super) const NOTHING: &str = "–";
 
-/// A count: `12,345`, and `12.3 M` when it is long.
+/// A count: `12,345`, or `12.3 M` if it is long.
 pub(super) fn count(number: u64) -> String {
     match number {
         ..10_000_000 => with_commas(number),
@@ -11,7 +11,7 @@ pub(super) fn count(number: u64) -> String {
     }
 }
 
-/// So many per second, to stand before `/s`: `0`, `0.250`, `12.5`, `1.23 k`.
+/// A rate, followed by `/s`: `0`, `0.250`, `12.5`, `1.23 k`.
 pub(super) fn rate(number: f64) -> String {
     match number {
         ..0.005 => "0".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn bytes(number: f64) -> String {
     }
 }
 
-/// How long something takes, in s: `12.5 ms`.
+/// A duration from seconds: `12.5 ms`.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         ..0.0 => NOTHING.to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// How long something has lasted, in s: `0:07`, `1:02:03`.
+/// Elapsed time from seconds: `0:07`, `1:02:03`.
 pub(super) fn clock(seconds: f64) -> String {
     let all = seconds.max(0.0) as u64;
     let (hours, minutes, seconds) = (all / 3600, all / 60 % 60, all % 60);
@@ -48,14 +48,14 @@ pub(super) fn clock(seconds: f64) -> String {
     }
 }
 
-/// In the largest unit of which there is one, with three digits.
+/// Formats a number in the largest unit in which it is at least 1, with three digits.
 fn scaled(number: f64, units: &[(&str, f64)]) -> String {
     let fits = |(_, size): &&(&str, f64)| number >= 0.9995 * size;
     let (unit, size) = units.iter().rev().find(fits).unwrap_or(&units[0]);
     format!("{} {unit}", digits(number / size))
 }
 
-/// Three digits, and all of those before the point.
+/// Three significant digits, or all digits before the point.
 fn digits(number: f64) -> String {
     match number {
         ..0.0995 => format!("{number:.4}"),

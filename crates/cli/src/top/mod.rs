@@ -1,4 +1,4 @@
-//! `gridrpc top`: how running grids are getting on, in the terminal, for programs, and as a page.
+//! `gridrpc top`: statistics of running grids, in the terminal, as JSON, and as a web page.
 
 mod choice;
 mod error;
@@ -21,7 +21,7 @@ use rates::Rates;
 use screen::Screen;
 use signals::Signals;
 
-/// How often it is looked.
+/// Interval between updates.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What is to be shown, and how.
@@ -44,7 +44,7 @@ pub struct Options {
     access: web::Access,
 }
 
-/// Shows what is wanted, until the grid or the user ends it.
+/// Shows the grid until it or the user ends it.
 ///
 /// # Errors
 /// When there is nothing to show.
@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<(), TopError> {
         None => show(options),
     };
     match done {
-        // Whoever reads what is printed may stop reading.
+        // The reader of the output may close it.
         Err(TopError::System(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -86,7 +86,7 @@ fn show(options: &Options) -> Result<(), TopError> {
             None => print(&(text::line(&rates) + "\n")),
         }?;
         next += EVERY;
-        // Signals and keys are heard once at least, also when a look took longer than that.
+        // Check signals and keys at least once, even if an update took longer than the interval.
         loop {
             let left = next.saturating_duration_since(Instant::now());
             let quits = screen.as_ref().is_some_and(Screen::has_keys);
@@ -103,7 +103,7 @@ fn show(options: &Options) -> Result<(), TopError> {
                 break;
             }
         }
-        // After a pause of this program, the next look is a second away, and not all that were missed.
+        // After a pause of this program, do not catch up on missed updates.
         next = next.max(Instant::now());
         is_new = match place.look() {
             Ok(stats) => {
@@ -115,14 +115,14 @@ fn show(options: &Options) -> Result<(), TopError> {
                 drop(screen);
                 return ended(&rates, &name, shown);
             }
-            // It goes on when its process does.
+            // The grid resumes when its process does.
             Err(LookError::Late) => false,
             Err(error) => return Err(TopError::Look(name, error)),
         };
     }
 }
 
-/// The grid has ended: on a terminal, what it told last stays.
+/// The grid has ended: on a terminal, its last statistics stay.
 fn ended(rates: &Rates, name: &str, shown: bool) -> Result<(), TopError> {
     if shown {
         print(&text::table(rates, screen::columns(), usize::MAX))?;

@@ -1,34 +1,34 @@
-//! What happens per second, from two looks at a grid.
+//! Rates per second from two samples of a grid.
 
 use std::collections::HashMap;
 
 use gridrpc_client::live::{CallCounts, FunctionStats, HostStats, Stats};
 
-/// What a grid tells now, beside what it told before.
+/// The current sample of a grid, and the previous one.
 #[derive(Debug)]
 pub(super) struct Rates {
     pub(super) now: Stats,
     before: Option<Stats>,
 }
 
-/// What calls do per second.
+/// Rates of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CallRates {
-    /// Calls that end.
+    /// Completed calls.
     pub(super) calls: f64,
     pub(super) argument_bytes: f64,
     pub(super) result_bytes: f64,
-    /// Workers that their functions keep busy, on average.
+    /// Average number of workers that are busy with them.
     pub(super) workers: f64,
 }
 
 impl Rates {
-    /// After the first look: what has been on average since the grid was opened.
+    /// Starts with one sample: rates are averages since the grid was opened.
     pub(super) fn new(now: Stats) -> Rates {
         Rates { now, before: None }
     }
 
-    /// It has been looked again.
+    /// Adds a sample.
     pub(super) fn note(&mut self, now: Stats) {
         self.before = Some(std::mem::replace(&mut self.now, now));
     }
@@ -51,12 +51,12 @@ impl Rates {
         }
     }
 
-    /// All calls.
+    /// Rates of all calls.
     pub(super) fn all(&self) -> CallRates {
         self.calls(&self.now.calls, self.before.as_ref().map(|before| &before.calls))
     }
 
-    /// Those of each function: those that run now first, the busiest of them at the top.
+    /// Rates of each function, the busiest first.
     pub(super) fn functions(&self) -> Vec<(&FunctionStats, CallRates)> {
         let before = self.before.iter().flat_map(|before| &before.functions);
         let before: HashMap<&str, &CallCounts> =
@@ -66,12 +66,12 @@ impl Rates {
         };
         let mut all: Vec<_> =
             self.now.functions.iter().map(|function| (function, rates(function))).collect();
-        // Those that do the same stay in the order of all that they have done.
+        // A stable sort: equally busy functions keep the order of their totals.
         all.sort_by(|(_, a), (_, b)| b.workers.total_cmp(&a.workers));
         all
     }
 
-    /// Calls per second that each host answers.
+    /// Answered calls per second of each host.
     pub(super) fn hosts(&self) -> Vec<(&HostStats, f64)> {
         let before = self.before.iter().flat_map(|before| &before.hosts);
         let before: HashMap<(&str, &str), u64> =

@@ -1,4 +1,4 @@
-//! The terminal while a grid is shown there: a screen of its own, which goes away again.
+//! Terminal display on the alternate screen.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd;
@@ -9,29 +9,29 @@ use crate::top::error::{TopError, print};
 use crate::top::rates::Rates;
 use crate::top::text;
 
-/// Of a terminal that does not say how large it is.
+/// Size of a terminal that does not report one.
 const USUAL: (usize, usize) = (80, 24);
 
-/// While it is there, the terminal shows nothing else; dropping it brings back what was there.
+/// The alternate screen; dropping it restores the terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// How keys came before, if they are read here.
+    /// Terminal settings to restore, if keys are read here.
     keys: Option<Termios>,
 }
 
 impl Screen {
     pub(super) fn open() -> Screen {
-        // The other screen, without a cursor.
+        // The alternate screen, without a cursor.
         let _ = io::stdout().write_all(b"\x1b[?1049h\x1b[?25l");
         Screen { keys: keys_at_once() }
     }
 
-    /// Whether keys are read that quit.
+    /// Whether keys that quit are read.
     pub(super) fn has_keys(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// Shows how a grid is getting on, in the place of what was shown before.
+    /// Shows a grid's statistics in place of the previous ones.
     pub(super) fn show(&mut self, rates: &Rates) -> Result<(), TopError> {
         let (columns, lines) = size().unwrap_or(USUAL);
         let table = text::table(rates, columns, lines.saturating_sub(2));
@@ -41,7 +41,7 @@ impl Screen {
             if all.len() > 3 {
                 all.push_str("\r\n");
             }
-            // A terminal narrower than the table would put the rest on a line of its own.
+            // A terminal narrower than the table would wrap lines.
             all.extend(line.chars().take(columns));
             all.push_str("\x1b[K");
         }
@@ -59,7 +59,8 @@ impl Drop for Screen {
     }
 }
 
-/// Has keys come one by one and unseen. Returns how they came before; none: keys come from no terminal.
+/// Reads keys unbuffered and without echo. Returns the previous settings; none if standard input is not a
+/// terminal.
 fn keys_at_once() -> Option<Termios> {
     if !io::stdin().is_terminal() {
         return None;
@@ -71,19 +72,19 @@ fn keys_at_once() -> Option<Termios> {
     Some(before)
 }
 
-/// Whether standard output is a terminal on which text can be rewritten.
+/// Whether standard output is a terminal that can rewrite text.
 pub(super) fn is_there() -> bool {
     io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// How wide standard output is.
+/// Width of standard output.
 pub(super) fn columns() -> usize {
     size().unwrap_or(USUAL).0
 }
 
-/// Columns and lines of the terminal that standard output is.
+/// Columns and lines of the terminal on standard output.
 fn size() -> Option<(usize, usize)> {
-    // SAFETY: an all-zero value is valid, and a valid place to write to.
+    // SAFETY: an all-zero value is valid and may be written to.
     let (status, size) = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         (libc::ioctl(io::stdout().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size), size)

@@ -1,4 +1,4 @@
-//! Waiting for a moment, unless the user wants something.
+//! Waits that signals and keys interrupt.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
@@ -9,11 +9,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The signals that end this program or tell that the terminal has changed.
+/// Signals that end this program or report a change of the terminal.
 #[derive(Debug)]
 pub(super) struct Signals(SignalFd);
 
-/// What happened meanwhile.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
@@ -22,7 +22,7 @@ pub(super) enum Heard {
 }
 
 impl Signals {
-    /// From here on they come this way.
+    /// Receives these signals here from now on.
     pub(super) fn new() -> io::Result<Signals> {
         let ends = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGWINCH];
         let mask: SigSet = ends.into_iter().collect();
@@ -31,7 +31,7 @@ impl Signals {
         Ok(Signals(SignalFd::with_flags(&mask, flags)?))
     }
 
-    /// Waits so long, or until something happens; `keys`: also for a key that quits.
+    /// Waits for `timeout` or until something happens; with `keys` also for a key that quits.
     pub(super) fn wait(&self, timeout: Duration, keys: bool) -> io::Result<Heard> {
         let timeout = PollTimeout::try_from(timeout.as_millis() + 1).unwrap_or(PollTimeout::MAX);
         let stdin = io::stdin();

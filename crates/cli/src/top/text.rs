@@ -1,4 +1,4 @@
-//! What a grid tells as text: a table that fits the terminal, and one line for a log.
+//! Statistics as text: a table that fits the terminal, and one line for a log.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use gridrpc_client::live::{CallCounts, HostStats, Stats};
 use crate::top::formats::{NOTHING, bytes, clock, count, rate, time};
 use crate::top::rates::{CallRates, Rates};
 
-/// The narrowest table: what is narrower is cut off.
+/// Narrowest table; a narrower terminal cuts it off.
 const NARROWEST: usize = 60;
-/// The widest, so that rows can be followed.
+/// Widest table, so that rows stay readable.
 const WIDEST: usize = 120;
-/// Columns of numbers of a row take so many characters.
+/// Width of the numeric columns.
 const NUMBERS_OF_FUNCTION: usize = 43;
 const NUMBERS_OF_HOST: usize = 51;
-/// Lines of the table beside those of functions and hosts.
+/// Lines of the table besides functions and hosts.
 const OTHER_LINES: usize = 11;
 
 /// A line for a log.
@@ -33,13 +33,13 @@ pub(super) fn line(rates: &Rates) -> String {
     )
 }
 
-/// The table, so wide and with so many lines at most.
+/// The table, limited to this width and height.
 pub(super) fn table(rates: &Rates, columns: usize, lines: usize) -> String {
     let columns = columns.clamp(NARROWEST, WIDEST);
     let mut text = head(rates, columns);
     let (functions, hosts) = (rates.functions(), rates.hosts());
     let room = lines.saturating_sub(OTHER_LINES);
-    // Hosts are few, mostly; if there are many of both, each has a half.
+    // There are usually few hosts; if both lists are long, each gets half.
     let for_hosts = hosts.len().min(room.saturating_sub(functions.len()).max(room / 2)).max(1);
     let for_functions = room.saturating_sub(for_hosts).max(1);
 
@@ -133,7 +133,7 @@ fn push_rows(
     what: &str,
 ) {
     let all = rows.len();
-    // The line that tells of more takes the place of one.
+    // The line with the number of hidden rows takes one.
     let shown = if all > most { most.saturating_sub(1) } else { all };
     for row in rows.take(shown) {
         text.push_str(&row);
@@ -144,7 +144,7 @@ fn push_rows(
     }
 }
 
-/// A text of so many characters at most; of names, the end tells more. Nothing in it moves the cursor.
+/// Shortens a text to `most` characters and keeps the end of names. Replaces control characters.
 fn short(text: &str, most: usize) -> String {
     let clean: Vec<char> = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if clean.len() <= most {

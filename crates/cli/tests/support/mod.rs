@@ -1,4 +1,4 @@
-//! Grids of native workers, and a module whose functions they run.
+//! Grids of native workers, and a module with functions for them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +25,7 @@ pub fn open(workers: u32) -> Grid {
     grid
 }
 
-/// The module that the tests call, compiled once.
+/// The test module, compiled once.
 pub fn module() -> &'static PathBuf {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
@@ -46,7 +46,7 @@ pub fn function(grid: &Grid, name: &str) -> Arc<FunctionRef> {
     grid.register(&format!("work/{name}"), FunctionForm::Library, path)
 }
 
-/// A column, or an array: so many elements, in a section.
+/// A column or an array: this many elements, in a section.
 pub fn elements(dtype: DType, count: usize, section: u16) -> Value {
     Value::Array(Array { dtype, fortran: false, shape: vec![count as u64], section })
 }

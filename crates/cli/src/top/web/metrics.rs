@@ -1,10 +1,10 @@
-//! What grids tell, in the text format of Prometheus.
+//! Statistics in the Prometheus text format.
 
 use std::fmt::Write as _;
 
 use gridrpc_client::live::{FunctionStats, HostStats, Stats};
 
-/// All that grids tell.
+/// The exposition of all grids.
 pub(super) fn exposition(grids: &[Stats]) -> String {
     let mut text = Exposition(String::new());
     text.grids(grids);
@@ -13,14 +13,14 @@ pub(super) fn exposition(grids: &[Stats]) -> String {
     text.0
 }
 
-/// A measure of a grid, or of a part of one: its name, what it is, and its value.
+/// A metric of a grid or of one of its parts: name, description, and value.
 type Measure<T> = (&'static str, &'static str, fn(&T) -> f64);
 
 struct Exposition(String);
 
 impl Exposition {
     fn head(&mut self, name: &str, about: &str) {
-        // By custom, what only grows has a name that says so.
+        // By convention, names of counters end in `_total`.
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         let _ = write!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n");
     }

@@ -1,8 +1,9 @@
-//! `gridrpc top --web`: a page about running grids, for this machine alone; and the same for Prometheus.
+//! `gridrpc top --web`: a web page about running grids, for this machine only, and Prometheus metrics.
 //!
-//! Other users can connect to this machine's own address too, so each request needs the token in the printed
-//! address. Silent connections cannot keep others out: each has a deadline, and the oldest is closed when there are
-//! too many. Pages of other sites get nothing: a request under a host name other than this machine's is refused.
+//! Other users can also connect to the loopback address, so each request needs the token from the printed
+//! URL. Idle connections cannot block others: each has a deadline, and the oldest is closed when there are
+//! too many. Pages of other sites cannot read the data: requests under a host name other than this machine's
+//! are refused.
 
 mod metrics;
 mod request;
@@ -30,13 +31,13 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// How long a browser has to ask, and to take what it is sent.
+/// How long a browser may take to send a request and to receive the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections on which nothing has been asked yet.
+/// Most connections without a complete request.
 const MOST_ASKING: usize = 32;
-/// Connections that are served at one time.
+/// Most concurrent connections.
 const MOST: usize = 4 * MOST_ASKING;
-/// As often it is looked whether the user has ended this.
+/// Timeout of one wait for signals; the wait then repeats.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Who is to be served.
@@ -65,14 +66,14 @@ impl Access {
     }
 }
 
-/// What is served, and to whom.
+/// The served grids and the access token.
 struct Served {
     wanted: Option<Wanted>,
     token: Option<Token>,
 }
 
 impl Served {
-    /// What follows a path in an address.
+    /// The query string for a path.
     fn query(&self) -> String {
         self.token.as_ref().map_or_else(String::new, |token| format!("?token={}", token.text()))
     }
@@ -82,7 +83,7 @@ impl Served {
     }
 }
 
-/// What is sent.
+/// A response.
 struct Answer {
     status: &'static str,
     kind: &'static str,
@@ -98,7 +99,7 @@ impl Answer {
         Answer { status, kind: "text/plain; charset=utf-8", text: format!("{why}\n") }
     }
 
-    /// All that is sent. What the page loads comes from here, and nothing of it is kept.
+    /// The bytes of the response. The page loads only resources from here, and nothing is cached.
     fn bytes(&self, with_text: bool) -> Vec<u8> {
         let Answer { status, kind, text } = self;
         let head = format!(
@@ -116,16 +117,16 @@ impl Answer {
     }
 }
 
-/// Serves the page until the user ends that.
+/// Serves the page until the user ends it.
 ///
 /// # Errors
-/// When the port cannot be had, or no token.
+/// When the port or the token is unavailable.
 pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Result<(), TopError> {
     let served = Served { wanted, token: access.token()? };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| TopError::Port(port, error))?;
     let address = listener.local_addr().map_err(|error| TopError::Port(port, error))?;
-    // Before any thread, which would else be the one that they end.
+    // Before any thread starts, so that all threads block these signals.
     let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
     let page = format!("http://{address}/{}\n", served.query());
     let accept = move || accept(&listener, &Arc::new(served));
@@ -140,7 +141,7 @@ pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Resul
     Ok(())
 }
 
-/// Connections on which nothing has been asked yet, the oldest first.
+/// Connections without a complete request, oldest first.
 #[derive(Default)]
 struct Asking(Mutex<VecDeque<Arc<TcpStream>>>);
 
@@ -149,14 +150,14 @@ impl Asking {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more, in the place of the oldest if there are too many: a browser asks at once.
+    /// Adds a connection and, if there are too many, closes the oldest: browsers send requests at once.
     fn add(&self, stream: &Arc<TcpStream>) {
         let mut all = self.lock();
         all.push_back(Arc::clone(stream));
         if all.len() > MOST_ASKING
             && let Some(oldest) = all.pop_front()
         {
-            // Its thread sees that.
+            // Its thread notices the shutdown.
             let _ = oldest.shutdown(Shutdown::Both);
         }
     }
@@ -170,7 +171,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
     let (open, asking) = (Arc::new(AtomicUsize::new(0)), Arc::new(Asking::default()));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // There are too few descriptors, most likely: others end meanwhile.
+            // Most likely out of file descriptors; wait for other connections to end.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -183,7 +184,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
         let (now, served) = (Arc::clone(&open), Arc::clone(served));
         let (its, all) = (Arc::clone(&stream), Arc::clone(&asking));
         let run = move || {
-            // One that has gone away is told nothing.
+            // A client that has disconnected gets no answer.
             let _ = answer(&its, &all, &served);
             now.fetch_sub(1, Ordering::Relaxed);
         };
@@ -220,7 +221,7 @@ fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Resu
 fn found(path: &str, served: &Served) -> Answer {
     let told = || all_told(served.wanted.as_ref());
     match path {
-        // What the page loads needs the token as well.
+        // The resources of the page need the token as well.
         "/" => Answer::found("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
         "/page.css" => Answer::found("text/css; charset=utf-8", STYLE),
         "/page.js" => Answer::found("text/javascript; charset=utf-8", SCRIPT),

@@ -1,26 +1,26 @@
-//! What a browser asks for: as much of HTTP as that takes.
+//! The HTTP request parser, as much of it as the page needs.
 
 use std::io::{self, Read};
 
-/// The longest request, bytes.
+/// Longest request, bytes.
 const LONGEST: usize = 16 << 10;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) path: String,
-    /// The tokens that it has, in its address and in its head.
+    /// The tokens in its URL and headers.
     pub(super) tokens: Vec<String>,
-    /// Whether the text itself is not wanted.
+    /// Whether only the headers are requested.
     pub(super) head_only: bool,
 }
 
-/// Why it is not answered.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     Malformed,
     Method,
-    /// It was asked for by the name of another machine: by a page, perhaps, whose site's name leads here.
+    /// Its host name is not this machine's: possibly a page of a site whose name resolves here.
     Host,
 }
 
@@ -72,13 +72,13 @@ fn understood(text: &str) -> Result<Asked, Refused> {
     })
 }
 
-/// The token of a field `Authorization`.
+/// The token in an `Authorization` header.
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// A port is whatever leads here: of a tunnel, another one than ours.
+/// Accepts any port: a tunnel may lead here under another one.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,

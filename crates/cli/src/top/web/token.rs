@@ -1,4 +1,4 @@
-//! The secret without which nothing is served: other users of this machine reach the page's port as well.
+//! Access token of the web page: other users of this machine can reach its port too.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
@@ -7,30 +7,31 @@ use std::path::Path;
 
 use nix::unistd::geteuid;
 
-/// Bytes of a new one: nobody tries all of them.
+/// Bytes of a new token, too many for a brute-force attack.
 const RANDOM: usize = 24;
-/// A shorter one, which people have thought up, could be guessed.
+/// Shortest token accepted; a shorter, hand-made one could be guessed.
 const SHORTEST: usize = 16;
-/// The longest file that is taken for one.
+/// Largest token file accepted.
 const LONGEST: u64 = 4096;
 
-/// A secret of letters, digits and `-`, `.`, `_`, `~`, which stand for themselves in an address.
+/// A token of letters, digits and `-`, `.`, `_`, `~`, which need no escaping in a URL.
 pub(super) struct Token(String);
 
 impl Token {
-    /// A new one.
+    /// Creates a random token.
     pub(super) fn random() -> io::Result<Token> {
         let bytes = gridrpc_sys::random::<RANDOM>()?;
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The one in a file. If there is no such file, a new one is written there, for its owner to read.
+    /// Reads the token from a file. If the file does not exist, creates it with a new token, readable by its
+    /// owner only.
     pub(super) fn kept(file: &Path) -> io::Result<Token> {
         let token = Token::random()?;
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
             Ok(mut new) => {
                 new.write_all(format!("{}\n", token.0).as_bytes()).inspect_err(|_| {
-                    // An empty one would be refused for ever.
+                    // An empty file would be rejected forever.
                     let _ = std::fs::remove_file(file);
                 })?;
                 Ok(token)
@@ -60,16 +61,16 @@ impl Token {
         (text.len() >= SHORTEST && text.chars().all(plain)).then(|| Token(text.to_owned()))
     }
 
-    /// For the address.
+    /// The token for use in a URL.
     pub(super) fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is this one. How long that takes tells nothing of how much of it is right.
+    /// Compares tokens in constant time.
     pub(super) fn is(&self, given: &str) -> bool {
         let (own, given) = (self.0.as_bytes(), given.as_bytes());
         let pairs = own.iter().zip(given);
-        // The compiler does not know what is in the box, and looks at all of it.
+        // The black box keeps the compiler from ending the loop early.
         let differs = pairs.fold(0, |differs, (a, b)| std::hint::black_box(differs | (a ^ b)));
         own.len() == given.len() && differs == 0
     }
