@@ -1,5 +1,4 @@
-//! Compiles the C part: variadic functions cannot be written in Rust, and what Fortran gives is read
-//! as C has it.
+//! Compiles the C part: Rust cannot define variadic functions, and Fortran's arguments are read as in C.
 
 fn main() {
     let sources = ["src/variadic.c", "src/trampoline.c", "src/fortran.c", "src/fortran_number.c"];

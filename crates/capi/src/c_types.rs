@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_longlong, c_ulonglong, c_void};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handle(pub [c_ulonglong; 4]);
 
-/// `union gridrpc_slot`: one argument, as it came.
+/// `union gridrpc_slot`: one argument as received.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union Slot {
@@ -28,15 +28,15 @@ pub union Slot {
 /// `struct gridrpc_arguments`.
 #[repr(C)]
 pub struct Arguments {
-    /// What Rust had given.
+    /// The codes that Rust supplied.
     pub codes: *const u8,
     /// The arguments.
     pub slots: *const Slot,
-    /// How many.
+    /// Number of arguments.
     pub count: usize,
 }
 
-// C counts on the same numbers: variadic.h.
+// variadic.h relies on these values.
 const _: () = assert!(size_of::<Slot>() == 16 && align_of::<Slot>() == 8);
 const _: () = assert!(size_of::<Handle>() == 32);
 
@@ -44,7 +44,7 @@ const _: () = assert!(size_of::<Handle>() == 32);
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Stays as long as the process.
+    /// Valid for the life of the process.
     pub name: *const c_char,
     /// `grpc_mode_t_np`.
     pub mode: c_int,

@@ -8,12 +8,12 @@ use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
 use crate::handles::function::{FunctionHandle, HandleRequest};
 
-/// An entry that has been found.
+/// A resolved entry.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its function, and its calls.
+    /// Its function and calls.
     pub handle: Arc<FunctionHandle>,
-    /// Whether it is that of a group, which repeats a call whose worker is lost.
+    /// Whether it belongs to a group, which retries a call whose worker is lost.
     pub is_group: bool,
 }
 
@@ -23,12 +23,12 @@ struct Group {
     sessions: Vec<i32>,
 }
 
-/// A transaction that has begun.
+/// An open transaction.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    /// The sessions that were begun in it.
+    /// The sessions begun in it.
     pub sessions: Vec<i32>,
-    /// Some call in it could not be begun, or failed.
+    /// Whether a call in it could not begin or has failed.
     pub has_failed: bool,
 }
 
@@ -36,10 +36,10 @@ pub struct Transaction {
 struct Entries {
     /// The default server, if the program has set one.
     server: Option<String>,
-    /// Those that were called by name, of this environment.
+    /// Entries called by name, in this environment.
     known: HashMap<String, Entry>,
     of: Weak<Environment>,
-    /// What the transaction has come to, if one has begun.
+    /// The open transaction, if there is one.
     transaction: Option<Transaction>,
     executables: HashMap<usize, Entry>,
     groups: HashMap<usize, Group>,
@@ -52,10 +52,10 @@ fn entries() -> MutexGuard<'static, Entries> {
     ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Addresses of executables and groups differ by this much: programs may expect them to be aligned.
+/// Distance between addresses of executables and groups, since programs may expect alignment.
 const STRIDE: usize = 16;
 
-/// Sets the default server; an empty name is that of the configuration again.
+/// Sets the default server; an empty name restores the configured one.
 pub fn set_server(host: &str) {
     let mut entries = entries();
     entries.server = (!host.is_empty()).then(|| host.to_owned());
@@ -75,7 +75,7 @@ fn parts(name: &str) -> (Option<&str>, &str) {
 pub fn find(environment: &Arc<Environment>, name: &str) -> Result<Entry, Failure> {
     let mut all = entries();
     if !std::ptr::eq(all.of.as_ptr(), Arc::as_ptr(environment)) {
-        // Those of an environment that is gone are of no use.
+        // Entries of a finalized environment are of no use.
         all.known.clear();
         all.of = Arc::downgrade(environment);
     }
@@ -103,7 +103,7 @@ fn make(environment: &Environment, request: &HandleRequest) -> Result<Entry, Fai
     Ok(Entry { handle: Arc::new(handle), is_group: false })
 }
 
-/// The same function with sessions of its own.
+/// The same function with separate sessions.
 fn anew(entry: &Entry) -> Entry {
     let FunctionHandle { function, defaults, .. } = &*entry.handle;
     let handle = FunctionHandle::new(Arc::clone(function), defaults.clone());
@@ -125,7 +125,7 @@ impl Entries {
     }
 }
 
-/// Makes an executable, and returns its address.
+/// Creates an executable and returns its address.
 pub fn new_executable(entry: &Entry) -> usize {
     let mut all = entries();
     let address = all.next_address();
@@ -138,7 +138,7 @@ pub fn executable(address: usize) -> Result<Entry, Failure> {
     entries().executables.get(&address).cloned().ok_or_else(no_executable)
 }
 
-/// Gives an executable up.
+/// Removes an executable.
 pub fn remove_executable(address: usize) -> Result<Entry, Failure> {
     entries().executables.remove(&address).ok_or_else(no_executable)
 }
@@ -158,7 +158,7 @@ pub fn end_transaction() -> Result<Transaction, Failure> {
     entries().transaction.take().ok_or_else(|| Failure::other("no transaction has begun"))
 }
 
-/// A call was made: by itself, or as this session. Whoever is in a transaction wants to know.
+/// Records a call, made synchronously or as this session, in the open transaction.
 pub fn called(result: Result<Option<i32>, ()>) {
     if let Some(transaction) = &mut entries().transaction {
         match result {
@@ -168,7 +168,7 @@ pub fn called(result: Result<Option<i32>, ()>) {
     }
 }
 
-/// Makes a group, and returns its address.
+/// Creates a group and returns its address.
 pub fn new_group(entry: &Entry) -> usize {
     let mut all = entries();
     let address = all.next_address();
@@ -182,21 +182,21 @@ pub fn group(address: usize) -> Result<Entry, Failure> {
     entries().groups.get(&address).map(|group| group.entry.clone()).ok_or_else(no_group)
 }
 
-/// A session was begun in a group.
+/// Records a session in a group.
 pub fn joined(address: usize, session: i32) {
     if let Some(group) = entries().groups.get_mut(&address) {
         group.sessions.push(session);
     }
 }
 
-/// The sessions of a group, which has none afterwards.
+/// Removes the sessions of a group and returns them.
 pub fn take_sessions(address: usize) -> Result<Vec<i32>, Failure> {
     let mut all = entries();
     let group = all.groups.get_mut(&address).ok_or_else(no_group)?;
     Ok(std::mem::take(&mut group.sessions))
 }
 
-/// Gives a group up.
+/// Removes a group.
 pub fn remove_group(address: usize) -> Result<Entry, Failure> {
     entries().groups.remove(&address).map(|group| group.entry).ok_or_else(no_group)
 }

@@ -20,7 +20,7 @@ use crate::slots::{HandleKind, Slots};
 pub struct Environment {
     /// Grid, log and settings.
     pub context: Arc<Context>,
-    /// Calls that were begun without waiting for them.
+    /// Asynchronous calls.
     pub sessions: Arc<Sessions>,
     /// Function handles.
     pub functions: FunctionHandles,
@@ -30,14 +30,14 @@ pub struct Environment {
     pub handle_attributes: Slots<Mutex<HandleAttributes>>,
     /// Attributes of sessions.
     pub session_attributes: Slots<Mutex<SessionAttributes>>,
-    /// Signals that are taken over.
+    /// Signals taken over from the program.
     pub signals: Arc<Signals>,
 }
 
 type Current = RwLock<Option<Arc<Environment>>>;
 
-/// The environment of this process. A forked child gets its own: it cannot use its parent's, nor
-/// the lock.
+/// The environment of this process. A forked child gets its own: it can use neither its parent's nor the
+/// lock.
 static CURRENT: AtomicPtr<Current> = AtomicPtr::new(std::ptr::null_mut());
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -55,13 +55,13 @@ fn place() -> &'static Current {
         place = match CURRENT.compare_exchange(null, new, order, Ordering::Acquire) {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: it was made above, and nobody has seen it.
+                // SAFETY: it was created above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(new) });
                 other
             }
         };
     }
-    // SAFETY: what is stored here is never freed.
+    // SAFETY: stored values are never freed.
     unsafe { &*place }
 }
 
@@ -92,7 +92,7 @@ pub fn log(level: Level, text: impl FnOnce() -> String) {
 /// Reads the configuration and opens the grid.
 pub fn initialize(file: Option<&str>) -> Result<(), Failure> {
     static NOTICE: Once = Once::new();
-    // SAFETY: the handler only does what is allowed in a child of fork.
+    // SAFETY: the handler only does what a child after fork may do.
     NOTICE.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(after_in_child));
     });
@@ -115,7 +115,7 @@ pub fn current_or_initialize() -> Result<Arc<Environment>, Failure> {
     }
 }
 
-/// Cancels running calls and ends all workers.
+/// Cancels running calls and stops all workers.
 pub fn finalize() -> Result<(), Failure> {
     let taken = place().write().unwrap_or_else(PoisonError::into_inner).take();
     let environment = taken.ok_or_else(not_initialized)?;

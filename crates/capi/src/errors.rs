@@ -8,7 +8,7 @@ use crate::config::ConfigError;
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// It worked.
+    /// Success.
     NoError = 0,
     /// `grpc_initialize` has not been called.
     NotInitialized = 1,
@@ -16,29 +16,29 @@ pub enum ErrorCode {
     AlreadyInitialized = 2,
     /// The configuration file cannot be read.
     ConfigfileNotFound = 3,
-    /// The configuration file says something malformed.
+    /// The configuration file is malformed.
     ConfigfileError = 4,
     /// No such server, or workers cannot be started there.
     ServerNotFound = 5,
-    /// No module that is known has such a function.
+    /// No known module has such a function.
     FunctionNotFound = 6,
-    /// A function's handle is NULL, was never made, or is destructed.
+    /// A function handle is NULL, was never initialized, or is destructed.
     InvalidFunctionHandle = 7,
-    /// There is no such session, or no longer.
+    /// There is no such session, or it has been removed.
     InvalidSessionId = 8,
-    /// The server does not take the call.
+    /// The server does not accept the call.
     RpcRefused = 9,
-    /// The connection, or the worker behind it, was lost.
+    /// The connection or the worker was lost.
     CommunicationFailed = 10,
-    /// A session that was waited for failed.
+    /// A session failed, found while waiting for it.
     SessionFailed = 11,
     /// The session still runs.
     NotCompleted = 12,
     /// All sessions still run.
     NoneCompleted = 13,
-    /// An object's handle is NULL, was never made, or is destructed.
+    /// An object handle is NULL, was never initialized, or is destructed.
     InvalidObjectHandle = 14,
-    /// No module that is known has such a class.
+    /// No known module has such a class.
     ClassNotFound = 15,
     /// A time limit was reached.
     Timeout = 16,
@@ -71,13 +71,13 @@ impl ErrorCode {
         ErrorCode::Other,
     ];
 
-    /// The code of this number. `None`: there is none, as for `GRPC_UNKNOWN_ERROR_CODE` itself.
+    /// The code with this number. `None` for other numbers, including `GRPC_UNKNOWN_ERROR_CODE`.
     #[must_use]
     pub fn from_number(number: i32) -> Option<ErrorCode> {
         usize::try_from(number).ok().and_then(|index| ErrorCode::ALL.get(index)).copied()
     }
 
-    /// What it means, for people.
+    /// The error message.
     #[must_use]
     pub fn text(self) -> &'static CStr {
         match self {
@@ -112,7 +112,7 @@ impl ErrorCode {
     }
 }
 
-/// The text for a number, be it a code or not.
+/// The message for any number, including numbers that are not codes.
 #[must_use]
 pub fn text_of(number: i32) -> &'static CStr {
     ErrorCode::from_number(number).map_or(c"GRPC_UNKNOWN_ERROR_CODE", ErrorCode::text)
@@ -121,7 +121,7 @@ pub fn text_of(number: i32) -> &'static CStr {
 impl From<&ConfigError> for ErrorCode {
     fn from(error: &ConfigError) -> Self {
         match error {
-            // A file that includes one that is not there is itself at fault.
+            // A file that includes a missing file is itself malformed.
             ConfigError::NotFound { at: None, .. } => ErrorCode::ConfigfileNotFound,
             ConfigError::NotFound { .. } | ConfigError::Malformed { .. } => {
                 ErrorCode::ConfigfileError

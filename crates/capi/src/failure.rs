@@ -1,29 +1,29 @@
-//! Why a function failed: the code that it returns, and what is known beside.
+//! Failure of an API function: error code and details.
 
 use crate::config::ConfigError;
 use crate::errors::ErrorCode;
 
-/// Why something failed.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What functions return.
+    /// The return value of the API function.
     pub code: ErrorCode,
-    /// All that is known, for people; may be empty.
+    /// Details for display; may be empty.
     pub detail: String,
 }
 
 impl Failure {
-    /// With a text.
+    /// A failure with details.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Failure {
         Failure { code, detail: detail.into() }
     }
 
-    /// Anything that has no code of its own.
+    /// A failure without a code of its own.
     pub fn other(detail: impl Into<String>) -> Failure {
         Failure::new(ErrorCode::Other, detail)
     }
 
-    /// A session whose callback waits for it.
+    /// A callback waits for its own session.
     #[must_use]
     pub fn waits_for_itself(id: i32) -> Failure {
         Failure::other(format!(
@@ -32,7 +32,7 @@ impl Failure {
         ))
     }
 
-    /// A session that is not there.
+    /// There is no such session.
     #[must_use]
     pub fn no_session(id: i32) -> Failure {
         Failure::new(

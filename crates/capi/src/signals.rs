@@ -1,7 +1,7 @@
-//! Signals: those listed in the configuration cancel all sessions and end the program, unless the
-//! program handles them itself.
+//! Signals: those listed in the configuration cancel all sessions and end the program, unless the program
+//! handles them itself.
 //!
-//! A signal handler may do very little: this one passes the number on to a thread.
+//! Few operations are safe in a signal handler: this one passes the number on to a thread.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,9 +21,9 @@ pub type Handler = unsafe extern "C" fn(i32);
 /// Reaction to a signal.
 #[derive(Clone, Copy, Debug)]
 enum Reaction {
-    /// The program ends, and with it everything else.
+    /// Ends the program and its workers.
     End,
-    /// The program's handler runs.
+    /// Calls the program's handler.
     Call(Handler),
 }
 
@@ -36,14 +36,13 @@ struct Inner {
     thread: Option<UnixStream>,
 }
 
-/// The signals that are taken over.
+/// Signals taken over from the program.
 #[derive(Debug, Default)]
 pub struct Signals {
     inner: Mutex<Inner>,
 }
 
-/// Those that a program raises by its own errors, in the thread that made them: no other thread can
-/// do anything about them.
+/// Signals that errors of the program raise in the faulting thread: no other thread can handle them.
 const DIRECTLY: [Signal; 8] = [
     Signal::SIGSEGV,
     Signal::SIGBUS,
@@ -61,7 +60,7 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 extern "C" fn pass_on(number: i32) {
     let errno = Errno::last_raw();
     let byte = [number as u8];
-    // SAFETY: write may be called in a signal handler. If it fails nobody reads any more.
+    // SAFETY: write is async-signal-safe. If it fails, nobody reads any more.
     unsafe { libc::write(PIPE.load(Ordering::Relaxed), byte.as_ptr().cast(), 1) };
     Errno::set_raw(errno);
 }
@@ -90,7 +89,7 @@ impl Signals {
                 inner.before.insert(*number, before);
                 inner.reactions.insert(*number, Reaction::End);
             } else {
-                // SAFETY: it is what was there.
+                // SAFETY: it is the earlier action.
                 let _ = unsafe { sigaction(signal, &before) };
             }
         }
@@ -129,7 +128,7 @@ impl Signals {
         inner.reactions.clear();
         for (number, before) in inner.before.drain() {
             if let Ok(signal) = Signal::try_from(number) {
-                // SAFETY: it is what was there.
+                // SAFETY: it is the earlier action.
                 let _ = unsafe { sigaction(signal, &before) };
             }
         }
@@ -142,7 +141,7 @@ impl Signals {
 
 fn set(signal: Signal, handler: SigHandler) -> Result<SigAction, Failure> {
     let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
-    // SAFETY: the handler does only what is allowed; others are the program's.
+    // SAFETY: this library's handler is async-signal-safe; others are the program's responsibility.
     unsafe { sigaction(signal, &action) }.map_err(|error| refused(signal, error))
 }
 
@@ -154,7 +153,7 @@ impl Inner {
         }
         let system = |error: std::io::Error| Failure::other(format!("handling signals: {error}"));
         let (ours, theirs) = UnixStream::pair().map_err(system)?;
-        // A handler must not wait.
+        // A signal handler must not block.
         ours.set_nonblocking(true).map_err(system)?;
         let signals = Arc::downgrade(signals);
         let thread = std::thread::Builder::new().name("gridrpc-signals".into());
@@ -171,7 +170,7 @@ fn serve(mut pipe: UnixStream, signals: &Weak<Signals>) {
         let number = i32::from(number[0]);
         let Some(signals) = signals.upgrade() else { return };
         match signals.reaction(number) {
-            // SAFETY: the program has given a function that takes the number.
+            // SAFETY: the program has supplied a function that takes the number.
             Some(Reaction::Call(handler)) => unsafe { handler(number) },
             Some(Reaction::End) => end(&signals, number),
             None => {}
@@ -179,13 +178,13 @@ fn serve(mut pipe: UnixStream, signals: &Weak<Signals>) {
     }
 }
 
-/// Ends the program by the signal itself, so that its parent sees it. The workers end with it: their
-/// connections do.
+/// Ends the program by the signal itself, so that its parent sees it. The workers exit when their connections
+/// close.
 fn end(signals: &Signals, number: i32) {
     signals.restore();
     if let Ok(signal) = Signal::try_from(number) {
         let _ = raise(signal);
-        // In this thread it may be blocked.
+        // The signal may be blocked in this thread.
         let _ = nix::sys::signal::kill(nix::unistd::getpid(), signal);
     }
 }

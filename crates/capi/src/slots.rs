@@ -1,20 +1,20 @@
-//! Tables of values by handle: a handle is a place and a generation.
+//! Tables of values by handle: a handle is an index and a generation.
 //!
-//! A handle is a few numbers in the caller's memory, which may never have been set, or be left over
-//! from something that is gone. So a place is given a new generation each time it is used, and the
-//! numbers of a handle have to agree with each other.
+//! A handle is a few numbers in the caller's memory. It may never have been initialized, or refer to a
+//! removed value. Each use of a place therefore gets a new generation, and the numbers of a handle include a
+//! checksum.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::c_types::Handle;
 
-/// Generations are not used again, not even after the library was finalized.
+/// Generations are never reused, not even after the library has been finalized.
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Debug)]
 struct Inner<T> {
-    /// With the generation.
+    /// Each with its generation.
     places: Vec<Option<(u64, Arc<T>)>>,
     free: Vec<usize>,
 }
@@ -61,7 +61,7 @@ impl<T> Slots<T> {
         Handle([self.kind, index as u64, generation, check])
     }
 
-    /// Takes something in.
+    /// Adds a value.
     pub fn insert(&self, value: Arc<T>) -> Handle {
         let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.write();
@@ -73,7 +73,7 @@ impl<T> Slots<T> {
         self.handle(index, generation)
     }
 
-    /// What a handle stands for.
+    /// The value of a handle.
     pub fn get(&self, handle: &Handle) -> Option<Arc<T>> {
         let index = self.index(handle)?;
         match self.read().places.get(index)? {
@@ -82,7 +82,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes out what a handle stands for.
+    /// Removes the value of a handle.
     pub fn remove(&self, handle: &Handle) -> Option<Arc<T>> {
         let index = self.index(handle)?;
         let mut inner = self.write();
@@ -101,19 +101,19 @@ impl<T> Slots<T> {
         usize::try_from(index).ok().filter(|_| fits)
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         let inner = self.read();
         inner.places.len() - inner.free.len()
     }
 
-    /// Everything that is there.
+    /// All values.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.read().places.iter().flatten().map(|(_, value)| Arc::clone(value)).collect()
     }
 }
 
-/// Agrees with the other numbers of a handle, and hardly ever with garbage.
+/// Checksum of a handle's numbers; garbage hardly ever matches.
 fn check(kind: u64, index: u64, generation: u64) -> u64 {
     let mixed = kind.rotate_left(17) ^ index.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ generation;
     mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ (mixed >> 29)

@@ -1,4 +1,4 @@
-//! The headers and the C part, in the C programs of `tests/capi`.
+//! C programs in `tests/capi` that use the headers and the C part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn source(name: &str) -> String {
     repository().join("tests/capi").join(name).display().to_string()
 }
 
-/// Runs a compiler, and fails with what it says.
+/// Runs a compiler and fails with its output.
 fn compile(compiler: &str, standard: &str, arguments: &[&str]) {
     let include = format!("-I{}", repository().join("crates/capi/include").display());
     let output = Command::new(compiler)
@@ -26,7 +26,7 @@ fn compile(compiler: &str, standard: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{compiler} -std={standard} {arguments:?}\n{said}");
 }
 
-/// Compiles a program of one file and runs it.
+/// Compiles a one-file program and runs it.
 fn run(compiler: &str, standard: &str, name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = folder.join(format!("{name}.{}", standard.replace('+', "p")));

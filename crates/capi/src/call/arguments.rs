@@ -1,4 +1,4 @@
-//! From what C gives to what the runtime takes.
+//! Conversion of arguments from C to the runtime.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -12,36 +12,36 @@ use super::function::{Function, Take};
 use crate::c_types::Slot;
 use crate::failure::Failure;
 
-/// The arguments of a call as they came.
+/// The arguments of a call as received.
 #[derive(Clone, Copy)]
 pub enum Arguments<'a> {
     /// From a variadic function: in slots, numbers by value unless the function takes addresses.
     Slots(&'a [Slot]),
-    /// From a stack: addresses.
+    /// From an argument stack: addresses.
     Addresses(&'a [*mut c_void]),
 }
 
-/// The arguments of a call for the runtime, and what is to be done with its results.
+/// The arguments of a call for the runtime, and where its results go.
 pub struct Taken {
-    /// For the runtime.
+    /// The arguments for the runtime.
     pub given: Vec<Given>,
-    /// The functions that may be called back, in their order.
+    /// Functions for callbacks, in order.
     pub callbacks: Vec<Callable>,
-    /// Where strings go that come back, by parameter.
+    /// Destinations of strings in the results, by parameter.
     pub texts: Vec<(usize, TextPlace)>,
 }
 
-/// Where the addresses of strings are stored.
+/// Destination for the addresses of strings.
 #[derive(Clone, Copy, Debug)]
 pub struct TextPlace {
-    /// The place.
+    /// The address.
     pub place: *mut *mut c_char,
-    /// Whether a string lies there that went in, and stays if it is not changed.
+    /// Whether it holds an input string, which stays if it is not changed.
     pub has_text: bool,
 }
 
-// SAFETY: the place is the caller's, who has promised to leave it alone until the call has ended, in
-// whichever thread it is waited for.
+// SAFETY: the memory belongs to the caller, who has promised not to touch it until the call has ended,
+// whichever thread waits for it.
 unsafe impl Send for TextPlace {}
 // SAFETY: nothing is done through a shared reference.
 unsafe impl Sync for TextPlace {}
@@ -54,33 +54,33 @@ impl Arguments<'_> {
         }
     }
 
-    /// The address that an argument is, or that its number lies at.
+    /// The address given as the argument, or the address of its number.
     fn address(&self, index: usize) -> *mut c_void {
         match self {
-            // SAFETY: slots are made of zeros before one of their members is set.
+            // SAFETY: slots are zeroed before one of their members is set.
             Arguments::Slots(slots) => unsafe { slots[index].address },
             Arguments::Addresses(addresses) => addresses[index],
         }
     }
 
     /// # Safety
-    /// The arguments are of the kinds that `function` has.
+    /// The arguments match the parameters of `function`.
     unsafe fn number(&self, function: &Function, index: usize, of: Type) -> Option<Scalar> {
         match self {
             Arguments::Slots(slots) if !function.by_address => {
-                // SAFETY: the C part has set the member that belongs to the parameter's code.
+                // SAFETY: the C part has set the member for the parameter's code.
                 Some(unsafe { by_value(of, slots[index]) })
             }
-            // SAFETY: the caller says that the address is one of such a number.
+            // SAFETY: the caller guarantees the address of such a number.
             _ => unsafe { behind(of, self.address(index)) },
         }
     }
 }
 
 /// # Safety
-/// The member of the slot that belongs to the type has been set.
+/// The slot's member for this type has been set.
 unsafe fn by_value(of: Type, slot: Slot) -> Scalar {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match of {
             Type::Float | Type::Double => Scalar::Float(slot.double),
@@ -89,7 +89,7 @@ unsafe fn by_value(of: Type, slot: Slot) -> Scalar {
             }
             Type::DComplex => Scalar::Complex(slot.dcomplex[0], slot.dcomplex[1]),
             of if of.size().is_some_and(|size| size <= size_of::<i32>()) => {
-                // As in C, what does not fit is cut off.
+                // As in C, excess bits are cut off.
                 let int = Scalar::Int(slot.int.into());
                 Scalar::from_bytes(of, &int.to_bytes(of)).unwrap_or(int)
             }
@@ -99,26 +99,26 @@ unsafe fn by_value(of: Type, slot: Slot) -> Scalar {
 }
 
 /// # Safety
-/// `address` is NULL or that of a number of this type.
+/// `address` is NULL or the address of a number of this type.
 unsafe fn behind(of: Type, address: *const c_void) -> Option<Scalar> {
     if address.is_null() {
         return None;
     }
     let mut bytes = [0; 16];
     let size = of.size()?.min(bytes.len());
-    // SAFETY: the caller says that there are so many bytes.
+    // SAFETY: the caller guarantees this many bytes.
     unsafe { ptr::copy_nonoverlapping(address.cast::<u8>(), bytes.as_mut_ptr(), size) };
     Scalar::from_bytes(of, &bytes)
 }
 
 /// # Safety
-/// `text` is NULL or the address of a text that ends in a 0.
+/// `text` is NULL or the address of a NUL-terminated string.
 unsafe fn text(text: *const c_char) -> Option<Vec<u8>> {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
 }
 
-/// What sizes are computed from, before the runtime knows the arguments.
+/// Values for computing sizes, before the runtime has the arguments.
 struct Known<'a> {
     function: &'a Function,
     arguments: Arguments<'a>,
@@ -143,7 +143,7 @@ impl Values for Known<'_> {
         if start.is_null() {
             return None;
         }
-        // SAFETY: the caller gives an array of the length that the interface says.
+        // SAFETY: the caller passes an array of the length that the interface declares.
         match unsafe { behind(element, start.cast::<u8>().add(at).cast()) } {
             Some(Scalar::Int(value)) => Some(value),
             _ => None,
@@ -151,10 +151,10 @@ impl Values for Known<'_> {
     }
 }
 
-/// Takes the arguments of a call.
+/// Converts the arguments of a call.
 ///
 /// # Safety
-/// They are of the kinds that the function's interface has, and as long as it says.
+/// They match the function's interface in type and length.
 pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Taken, Failure> {
     let wanted = function.takes.len();
     let name = &function.target.name;
@@ -175,7 +175,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
         let given = match *take {
             Take::Nothing => Given::Absent,
             Take::Number(of) => {
-                // SAFETY: the caller says so.
+                // SAFETY: guaranteed by the caller.
                 let number = unsafe { arguments.number(function, index, of) };
                 Given::Scalar(number.ok_or_else(|| bad("is a null pointer"))?)
             }
@@ -188,7 +188,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
             Take::Text | Take::Texts => {
                 let count =
                     if *take == Take::Text { 1 } else { count(function, index, arguments)? };
-                // SAFETY: the caller says that they are texts, and so many.
+                // SAFETY: the caller guarantees this many strings.
                 unsafe { texts(&mut taken, function, index, address, count) }
                     .ok_or_else(|| bad("is a null pointer"))?
             }
@@ -198,7 +198,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
     Ok(taken)
 }
 
-/// How many elements an array of texts has.
+/// Number of elements in an array of strings.
 fn count(function: &Function, index: usize, arguments: Arguments<'_>) -> Result<usize, Failure> {
     let known = Known { function, arguments };
     let extents = extents(function.target.interface(), index, &known)
@@ -206,10 +206,10 @@ fn count(function: &Function, index: usize, arguments: Arguments<'_>) -> Result<
     Ok(extents.iter().map(|extent| extent.size).product::<u64>() as usize)
 }
 
-/// The strings or file names of one argument. `None`: there is no place for results.
+/// The strings or file names of one argument. `None`: there is no destination for results.
 ///
 /// # Safety
-/// `address` is that of a text or, for arrays and results, of `count` addresses of texts.
+/// `address` is the address of a string or, for arrays and results, of `count` addresses of strings.
 unsafe fn texts(
     taken: &mut Taken,
     function: &Function,
@@ -225,12 +225,12 @@ unsafe fn texts(
     let is_array = matches!(parameter.kind, Kind::Array { .. });
     let stores = !is_file && function.goes_out(index);
     if !is_array && !stores {
-        // SAFETY: the caller says that it is a text.
+        // SAFETY: the caller guarantees a string.
         return Some(Given::Texts(vec![unsafe { text(address.cast()) }]));
     }
     let place = address.cast::<*mut c_char>();
     if place.is_null() && count > 0 {
-        // Whoever gives no place for a list of strings that only comes out does not want it.
+        // Without a destination, a list of output strings is discarded.
         let is_unwanted = is_array && stores && parameter.mode == Mode::Out;
         return is_unwanted.then_some(Given::Absent);
     }
@@ -241,7 +241,7 @@ unsafe fn texts(
             return Some(Given::Absent);
         }
     }
-    // SAFETY: the caller says that there are so many addresses of texts.
+    // SAFETY: the caller guarantees this many addresses of strings.
     let texts = (0..count).map(|at| unsafe { text(place.add(at).read()) });
     Some(Given::Texts(texts.collect()))
 }

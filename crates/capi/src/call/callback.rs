@@ -1,8 +1,8 @@
-//! Callbacks: functions of the program that a running function calls.
+//! Callbacks: functions of the program that a remote function calls.
 //!
-//! They are called as the interface declares them: numbers by value, arrays by the address of their
-//! first element; for a Fortran program numbers by address as well. They run in a thread of the
-//! runtime's own, also while the program waits in a call.
+//! Calls follow the interface's declaration: numbers by value, arrays by the address of their first element;
+//! for a Fortran program, numbers by address as well. They run in a thread of the runtime, even while the
+//! program waits in a call.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -21,26 +21,26 @@ use gridrpc_typed::Scalar;
 #[derive(Clone, Copy, Debug)]
 pub struct Callable(*mut c_void);
 
-// SAFETY: a function may be called from any thread; the program is told that it is.
+// SAFETY: a function may be called from any thread; the API documents that callbacks are.
 unsafe impl Send for Callable {}
 // SAFETY: as above.
 unsafe impl Sync for Callable {}
 
 impl Callable {
-    /// `None`: it is NULL.
+    /// Returns `None` for NULL.
     pub fn new(address: *mut c_void) -> Option<Callable> {
         (!address.is_null()).then_some(Callable(address))
     }
 }
 
-/// What the callbacks of a call have taken. Times are in ns.
+/// Counters of a call's callbacks. Times are in ns.
 #[derive(Debug, Default)]
 pub struct CallCounters {
-    /// How many there were.
+    /// Number of callbacks.
     pub count: AtomicU64,
-    /// In the functions themselves.
+    /// Time in the functions themselves.
     pub run: AtomicU64,
-    /// For taking their arguments and handing their results over.
+    /// Time to decode their arguments and return their results.
     pub transfer: AtomicU64,
     /// Bytes of their arguments.
     pub bytes_in: AtomicU64,
@@ -50,24 +50,24 @@ pub struct CallCounters {
 
 /// The callbacks of one call.
 pub struct Callbacks {
-    /// Weak: a call that nobody waits for must not keep the grid.
+    /// Weak, so that an abandoned call does not keep the grid open.
     pub grid: Weak<Grid>,
-    /// What is known of the call.
+    /// Data about the call.
     pub frame: CallbackFrame,
     /// The functions.
     pub functions: Vec<Callable>,
     /// Whether numbers are passed by address.
     pub by_address: bool,
-    /// What they take.
+    /// Counters of the callbacks.
     pub counters: Arc<CallCounters>,
 }
 
 thread_local! {
-    /// The calls whose callbacks this thread runs, by what those take; the innermost last.
+    /// The calls whose callbacks this thread runs, identified by their counters; innermost last.
     static RUNNING: RefCell<Vec<*const CallCounters>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One of them, until it is dropped.
+/// Entry in `RUNNING`, removed on drop.
 struct Running;
 
 impl Running {
@@ -83,7 +83,8 @@ impl Drop for Running {
     }
 }
 
-/// Whether this thread runs a callback of the call with these figures. It cannot end before that returns.
+/// Whether this thread runs a callback of the call with these counters. That call cannot end before the
+/// callback returns.
 pub fn runs_here(counters: &Arc<CallCounters>) -> bool {
     RUNNING.with_borrow(|running| running.contains(&Arc::as_ptr(counters)))
 }
@@ -126,7 +127,7 @@ const WORDS: usize = if cfg!(target_arch = "x86_64") { 6 } else { 8 };
 const FLOATS: usize = 8;
 const STACK: usize = 32;
 
-/// Where the arguments of one call are to lie.
+/// Locations of the arguments of one call.
 #[derive(Default)]
 struct Layout {
     words: Vec<u64>,
@@ -146,7 +147,7 @@ impl Layout {
             return;
         }
         if cfg!(target_arch = "aarch64") {
-            // No number behind it is passed in a register any more.
+            // Later numbers do not go into registers either.
             self.floats.resize(FLOATS, 0.0);
         }
         self.stack.extend(packed_on_stack);
@@ -156,7 +157,7 @@ impl Layout {
         let bytes = number.to_bytes(of);
         let word = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 8]));
         match of {
-            // Numbers of less than a word lie at its low end, in registers too.
+            // Numbers smaller than a word occupy its low end, in registers too.
             Type::Float | Type::Double => self.floats(&[word(0)], &[word(0)]),
             Type::SComplex if cfg!(target_arch = "aarch64") => {
                 let (re, im) = (word(0) & 0xFFFF_FFFF, word(0) >> 32);
@@ -182,7 +183,7 @@ fn call(
     by_address: bool,
 ) -> Result<(), String> {
     let mut layout = Layout::default();
-    // What is passed by address has to lie somewhere.
+    // Storage for values that are passed by address.
     let mut numbers: Vec<[u8; 16]> = vec![[0; 16]; values.len()];
     let mut strings: Vec<Vec<*const u8>> = Vec::new();
     for ((parameter, value), place) in parameters.iter().zip(values).zip(&mut numbers) {
@@ -227,8 +228,8 @@ fn call(
     layout.words.resize(WORDS, 0);
     layout.floats.resize(FLOATS, 0.0);
     layout.stack.resize(STACK, 0);
-    // SAFETY: the program has given a function with the parameters that the interface declares; the
-    // lists are as long as the C part reads.
+    // SAFETY: the program has supplied a function with the parameters that the interface declares; the lists
+    // are as long as the C part reads.
     unsafe {
         gridrpc_call_function(
             function.0,

@@ -1,4 +1,4 @@
-//! A function of a module as C calls it: how each argument is taken.
+//! A function of a module from the point of view of C: how to read each argument.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -7,18 +7,18 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use gridrpc_idl::{Kind, Mode, Parameter, Type};
 use gridrpc_invoke::Target;
 
-/// How an argument is taken.
+/// How to read an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// Not at all.
+    /// It is not passed.
     Nothing,
     /// A number.
     Number(Type),
-    /// A string or the name of a file.
+    /// A string or a file name.
     Text,
-    /// Strings or names of files, as many as the array has elements.
+    /// Strings or file names, one per element of the array.
     Texts,
-    /// The address of the first element.
+    /// The address of an array's first element.
     Array,
     /// A function.
     Callback,
@@ -27,18 +27,18 @@ pub enum Take {
 /// A function that can be called.
 #[derive(Debug)]
 pub struct Function {
-    /// What the runtime knows.
+    /// The runtime's data about the function.
     pub target: Arc<Target>,
-    /// How its arguments are taken.
+    /// How to read its arguments.
     pub takes: Vec<Take>,
-    /// One code per argument, for the C part; stays as long as the process.
+    /// One code per argument for the C part; valid for the life of the process.
     pub codes: &'static [u8],
-    /// Whether numbers are passed by address, as Fortran does.
+    /// Whether numbers are passed by address, as in Fortran.
     pub by_address: bool,
 }
 
 impl Function {
-    /// Of what the runtime knows.
+    /// Creates a function from the runtime's data.
     #[must_use]
     pub fn new(target: Target, by_address: bool) -> Function {
         let parameters = &target.interface().parameters;
@@ -54,7 +54,7 @@ impl Function {
         &self.target.interface().parameters
     }
 
-    /// Whether a parameter's argument is changed by the call.
+    /// Whether the call changes a parameter's argument.
     #[must_use]
     pub fn goes_out(&self, parameter: usize) -> bool {
         matches!(self.parameters()[parameter].mode, Mode::Out | Mode::InOut)
@@ -84,13 +84,13 @@ fn code(take: Take) -> u8 {
     }
 }
 
-/// What C programs may keep the address of. There are not more of them than different functions.
+/// Values whose addresses C programs may keep. At most one per distinct function.
 type Kept<T> = LazyLock<Mutex<HashSet<&'static T>>>;
 
 static CODES: Kept<[u8]> = LazyLock::new(Mutex::default);
 static NAMES: Kept<CStr> = LazyLock::new(Mutex::default);
 
-/// The same text for ever; equal texts are kept once.
+/// Interns a value for the life of the process.
 fn keep<T, O>(kept: &'static Kept<T>, text: O) -> &'static T
 where
     T: ?Sized + std::hash::Hash + Eq + 'static,
@@ -105,7 +105,7 @@ where
     text
 }
 
-/// A name for C programs.
+/// A name for C programs, interned.
 pub fn kept_name(name: &str) -> &'static CStr {
     keep(&NAMES, CString::new(name).unwrap_or_default())
 }

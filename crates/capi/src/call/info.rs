@@ -1,4 +1,4 @@
-//! Times and places of a call, as `grpc_session_info_t_np` and `Ninf_info` have them.
+//! Times and places of a call, for `grpc_session_info_t_np` and `Ninf_info`.
 
 use std::ffi::{c_char, c_int, c_long, c_ulonglong};
 use std::ptr;
@@ -6,14 +6,14 @@ use std::ptr;
 use gridrpc_client::Profile;
 use libc::timeval;
 
-/// What the callbacks of a call took.
+/// Totals of a call's callbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallbackInfo {
-    /// How many there were.
+    /// Number of callbacks.
     pub count: u64,
-    /// In the functions themselves, ns.
+    /// Time in the functions themselves, ns.
     pub run: u64,
-    /// For their arguments and results on this side, ns.
+    /// Time for arguments and results at the client, ns.
     pub transfer: u64,
     /// Bytes of their arguments.
     pub bytes_in: u64,
@@ -24,39 +24,39 @@ pub struct CallbackInfo {
 /// Times and places of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallInfo {
-    /// What the runtime measured.
+    /// The runtime's measurements.
     pub profile: Profile,
-    /// For bringing the results to their places, ns.
+    /// Time to store the results, ns.
     pub landing: u64,
-    /// Of its callbacks.
+    /// Its callbacks.
     pub callbacks: CallbackInfo,
 }
 
-/// Durations out of moments, ns; 0 where one of them was not reached.
+/// Durations of the phases, ns; 0 if one end was not reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// From the call until a worker was chosen.
+    /// From the call until a worker was selected.
     pub wait: u64,
-    /// Handing the arguments over.
+    /// Sending the arguments.
     pub argument: u64,
-    /// Taking them in, at the worker.
+    /// Receiving them at the worker.
     pub taking: u64,
     /// Running the function.
     pub run: u64,
-    /// From the results at the worker to the results here.
+    /// From the results at the worker to the results at the client.
     pub result: u64,
     /// From the call until its end.
     pub total: u64,
 }
 
 impl CallInfo {
-    /// Of a call that has not ended.
+    /// Information about a call that has not ended.
     #[must_use]
     pub fn so_far(profile: Profile) -> CallInfo {
         CallInfo { profile, landing: 0, callbacks: CallbackInfo::default() }
     }
 
-    /// How long each phase took.
+    /// The duration of each phase.
     #[must_use]
     pub fn phases(&self) -> Phases {
         let Profile { submit, sent, stamps, retrieve, .. } = self.profile;
@@ -152,7 +152,7 @@ fn real(ns: u64) -> [timeval; 2] {
 }
 
 impl SessionInfo {
-    /// Of a call that runs on this host.
+    /// Information about a call that runs on this host.
     #[must_use]
     pub fn new(info: &CallInfo, host: &str) -> SessionInfo {
         let Phases { wait, argument, taking, run, result, .. } = info.phases();
@@ -203,7 +203,7 @@ impl SessionInfo {
     }
 }
 
-/// A host's name in a member of a struct, ended by a 0.
+/// A host name as a NUL-terminated member of a struct.
 pub fn host_name(name: &str) -> [c_char; 256] {
     let mut place = [0; 256];
     for (to, from) in place[..255].iter_mut().zip(name.bytes()) {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// The sizes that a C compiler has for the structs of `grpc.h`, checked again in C.
+    /// The sizes of the structs of `grpc.h` in C; a C program checks them as well.
     #[test]
     fn structs_are_laid_out_as_in_c() {
         assert_eq!(size_of::<ExecutableInfo>(), 8 + 8 * 32);

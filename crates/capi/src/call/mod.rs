@@ -1,4 +1,4 @@
-//! Calls: from the arguments that C gives to results in the caller's memory, or an error.
+//! Calls: from arguments in C to results in the caller's memory, or an error.
 
 pub mod arguments;
 pub mod callback;

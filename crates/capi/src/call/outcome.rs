@@ -1,5 +1,4 @@
-//! What is told of a call that failed, and of what cannot be found: the codes of `grpc.h`, and all
-//! that is known beside.
+//! Errors of calls and of lookups: the codes of `grpc.h`, with details.
 
 use std::fmt::Write;
 
@@ -12,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// What ended a call without an answer.
+/// The failure of a call that ended without an answer.
 pub fn ended(function: &str, end: &End) -> Failure {
     match end {
         End::Cancelled => {
@@ -33,7 +32,7 @@ pub fn ended(function: &str, end: &End) -> Failure {
         End::NoServer(server, loss) => no_server(function, server, loss),
         End::TooWide(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
         End::Unfit(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
-        // Calls from C take no other calls as arguments.
+        // Calls from C do not take other calls as arguments.
         End::DependencyFailed(call) => Failure::new(
             ErrorCode::Other,
             format!("{function}: {call:?}, which it needs, has ended without a result"),
@@ -57,12 +56,12 @@ fn no_server(what: &str, server: &str, loss: &Loss) -> Failure {
     Failure::new(ErrorCode::ServerNotFound, detail)
 }
 
-/// How a worker was lost that ran a function, and what that may have done.
+/// How the worker of a running function was lost, and the possible consequences.
 fn lost_in_call(loss: &Loss) -> String {
     lost_with(loss, hint(&loss.cause))
 }
 
-/// How a worker was lost, in all detail.
+/// How a worker was lost, in full detail.
 fn lost(loss: &Loss) -> String {
     lost_with(loss, None)
 }
@@ -80,7 +79,7 @@ fn lost_with(loss: &Loss, hint: Option<&str>) -> String {
     text + &last_lines(&loss.stderr)
 }
 
-/// The end of what a worker has written to its standard error.
+/// The last lines of a worker's standard error.
 fn last_lines(stderr: &str) -> String {
     let mut text = String::new();
     if !stderr.is_empty() {
@@ -124,8 +123,8 @@ fn hint(cause: &Cause) -> Option<&'static str> {
     }
 }
 
-/// What a worker says of a call that it could not run. `trace`: if its function has ended the process, the end of
-/// that one's standard error.
+/// The failure of a call that its worker could not complete. `trace`: if the function ended the process, the
+/// end of its standard error.
 pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failure {
     use RemoteError::{
         CallbackFailed, FunctionExited, FunctionNotFound, ItemLost, ModuleError, OutOfMemory,
@@ -147,7 +146,7 @@ pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failur
     Failure::new(code, format!("{function}: {kind}{message}"))
 }
 
-/// Why the grid does not do what it was asked.
+/// The failure of an operation that the grid refused.
 pub fn refused(what: &str, error: &GridError) -> Failure {
     let code = match error {
         GridError::Refused(Refusal::NoWorkers(loss)) => return no_workers(what, loss),
@@ -176,7 +175,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
     Failure::new(code, format!("{what}: {error}"))
 }
 
-/// The worker of an object is gone.
+/// The failure of an object whose worker is lost.
 pub fn object_lost(class: &str, loss: &Loss) -> Failure {
     let detail = format!("{class}: the object is lost with its worker: {}", lost_in_call(loss));
     Failure::new(ErrorCode::CommunicationFailed, detail)
@@ -219,7 +218,7 @@ mod tests {
         }
         let detail = lost_in_call(&loss(Cause::Exit(7)));
         assert!(detail.contains("status 7") && detail.contains("the function ended"), "{detail}");
-        // A worker that has not started has run no function.
+        // A worker that never started has run no function.
         let none = ended("f", &End::NoWorkers(Arc::new(loss(Cause::Exit(7))))).detail;
         assert!(none.contains("status 7") && !none.contains("the function"), "{none}");
     }

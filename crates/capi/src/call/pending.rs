@@ -1,4 +1,4 @@
-//! One call from its begin until its results are in the caller's memory.
+//! One call, from its start until its results are in the caller's memory.
 
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::outcome;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// Options of a call, and what only calls of this library have.
+/// Options of a call, including those specific to this library.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Those that the runtime knows. `cores`: of each of its processes.
+    /// The runtime's options. `cores`: per process.
     pub call: CallOptions,
     /// Number of ranks of a parallel function.
     pub ranks: u32,
-    /// Whether the caller's memory may be used after the call has begun.
+    /// Whether the call may use the caller's memory after it has begun.
     pub lending: Lending,
 }
 
@@ -62,11 +62,11 @@ impl Ended {
 pub const LONG: Duration = Duration::from_secs(3600);
 
 impl Pending {
-    /// Begins a call. Waits as long as too many others wait for workers.
+    /// Begins a call. Blocks while too many other calls wait for workers.
     ///
     /// # Safety
-    /// The arguments are of the kinds and lengths that the interface has; they stay until the
-    /// results have landed, or the pending call is dropped.
+    /// The arguments match the interface in type and length, and stay valid until the results have landed or
+    /// the pending call is dropped.
     pub unsafe fn begin(
         grid: &Arc<Grid>,
         function: &Arc<Function>,
@@ -74,7 +74,7 @@ impl Pending {
         options: Options,
     ) -> Result<Pending, Failure> {
         let target = &function.target;
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
         let ranks = ranks(target, options.ranks, options.call.cores)?;
         // SAFETY: as above.
@@ -91,7 +91,7 @@ impl Pending {
             }))
         });
         let mut options = options.call;
-        // What the function changes is not there a second time.
+        // A retry would lack the original value of an argument that the function changes.
         let changes = |index: usize| target.interface().parameters[index].mode == Mode::InOut;
         options.idempotent &= !(0..function.parameters().len()).any(changes);
         let deadline = options.deadline;
@@ -127,14 +127,14 @@ impl Pending {
         self.counters.as_ref().is_some_and(runs_here)
     }
 
-    /// Takes what came of the call, which has ended, and puts its results where they belong.
+    /// Stores the results of the ended call at their destinations.
     pub fn land(self) -> Ended {
         let Pending { call, function, landing, texts, counters } = self;
         let name = &function.target.name;
         let begin = monotonic_ns();
         let result = match call.take_outcome() {
             Some(Outcome::Returned(sections)) => match landing.land(sections) {
-                // SAFETY: the caller keeps the places until the results have landed.
+                // SAFETY: the caller keeps the destinations valid until the results have landed.
                 Ok(landed) => unsafe { store(&texts, landed) },
                 Err(error) => Err(error.into()),
             },
@@ -147,13 +147,13 @@ impl Pending {
         Ended { result, info: info(&call, landing, counters.as_deref()) }
     }
 
-    /// Gives the caller's memory back: nothing will be written to it any more. Returns the call.
+    /// Releases the caller's memory, which is not written to any more. Returns the call.
     pub fn abandon(self) -> Arc<Call> {
         self.call
     }
 }
 
-/// On which ranks a call runs, if on several, with as many cores each.
+/// The ranks that a call runs on, if there are several, with equally many cores each.
 fn ranks(target: &Target, ranks: u32, cores: u32) -> Result<Option<Ranks>, Failure> {
     if target.interface().is_parallel() {
         return Ok(Some(Ranks { ranks, threads: cores, command: String::new() }));
@@ -167,7 +167,7 @@ fn ranks(target: &Target, ranks: u32, cores: u32) -> Result<Option<Ranks>, Failu
     )))
 }
 
-/// What came of a call whose results nobody takes.
+/// The result of a call that nobody collects.
 pub fn abandoned(call: &Call, function: &Function) -> Ended {
     let result = match call.take_outcome() {
         Some(Outcome::Returned(_)) => Err(Failure::new(
@@ -202,10 +202,10 @@ fn info(call: &Call, landing: u64, counters: Option<&CallCounters>) -> CallInfo 
     CallInfo { profile: call.profile(), landing, callbacks }
 }
 
-/// Stores strings that came back, for the caller to free.
+/// Stores output strings, for the caller to free.
 ///
 /// # Safety
-/// The places are the caller's, and large enough for the addresses.
+/// The destinations belong to the caller and are large enough for the addresses.
 unsafe fn store(
     places: &[(usize, TextPlace)],
     landed: Vec<(usize, Landed)>,
@@ -215,7 +215,7 @@ unsafe fn store(
         let found = places.iter().find(|(index, _)| *index == parameter);
         let Some((_, TextPlace { place, has_text })) = found else { continue };
         for (at, text) in texts.into_iter().enumerate() {
-            // SAFETY: a string that went in is still there.
+            // SAFETY: an input string is still there.
             let is_there = *has_text && unsafe { is_text(place.add(at).read(), text.as_deref()) };
             if is_there {
                 continue;
@@ -224,7 +224,7 @@ unsafe fn store(
                 Some(text) => copy(&text)?,
                 None => std::ptr::null_mut(),
             };
-            // SAFETY: the caller says that there is room.
+            // SAFETY: the caller guarantees the room.
             unsafe { place.add(at).write(copy) };
         }
     }
@@ -232,21 +232,21 @@ unsafe fn store(
 }
 
 /// # Safety
-/// `there` is NULL or the address of a text that ends in a 0.
+/// `there` is NULL or the address of a NUL-terminated string.
 unsafe fn is_text(there: *const c_char, text: Option<&[u8]>) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let there = (!there.is_null()).then(|| unsafe { CStr::from_ptr(there) }.to_bytes());
     there == text
 }
 
-/// A text in memory that C's `free` frees.
+/// Copies a text into memory that C's `free` releases.
 pub fn copy(text: &[u8]) -> Result<*mut c_char, Failure> {
     // SAFETY: plain allocation.
     let memory = unsafe { libc::malloc(text.len() + 1) }.cast::<u8>();
     if memory.is_null() {
         return Err(Failure::other("out of memory for a string"));
     }
-    // SAFETY: there is room for the text and the 0 behind it.
+    // SAFETY: there is room for the text and its terminator.
     unsafe {
         memory.copy_from_nonoverlapping(text.as_ptr(), text.len());
         memory.add(text.len()).write(0);

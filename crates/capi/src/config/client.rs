@@ -8,60 +8,59 @@ use super::location::{Location, Machine, host_of, locate};
 use super::server::{Server, ServerSettings};
 use super::signals;
 
-/// How many sessions that have ended are kept unless something else is said.
+/// Default number of ended sessions to keep.
 const SAVED_SESSIONS: usize = 256;
 
-/// Where a module is that has a function, and how long the function may take.
+/// The location of a function's module, and the time limit of the function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionInfo {
-    /// The server, as the section names it.
+    /// The server's name in the section.
     pub hostname: String,
     /// The function or class, `module/name`.
     pub funcname: String,
     /// The module, or one of the names that `ng_gen` gives it.
     pub path: PathBuf,
-    /// How long a session may take; `None`: as long as it takes.
+    /// Time limit of a session; `None`: unlimited.
     pub session_timeout: Option<Duration>,
 }
 
-/// Files that tell of modules.
+/// Files that list modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InformationSource {
-    /// Its name for servers.
+    /// The name by which servers refer to it.
     pub tag: Option<String>,
-    /// The files, one or more.
+    /// The files; at least one.
     pub files: Vec<PathBuf>,
 }
 
-/// What a configuration says, with what is built in where it says nothing.
+/// A configuration, with defaults for values that are not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// How much is logged, 0 nothing to 5 everything.
+    /// Log level, from 0 (nothing) to 5 (everything).
     pub log_level: u8,
-    /// The log file, in which `%t`, `%h` and `%p` stand for time, host and process; `None`:
-    /// standard error.
+    /// The log file, in which `%t`, `%h` and `%p` expand to time, host and process; `None`: standard error.
     pub log_file: Option<PathBuf>,
-    /// Where files of arguments are kept.
+    /// The folder for argument files.
     pub tmp_dir: PathBuf,
     /// Whether numbers are passed by address.
     pub fortran_compatible: bool,
-    /// How many sessions that have ended are kept; `None`: all.
+    /// How many ended sessions are kept; `None`: all.
     pub save_session_info: Option<usize>,
-    /// The signals at which all sessions are cancelled and the program ends.
+    /// Signals that cancel all sessions and end the program.
     pub handling_signals: Vec<i32>,
-    /// The name by which servers on other machines reach the client.
+    /// The client's name for servers on other machines.
     pub hostname: Option<String>,
-    /// The port at which they do; `None`: any.
+    /// The client's port for them; `None`: any.
     pub listen_port: Option<u16>,
-    /// Functions, in the order of the file.
+    /// Function sections, in the order of the file.
     pub function_infos: Vec<FunctionInfo>,
-    /// Servers, in the order of the file.
+    /// Server sections, in the order of the file.
     pub servers: Vec<Server>,
-    /// What holds for servers that are not listed.
+    /// Settings of servers that are not listed.
     pub server_default: ServerSettings,
-    /// Where to learn of modules, in the order of the file.
+    /// Sources of information about modules, in the order of the file.
     pub information_sources: Vec<InformationSource>,
-    /// What has no effect.
+    /// Settings without effect.
     pub warnings: Vec<Warning>,
 }
 
@@ -86,8 +85,8 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// The server that a program means: the one with this tag, else the first with this host name.
-    /// `None`: it is not listed, and [`ClientConfig::server_default`] holds for it.
+    /// Looks up a server: the one with this tag, or else the first with this host name. `None`: it is not
+    /// listed, and [`ClientConfig::server_default`] applies.
     #[must_use]
     pub fn server(&self, name: &str) -> Option<&Server> {
         let host = host_of(name);
@@ -100,8 +99,7 @@ impl ClientConfig {
         })
     }
 
-    /// The host name of a server that a program means: of the server with this tag, or the name
-    /// itself, without port and job manager.
+    /// The host name for a server's tag, or the name itself without port and job manager.
     #[must_use]
     pub fn hostname<'a>(&'a self, name: &'a str) -> &'a str {
         let host = host_of(name);
@@ -112,7 +110,7 @@ impl ClientConfig {
         tagged.and_then(|server| server.hostnames.first()).map_or(host, |name| host_of(name))
     }
 
-    /// Whether the server that a program means is this machine.
+    /// Whether the named server is this machine.
     pub fn location(&self, name: &str, machine: &dyn Machine) -> Location {
         locate(self.hostname(name), machine)
     }
@@ -124,13 +122,13 @@ impl ClientConfig {
         self.servers.iter().find(|server| server.hostnames.iter().any(is_here))
     }
 
-    /// The server that is meant when a program names none: the first.
+    /// The server for programs that name none: the first.
     #[must_use]
     pub fn default_server(&self) -> Option<&Server> {
         self.servers.first()
     }
 
-    /// What is said of a function on a server: for its tag or its host name.
+    /// The section about a function on a server, by the server's tag or host name.
     #[must_use]
     pub fn function_info(&self, server: &str, function: &str) -> Option<&FunctionInfo> {
         let hostname = self.hostname(server);
@@ -141,7 +139,7 @@ impl ClientConfig {
         })
     }
 
-    /// The log file with time, host and process filled in.
+    /// The log file with time, host and process expanded.
     #[must_use]
     pub fn log_path(&self, time: &str, host: &str, process: u32) -> Option<PathBuf> {
         let pattern = self.log_file.as_ref()?.to_str()?;

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what is merely without effect.
+//! Errors and warnings of a configuration.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A line of a configuration file. Line 0 is the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The file, as it was named.
+    /// The file's name as given.
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
@@ -29,19 +29,19 @@ pub enum ConfigError {
     NotFound {
         /// The file.
         file: PathBuf,
-        /// Where it is included, if it is.
+        /// The file and line that include it, if any.
         at: Option<Position>,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
-    /// A file says something malformed.
+    /// A file is malformed.
     #[error("{at}: {message}\n  hint: {hint}")]
     Malformed {
-        /// Where.
+        /// The position.
         at: Position,
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         hint: String,
     },
 }
@@ -50,27 +50,27 @@ fn included_at(at: &Option<Position>) -> String {
     at.as_ref().map(|at| format!("{at}: ")).unwrap_or_default()
 }
 
-/// Something in a configuration that has no effect.
+/// A setting that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Where.
+    /// The position.
     pub at: Position,
-    /// Which attribute or section, and why.
+    /// The attribute or section, and the reason.
     pub message: String,
-    /// Whether it has its effect on other machines.
+    /// Whether it takes effect on other machines.
     pub scope: Scope,
-    /// Whether nothing is missing without it.
+    /// Whether nothing is lost without it.
     pub is_notice: bool,
 }
 
-/// Where something that has no effect on this machine has one.
+/// Where a setting without effect on this machine takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Nowhere.
     Nowhere,
-    /// On the hosts of this server, by its number in the file, if these are other machines.
+    /// On the hosts of this server, given by its number in the file, if they are other machines.
     Server(usize),
-    /// On all that are.
+    /// On all other machines.
     Elsewhere,
 }
 

@@ -1,18 +1,18 @@
-//! Where configuration files come from.
+//! Source of configuration files.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read, bytes.
+/// Largest file, bytes.
 pub const MAX_FILE: u64 = 4 << 20;
 
-/// Files by their names. Tests have their own.
+/// Files by name. Tests supply their own.
 pub trait Files {
     /// The content of a file.
     fn load(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// What tells whether two names mean the same file.
+    /// A key that is equal for all names of the same file.
     fn identity(&self, path: &Path) -> PathBuf;
 }
 

@@ -1,16 +1,16 @@
-//! The lines of a configuration file: sections begin and end, attributes have a value.
+//! Lines of a configuration file: section starts, section ends, and attributes with values.
 //!
 //! ```text
-//! <SERVER>               # from here on it is a comment
+//! <SERVER>               # a comment
 //!     hostname   node1
 //!     environment "A=two words"
 //! </SERVER>
 //! ```
 //!
-//! A `#` begins a comment at the start of a line and behind a blank, so that `path /a#b` means what
-//! it says. In double quotes there are no comments; `\"` and `\\` stand for `"` and `\`.
+//! A `#` begins a comment at the start of a line and after a blank, so `path /a#b` is a path. In double
+//! quotes there are no comments; `\"` and `\\` stand for `"` and `\`.
 
-/// What a line says. Empty lines say nothing.
+/// A parsed line. Empty lines produce none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// `<NAME>`
@@ -21,17 +21,17 @@ pub enum Line {
     Attribute {
         /// The name.
         name: String,
-        /// The words of the value; there may be none.
+        /// The words of the value; may be empty.
         words: Vec<String>,
     },
 }
 
-/// Why a line is none.
+/// Error in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -63,7 +63,7 @@ pub fn read(text: &str) -> Result<Option<Line>, Fault> {
     Ok(Some(Line::Attribute { name, words }))
 }
 
-/// The words of a line, quotes and comments dealt with.
+/// Splits a line into words; handles quotes and comments.
 fn split(text: &str) -> Result<Vec<String>, Fault> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -80,7 +80,7 @@ fn split(text: &str) -> Result<Vec<String>, Fault> {
     Ok(words)
 }
 
-/// Reads on to the closing quote.
+/// Reads up to the closing quote.
 fn quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), Fault> {
     while let Some(c) = chars.next() {
         match c {

@@ -1,20 +1,20 @@
-//! Whether a server's name means this machine.
+//! Detection of servers that are this machine.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
 use nix::ifaddrs::getifaddrs;
 use nix::unistd::gethostname;
 
-/// Where a server is.
+/// Location of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// On this machine.
     Here,
-    /// On another one, or nowhere.
+    /// On another one, or unknown.
     Elsewhere,
 }
 
-/// What a machine knows about itself. Tests have their own.
+/// Facts about a machine. Tests supply their own.
 pub trait Machine {
     /// Its host name.
     fn name(&self) -> String;
@@ -22,7 +22,7 @@ pub trait Machine {
     /// The addresses of its interfaces.
     fn addresses(&self) -> Vec<IpAddr>;
 
-    /// The addresses that a name stands for; none if it is unknown.
+    /// The addresses of a name; empty if it is unknown.
     fn look_up(&self, name: &str) -> Vec<IpAddr>;
 }
 
@@ -54,8 +54,8 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The host in a server's name: Ninf-G allows `host:port/jobmanager:subject`, where all but the
-/// host may be missing.
+/// The host in a server's name. Ninf-G allows `host:port/jobmanager:subject`, where everything but the host
+/// is optional.
 #[must_use]
 pub fn host_of(name: &str) -> &str {
     if name.parse::<IpAddr>().is_ok() {
@@ -67,13 +67,13 @@ pub fn host_of(name: &str) -> &str {
     name.split([':', '/']).next().unwrap_or(name)
 }
 
-/// Where the host of this name is.
+/// The location of the host with this name.
 pub fn locate(host: &str, machine: &dyn Machine) -> Location {
     if is_here(host, machine) { Location::Here } else { Location::Elsewhere }
 }
 
 fn is_here(host: &str, machine: &dyn Machine) -> bool {
-    // Asking a name server can take seconds, so that it comes last.
+    // Last, since a name server can take seconds to answer.
     if let Ok(address) = host.parse::<IpAddr>() {
         return is_own(address, &machine.addresses());
     }

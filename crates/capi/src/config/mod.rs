@@ -1,4 +1,4 @@
-//! The configuration of a client, in the format of Ninf-G.
+//! Client configuration in the format of Ninf-G.
 //!
 //! ```text
 //! <CLIENT>
@@ -11,7 +11,7 @@
 //! </SERVER>
 //! ```
 //!
-//! Whatever Ninf-G understood is understood; what has no meaning here gives a [`Warning`].
+//! Accepts everything that Ninf-G accepts. Settings without effect here produce a [`Warning`].
 
 mod client;
 mod error;

@@ -13,15 +13,15 @@ use super::server::{Draft, Server, ServerSettings};
 use super::table::{Role, Section};
 use super::{signals, values};
 
-/// How deep files may include others.
+/// Deepest nesting of included files.
 const MAX_DEPTH: usize = 16;
-/// How many files there may be.
+/// Most files.
 const MAX_FILES: usize = 256;
-/// How many sections there may be in all files.
+/// Most sections in all files.
 const MAX_SECTIONS: usize = 4096;
-/// How often an attribute may be repeated in a section.
+/// Most repetitions of an attribute in a section.
 const MAX_REPEATED: usize = 1024;
-/// How many warnings are kept.
+/// Most warnings that are kept.
 const MAX_WARNINGS: usize = 1000;
 
 /// A section that has begun.
@@ -32,7 +32,7 @@ struct Open {
     entries: Vec<Entry>,
 }
 
-/// A SERVER section that waits for SERVER_DEFAULT, which may come later.
+/// A SERVER section that waits for SERVER_DEFAULT, which may follow later.
 struct PendingServer {
     hostnames: Vec<String>,
     tag: Option<String>,
@@ -40,19 +40,19 @@ struct PendingServer {
 }
 
 impl ClientConfig {
-    /// Reads a file and the files it includes.
+    /// Reads a file and the files that it includes.
     pub fn read(path: &Path) -> Result<ClientConfig, ConfigError> {
         ClientConfig::read_from(path, &Disk)
     }
 
-    /// Reads a file from other storage than the disk.
+    /// Reads a file from a source other than the disk.
     pub fn read_from(path: &Path, files: &dyn Files) -> Result<ClientConfig, ConfigError> {
         let mut reader = Reader::new(files);
         reader.file(path, None)?;
         Ok(reader.finish())
     }
 
-    /// Reads the content of the file `file`.
+    /// Parses the content of the file `file`.
     pub fn parse(
         file: &Path,
         content: &[u8],
@@ -64,10 +64,10 @@ impl ClientConfig {
     }
 }
 
-/// What has been read so far.
+/// State of the reader.
 struct Reader<'f> {
     files: &'f dyn Files,
-    /// The files that include the current one, and it.
+    /// The current file and those that include it.
     including: Vec<PathBuf>,
     files_read: usize,
     sections: usize,
@@ -93,7 +93,7 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// Reads a file, which `at` includes.
+    /// Reads a file that is included at `at`.
     fn file(&mut self, path: &Path, at: Option<Position>) -> Result<(), ConfigError> {
         let identity = self.files.identity(path);
         if let Some(at) = &at {
@@ -410,7 +410,7 @@ impl<'f> Reader<'f> {
         Ok(())
     }
 
-    /// An attribute has no meaning, unless its value is the fitting one.
+    /// Warns about an attribute without effect, unless its value is the actual behaviour.
     fn warn_of(
         &mut self,
         file: &Path,
@@ -452,7 +452,7 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// All files have been read.
+    /// Completes the configuration after all files have been read.
     fn finish(self) -> ClientConfig {
         let Reader { mut config, default, servers, .. } = self;
         config.server_default = default.unwrap_or_default().over(&ServerSettings::default());
@@ -468,7 +468,7 @@ impl<'f> Reader<'f> {
     }
 }
 
-/// What can be wrong with a line: something in it, or in a file that it includes.
+/// A problem with a line: in the line itself, or in a file that it includes.
 enum Problem {
     Fault(Fault),
     Error(ConfigError),
@@ -490,7 +490,7 @@ fn path(words: &[String]) -> Result<PathBuf, Fault> {
     values::word(words).map(PathBuf::from)
 }
 
-/// A file named in `file`: relative names begin at its directory.
+/// Resolves a file name in `file`: relative names start at its directory.
 fn beside(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |directory| directory.join(name))
 }

@@ -1,4 +1,4 @@
-//! The servers of a configuration that are other machines, as the runtime describes servers.
+//! Servers on other machines, converted into host groups of the runtime.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::error::{Scope, Warning};
 use super::location::{Location, Machine, host_of};
 use super::server::{Elsewhere, Server, ServerSettings, Wait};
 
-/// What Ninf-G took where only the other half of a heartbeat was said.
+/// Ninf-G's heartbeat defaults, used if only the interval or only the count is configured.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 const HEARTBEAT_COUNT: u32 = 5;
-/// The shortest time that an agent is given.
+/// Shortest timeout of an agent.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// The servers that are not this machine, and are started by ssh: those that name no invoke server,
-/// or `SSH`. Others are left out: there is nothing here that could start them.
+/// The servers on other machines that are started by ssh: those with invoke server `SSH` or none. Skips
+/// others, which cannot be started.
 ///
-/// Each is found by the name by which a program means it, as [`ClientConfig::server`] does: its tag, if it
-/// has one. Otherwise each of its hosts that no section before it has is a server of its own.
+/// Programs refer to a server by its tag, if it has one, as [`ClientConfig::server`] does. Otherwise each of
+/// its hosts that no earlier section has is a server of its own.
 pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<StartedServer> {
     let mut taken: HashSet<String> =
         client.servers.iter().filter_map(|server| server.tag.clone()).collect();
@@ -50,12 +50,12 @@ pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<StartedServe
     described
 }
 
-/// A server that is started on other machines.
+/// A server on other machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartedServer {
-    /// Which section it is from, by number.
+    /// The number of its section.
     pub section: usize,
-    /// As the runtime describes it.
+    /// Its host group.
     pub server: HostGroup,
 }
 
@@ -74,8 +74,8 @@ fn started_by_ssh(elsewhere: &Elsewhere) -> bool {
     elsewhere.invoke_server.as_ref().is_none_or(|name| name.eq_ignore_ascii_case("SSH"))
 }
 
-/// The hosts of a section, each once. Where a section has no tag, those that another one stands for
-/// cannot be meant by it.
+/// The hosts of a section, without duplicates. A section without a tag omits names taken by tags or earlier
+/// sections.
 fn hosts(server: &Server, taken: &HashSet<String>) -> Vec<Host> {
     let mut seen = HashSet::new();
     let names = server.hostnames.iter().map(|name| host_of(name));
@@ -83,7 +83,7 @@ fn hosts(server: &Server, taken: &HashSet<String>) -> Vec<Host> {
         .filter(|name| {
             let name = name.to_ascii_lowercase();
             let is_free = server.tag.is_some() || !taken.contains(&name);
-            // To ssh, this would be an option.
+            // ssh would parse it as an option.
             !name.is_empty() && !name.starts_with('-') && is_free && seen.insert(name)
         })
         .map(Host::named)
@@ -109,7 +109,7 @@ fn described_as(
         stop_timeout: time(settings.job_stop_timeout),
         heartbeat: heartbeat(elsewhere),
         output: if settings.redirect_outerr { WorkerOutput::Labelled } else { WorkerOutput::Kept },
-        // What was `crypt` is not looked at: plain text was what one had without saying anything.
+        // `crypt` is ignored: in Ninf-G, plain text was the default rather than a choice.
         encryption: true,
         compression: match elsewhere.compress {
             None => Compression::Auto,
@@ -127,7 +127,7 @@ fn time(wait: Wait) -> Duration {
     }
 }
 
-/// After how long a silent server is lost: Ninf-G counted signs of life that did not come.
+/// How long a server may be silent; Ninf-G counted missed heartbeats.
 fn heartbeat(elsewhere: &Elsewhere) -> Duration {
     if elsewhere.heartbeat.is_none() && elsewhere.heartbeat_count.is_none() {
         return HEARTBEAT;
@@ -147,7 +147,7 @@ mod tests {
     use super::super::Disk;
     use super::*;
 
-    /// A machine that asks no name server.
+    /// A machine that queries no name server.
     struct Alone;
 
     impl Machine for Alone {
@@ -300,7 +300,7 @@ mod tests {
         let server = section("client_hostname 10.0.0.1");
         assert_eq!((server.addresses, server.ports), (vec!["10.0.0.1".to_owned()], None));
         assert_eq!(section("compress raw").compression, Compression::Off);
-        // It does not stop being encrypted.
+        // `crypt false` does not turn encryption off.
         assert!(section("crypt false").encryption);
     }
 

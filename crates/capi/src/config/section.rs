@@ -1,4 +1,4 @@
-//! What a section can be asked for once it has been read: values that have to be there, or may be.
+//! Access to the values of a section: required or optional.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl Content<'_> {
         fault_at(self.file, line, fault)
     }
 
-    /// The value of an attribute that is there.
+    /// Parses the value of an attribute entry.
     pub(super) fn value<'e, T>(
         &self,
         entry: &'e Entry,
@@ -38,7 +38,7 @@ impl Content<'_> {
         })
     }
 
-    /// The value of an attribute, if it is there.
+    /// Parses an optional attribute.
     pub(super) fn get<T>(
         &self,
         name: &str,
@@ -58,13 +58,13 @@ impl Content<'_> {
         )
     }
 
-    /// The only word of an attribute that has to be there.
+    /// The single word of a required attribute.
     pub(super) fn required(&self, name: &str) -> Result<String, ConfigError> {
         self.get(name, |words| values::word(words).map(str::to_string))?
             .ok_or_else(|| self.missing(name))
     }
 
-    /// The words of an attribute that has to be there, and may be there several times.
+    /// The words of a required attribute that may be repeated.
     pub(super) fn words(&self, name: &str) -> Result<Vec<String>, ConfigError> {
         let entries = self.entries.iter().filter(|entry| entry.name == name);
         let words: Result<Vec<String>, _> = entries
@@ -73,7 +73,7 @@ impl Content<'_> {
         words.and_then(|words| if words.is_empty() { Err(self.missing(name)) } else { Ok(words) })
     }
 
-    /// What the section says of a server.
+    /// The section's server settings.
     pub(super) fn draft(&self) -> Result<Draft, ConfigError> {
         let mut draft = Draft::default();
         for entry in self.entries {

@@ -1,4 +1,4 @@
-//! What a configuration says about servers, and what they inherit from SERVER_DEFAULT.
+//! Server settings, and their inheritance from SERVER_DEFAULT.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use super::values;
 /// How long to wait for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// As long as it takes.
+    /// Unlimited.
     Forever,
-    /// So long; zero is not at all.
+    /// This long; zero means not at all.
     For(Duration),
 }
 
-/// When a call that is not waited for returns.
+/// When an asynchronous call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArgumentTransfer {
-    /// When its arguments have been sent.
+    /// After its arguments have been sent.
     #[default]
     Wait,
-    /// At once; the caller leaves them alone until the end.
+    /// Immediately; the caller must not touch them until the call has ended.
     NoWait,
-    /// When its arguments have been copied.
+    /// After its arguments have been copied.
     Copy,
 }
 
-/// How workers are started to be looked into.
+/// Debugging of workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Debug {
-    /// Start them under a debugger in a terminal.
+    /// Starts them under a debugger in a terminal.
     pub enabled: bool,
     /// The X display of the terminal.
     pub display: Option<String>,
@@ -38,47 +38,47 @@ pub struct Debug {
     pub terminal: Option<String>,
     /// The debugger.
     pub debugger: Option<String>,
-    /// Have them wait until a debugger has been attached.
+    /// Makes them wait until a debugger attaches.
     pub busy_loop: bool,
 }
 
-/// How workers on a server are started and watched.
+/// How to start and monitor workers on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// How long a worker may take to start.
     pub job_start_timeout: Wait,
-    /// How long to wait for a worker's end.
+    /// How long to wait for a worker to exit.
     pub job_stop_timeout: Wait,
-    /// Whether what workers write to standard output and error comes to the client's.
+    /// Whether workers' standard output and error go to the client's.
     pub redirect_outerr: bool,
-    /// When calls return that are not waited for.
+    /// When asynchronous calls return.
     pub argument_transfer: ArgumentTransfer,
-    /// The directory that workers run in; `None`: the client's.
+    /// Working directory of workers; `None`: the client's.
     pub work_directory: Option<PathBuf>,
-    /// Environment variables of workers, beside the client's.
+    /// Environment variables of workers, in addition to the client's.
     pub environment: Vec<(String, String)>,
-    /// Modules that workers have loaded before their first call: by name or file.
+    /// Modules that workers load before their first call: by name or file.
     pub preload: Vec<String>,
-    /// On how many ranks of MPI functions run, by name.
+    /// Number of MPI ranks of functions, by name.
     pub ranks: Vec<(String, u32)>,
-    /// The information source that tells of the server's modules.
+    /// The information source for the server's modules.
     pub information_source: Option<String>,
-    /// How to look into workers.
+    /// Debugging of workers.
     pub debug: Debug,
-    /// What holds on other machines only.
+    /// Settings that only apply on other machines.
     pub elsewhere: Elsewhere,
 }
 
-/// What a server says that has a meaning on other machines only. `None`: nothing is said of it.
+/// Server settings that only apply on other machines. `None`: not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What starts its workers, as Ninf-G names it: `SSH`, `GT4py`.
+    /// The mechanism that starts its workers, in Ninf-G's terms: `SSH`, `GT4py`.
     pub invoke_server: Option<String>,
-    /// The name by which it reaches the client.
+    /// The client's name for this server.
     pub client_hostname: Option<String>,
-    /// How often it gives a sign of life; zero: never.
+    /// Heartbeat interval; zero: no heartbeats.
     pub heartbeat: Option<Duration>,
-    /// After how many missing signs of life it is lost; 0: it never is.
+    /// Missed heartbeats until it is considered lost; 0: never.
     pub heartbeat_count: Option<u32>,
     /// Whether data is compressed.
     pub compress: Option<bool>,
@@ -124,7 +124,7 @@ impl Elsewhere {
 }
 
 impl ServerSettings {
-    /// On how many ranks a function runs: `module/function`, or the function alone.
+    /// Number of ranks of a function, given as `module/function` or by name alone.
     #[must_use]
     pub fn ranks_of(&self, name: &str) -> Option<u32> {
         let bare = name.rsplit('/').next();
@@ -134,7 +134,7 @@ impl ServerSettings {
 }
 
 impl Default for ServerSettings {
-    /// What is built in. Ninf-G waited for ever and noticed a death after 300 s.
+    /// Built-in defaults. Ninf-G waited indefinitely and noticed a lost worker after 300 s.
     fn default() -> Self {
         ServerSettings {
             job_start_timeout: Wait::For(Duration::from_secs(60)),
@@ -152,18 +152,18 @@ impl Default for ServerSettings {
     }
 }
 
-/// A server or several that are alike.
+/// One server, or several with the same settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Their host names, one or more.
+    /// Their host names; at least one.
     pub hostnames: Vec<String>,
-    /// A name by which programs may call it.
+    /// An alternative name for programs.
     pub tag: Option<String>,
-    /// What holds for it, inherited settings included.
+    /// Its settings, including inherited ones.
     pub settings: ServerSettings,
 }
 
-/// What one section says: only what is there.
+/// The contents of one section: only the settings that are present.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     job_start_timeout: Option<Wait>,
@@ -184,7 +184,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Takes an attribute in.
+    /// Sets an attribute.
     pub(super) fn set(&mut self, name: &str, words: &[String]) -> Result<(), Fault> {
         match name {
             "job_startTimeout" => {
@@ -233,8 +233,8 @@ impl Draft {
         Ok(())
     }
 
-    /// What is not said is as in `default`. Variables of the same name take the place of inherited
-    /// ones; modules to preload add up.
+    /// Fills in missing settings from `default`. Variables override inherited ones of the same name; modules
+    /// to preload accumulate.
     pub(super) fn over(&self, default: &ServerSettings) -> ServerSettings {
         let mut environment = default.environment.clone();
         for (name, value) in &self.environment {
@@ -252,7 +252,7 @@ impl Draft {
             work_directory: self.work_directory.clone().or_else(|| default.work_directory.clone()),
             environment,
             preload: [&default.preload[..], &self.preload].concat(),
-            // What is found first counts.
+            // The first match wins.
             ranks: [&self.ranks[..], &default.ranks].concat(),
             information_source: or(&self.information_source, &default.information_source),
             debug: Debug {

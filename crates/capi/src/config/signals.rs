@@ -1,14 +1,15 @@
-//! Signals by name, as `handling_signals` has them.
+//! Signals by name, for `handling_signals`.
 
 use nix::sys::signal::Signal;
 
 use super::lines::Fault;
 
-/// What Ninf-G handles by itself: HUP, INT and TERM.
+/// Signals that Ninf-G handles by default: HUP, INT and TERM.
 pub(super) const BY_DEFAULT: [i32; 3] =
     [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
 
-/// Signals by name, with or without SIG, or by number; or `none`. They may stand in quotes together.
+/// Parses signals by name, with or without SIG, or by number; or `none`. One pair of quotes may enclose
+/// several.
 pub(super) fn list(words: &[String]) -> Result<Vec<i32>, Fault> {
     let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
     match &words[..] {

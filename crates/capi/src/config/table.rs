@@ -1,52 +1,52 @@
-//! All sections and attributes that Ninf-G knows, and what becomes of each of them here.
+//! All sections and attributes of Ninf-G, and their treatment here.
 //!
-//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has
-//! no effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the
-//! pen.
+//! Existing configurations must work unchanged, so nothing that Ninf-G accepts is an error. Settings without
+//! effect produce a warning with name and line. A name that Ninf-G does not have is treated as a typing
+//! error.
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// Other files.
     Include,
-    /// The client itself; once.
+    /// The client itself; at most once.
     Client,
-    /// A function: where its module is, and how long it may take.
+    /// A function: the location of its module, and its time limit.
     FunctionInfo,
-    /// A server or several that are alike.
+    /// One server, or several with the same settings.
     Server,
-    /// What holds for servers that say nothing else; once.
+    /// Defaults for servers; at most once.
     ServerDefault,
-    /// Files that tell of modules.
+    /// Files that list modules.
     InformationSource,
-    /// One without a meaning here.
+    /// A section without a meaning here.
     Foreign {
-        /// Why.
+        /// The reason.
         reason: &'static str,
-        /// Whether what it was for is there without it.
+        /// Whether its purpose is served without it.
         is_replaced: bool,
     },
 }
 
-/// What becomes of an attribute.
+/// Treatment of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It has its effect, and is there once.
+    /// Effective, at most once per section.
     Used,
-    /// It has its effect, and may be there several times.
+    /// Effective, may be repeated.
     Repeated,
-    /// It has no effect on this machine; what it says of servers on others is kept.
+    /// Without effect on this machine; the value is kept for servers on other machines.
     Kept {
-        /// Why.
+        /// The reason.
         reason: &'static str,
-        /// The value that says how things are here anyway, if one does.
+        /// The value that matches the actual behaviour, if there is one.
         fitting: Option<&'static str>,
     },
-    /// It has no effect.
+    /// Without effect.
     Ignored {
-        /// Why.
+        /// The reason.
         reason: &'static str,
-        /// The value that says how things are here anyway, if one does.
+        /// The value that matches the actual behaviour, if there is one.
         fitting: Option<&'static str>,
     },
 }
@@ -126,10 +126,10 @@ const FUNCTION_INFO: &[Row] = &[
     unless("transferTimeout_callbackResult", "0", BY_SESSION),
 ];
 
-/// What only a SERVER has.
+/// Attributes of SERVER only.
 const SERVER: &[Row] = &[("hostname", Role::Repeated), ("tag", Role::Used)];
 
-/// What a SERVER and SERVER_DEFAULT have.
+/// Attributes of both SERVER and SERVER_DEFAULT.
 const ANY_SERVER: &[Row] = &[
     ("job_startTimeout", Role::Used),
     ("job_stopTimeout", Role::Used),
@@ -224,13 +224,13 @@ const SECTIONS: &[(&str, Section)] = &[
 ];
 
 impl Section {
-    /// The section of this name.
+    /// The section with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Section> {
         SECTIONS.iter().find(|(known, _)| *known == name).map(|(_, section)| *section)
     }
 
-    /// The known name that is most like this one, if one is like it.
+    /// The most similar known section name, if there is one.
     #[must_use]
     pub fn similar(name: &str) -> Option<&'static str> {
         similar(name, SECTIONS.iter().map(|(known, _)| *known))
@@ -249,22 +249,22 @@ impl Section {
         own.iter().chain(shared)
     }
 
-    /// What becomes of an attribute. `None`: a section of this kind does not have it.
+    /// The treatment of an attribute. `None`: sections of this kind do not have it.
     #[must_use]
     pub fn role(self, attribute: &str) -> Option<Role> {
         self.rows().find(|(known, _)| *known == attribute).map(|(_, role)| *role)
     }
 
-    /// The attribute of this section that is most like this name, if one is like it.
+    /// The most similar attribute of this section, if there is one.
     #[must_use]
     pub fn similar_attribute(self, name: &str) -> Option<&'static str> {
         similar(name, self.rows().map(|(known, _)| *known))
     }
 }
 
-/// The candidate that differs least from `name`, by case alone or by at most two letters.
+/// The candidate closest to `name`: differing only in case, or by at most two letters.
 fn similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer names than any known one resemble none, and the comparison takes the product.
+    // Longer names resemble none of the known ones, and the comparison takes quadratic time.
     if name.len() > 64 {
         return None;
     }
@@ -275,7 +275,7 @@ fn similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, known)| known)
 }
 
-/// How many letters have to be changed, added or taken away.
+/// The number of letters to change, insert or delete.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,4 +1,4 @@
-//! Whole configurations, and what people see of those that are wrong.
+//! Whole configurations, and the messages for invalid ones.
 
 use std::collections::HashMap;
 use std::io;
@@ -409,7 +409,7 @@ fn log_paths_are_filled_in() {
     assert_eq!(ClientConfig::default().log_path("T", "H", 7), None);
 }
 
-/// Something like lines of a configuration, so that more than the first line is read.
+/// Text resembling lines of a configuration, so that parsing gets past the first line.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         "</?(CLIENT|SERVER|SERVER_DEFAULT|INCLUDE|FUNCTION_INFO|INFORMATION_SOURCE|X)>",

@@ -1,13 +1,13 @@
-//! What attributes can have as values: one word or several, numbers, times, choices.
+//! Values of attributes: one or more words, numbers, times, choices.
 
 use std::time::Duration;
 
 use super::lines::Fault;
 
-/// No time is longer: a thousand years, s. It keeps sums far from overflow.
+/// Longest time: a thousand years, s. Keeps sums far from overflow.
 const MAX_SECONDS: u64 = 1000 * 366 * 24 * 3600;
 
-/// The only word of a value.
+/// The single word of a value.
 pub fn word(words: &[String]) -> Result<&str, Fault> {
     match words {
         [] => Err(Fault::new("has no value", "write the value behind the name, on the same line")),
@@ -45,7 +45,7 @@ pub fn integer(words: &[String], least: i64, most: i64) -> Result<i64, Fault> {
     }
 }
 
-/// A log level: a number, or what Ninf-G 5 calls it.
+/// A log level: a number, or its name in Ninf-G 5.
 pub fn log_level(words: &[String]) -> Result<u8, Fault> {
     const NAMES: [&str; 6] = ["Off", "Fatal", "Error", "Warning", "Information", "Debug"];
     let text = word(words)?;
@@ -59,7 +59,7 @@ pub fn log_level(words: &[String]) -> Result<u8, Fault> {
     })
 }
 
-/// A time: a number of seconds, or a number with a unit, with or without a blank between them.
+/// A time: a number of seconds, or a number with a unit and an optional blank.
 pub fn seconds(words: &[String]) -> Result<Duration, Fault> {
     let joined = words.join(" ");
     if joined.is_empty() {
@@ -89,7 +89,7 @@ pub fn seconds(words: &[String]) -> Result<Duration, Fault> {
     }
 }
 
-/// A time of which 0 means that there is none.
+/// A time limit; 0 means unlimited.
 pub fn limit(words: &[String]) -> Result<Option<Duration>, Fault> {
     Ok(Some(seconds(words)?).filter(|time| !time.is_zero()))
 }

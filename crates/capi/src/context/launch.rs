@@ -22,8 +22,8 @@ pub const MOST_WORKERS: u32 = 1024;
 /// Most calls that wait for workers; further calls block.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// Configuration of the grid, and the configured servers that it starts on other machines. `search`
-/// finds modules.
+/// Configuration of the grid, and the configured servers that it starts on other machines. `search` finds
+/// modules.
 pub fn config(
     client: &ClientConfig,
     search: &ModuleSearch,
@@ -87,8 +87,7 @@ pub fn config(
     Ok((config, started))
 }
 
-/// The places with workers elsewhere: those that the environment names, or else those of the configuration that
-/// are other machines.
+/// The host groups on other machines: those that the environment names, or else those of the configuration.
 fn servers(client: &ClientConfig) -> Result<(Vec<HostGroup>, Vec<StartedServer>), Failure> {
     let named = servers_of_environment()?;
     if !named.is_empty() {
@@ -98,14 +97,14 @@ fn servers(client: &ClientConfig) -> Result<(Vec<HostGroup>, Vec<StartedServer>)
     Ok((started.iter().map(|started| started.server.clone()).collect(), started))
 }
 
-/// Whether the environment names places with workers elsewhere, whatever a program was written for.
+/// Whether the environment names host groups, which override the program's choice of this machine.
 pub fn is_sent_elsewhere() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     is_set("GRIDRPC_SERVERS") || is_set("GRIDRPC_CONFIG")
 }
 
-/// The places with workers elsewhere that the environment names: URLs and names in GRIDRPC_SERVERS, the file
-/// that describes them in GRIDRPC_CONFIG.
+/// The host groups that the environment names: URLs and names in GRIDRPC_SERVERS, with the file that
+/// describes them in GRIDRPC_CONFIG.
 fn servers_of_environment() -> Result<Vec<HostGroup>, Failure> {
     let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
     let words = std::env::var("GRIDRPC_SERVERS").unwrap_or_default();
@@ -128,13 +127,13 @@ fn environment(
     if client.tmp_dir != ClientConfig::default().tmp_dir {
         environment.push(("TMPDIR".into(), client.tmp_dir.clone().into()));
     }
-    // What the configuration says of variables comes last, and so holds.
+    // The configuration's variables come last and take precedence.
     let own = settings.environment.iter().map(|(name, value)| (name.into(), value.into()));
     environment.extend(own);
     environment
 }
 
-/// What a worker does before it begins to work, so that one can look into it.
+/// The debugging step of a worker before it starts work: `wait`, or a command.
 fn debug(debug: &Debug) -> Option<String> {
     if debug.busy_loop {
         return Some("wait".into());
@@ -148,14 +147,13 @@ fn debug(debug: &Debug) -> Option<String> {
     Some(format!("{terminal}{} -e {debugger} -p {{pid}}", display.unwrap_or_default()))
 }
 
-/// The program that workers are: named by the environment, else installed with this library, else
-/// somewhere on the path.
+/// The worker program: named by the environment, or else installed with this library, or else on the path.
 fn program() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("GRIDRPC_PROGRAM").filter(|name| !name.is_empty()) {
         return Ok(named.into());
     }
     let folder = own_folder();
-    // Debian has the library one folder deeper, in that of its architecture.
+    // Debian installs the library one folder deeper, in that of its architecture.
     let installed = folder.iter().flat_map(|folder| {
         ["../bin/gridrpc", "gridrpc", "../../bin/gridrpc"].map(|place| folder.join(place))
     });
@@ -178,11 +176,11 @@ fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Where this library is, or the program that it is linked into.
+/// The folder of this library, or of the program that it is linked into.
 fn own_folder() -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let here = own_folder as *const libc::c_void;
-    // SAFETY: the address is one of this library's; the struct is filled in if that succeeds.
+    // SAFETY: the address belongs to this library; the struct is filled in on success.
     let file = unsafe {
         if libc::dladdr(here, info.as_mut_ptr()) == 0 {
             return None;
@@ -194,7 +192,7 @@ fn own_folder() -> Option<PathBuf> {
         CStr::from_ptr(name).to_bytes()
     };
     let file = Path::new(std::ffi::OsStr::from_bytes(file));
-    // A program without a folder in its name was found on the path.
+    // A program name without a folder was found on the path.
     let file = if file.is_absolute() { file.to_owned() } else { file.canonicalize().ok()? };
     file.parent().map(Path::to_owned)
 }

@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The `loglevel` from which on lines of this level are written.
+    /// The lowest `loglevel` at which lines of this level are written.
     fn least(self) -> u8 {
         match self {
             Level::Error | Level::Warning => 2,
@@ -53,7 +53,7 @@ impl Log {
         let path = config.log_path(&time.to_string(), host, std::process::id());
         let mut log = Log { level: config.log_level, file: None };
         let Some(path) = path else { return log };
-        // The folder may not be there yet, and other programs may be making it.
+        // The folder may be missing, and other programs may be creating it.
         let _ = path.parent().map(std::fs::create_dir_all);
         match OpenOptions::new().create(true).append(true).open(&path) {
             Ok(file) => log.file = Some(Mutex::new(file)),
@@ -77,7 +77,7 @@ impl Log {
             Level::Information | Level::Debug | Level::Everything => "",
         };
         let line = format!("gridrpc: {kind}{}\n", text());
-        // A line that cannot be written is lost.
+        // A failure to write is ignored.
         let _ = match &self.file {
             Some(file) => {
                 file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())

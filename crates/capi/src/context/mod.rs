@@ -80,7 +80,8 @@ impl Context {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the configuration again. Servers start only with the grid: new ones in the file do not.
+    /// Reads the configuration again. Servers start only with the grid, so servers new in the file do not
+    /// start.
     pub fn configure(&self, file: Option<&str>) -> Result<Arc<Settings>, Failure> {
         let settings = Arc::new(Settings::read(file)?);
         let started = match self.grid.has_hosts() {
@@ -107,7 +108,7 @@ impl Context {
         if wanted > self.grid.workers()
             && let Err(error) = self.grid.grow(wanted)
         {
-            // Calls wait for each other then.
+            // Calls then queue for the workers there are.
             self.log.write(Level::Warning, || format!("no more workers: {error}"));
         }
         if self.servers_with_workers().contains(&server) {
@@ -140,7 +141,7 @@ impl Context {
         self.servers_with_workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call has ended.
+    /// Records the end of a call.
     pub fn call_ended(&self, info: CallInfo, session: i32, code: ErrorCode) {
         let last = LastCall { info, session, code };
         *self.last_call.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);

@@ -19,10 +19,10 @@ use crate::config::{
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// What this machine is called in every grid that has workers here.
+/// The name of this machine in every grid that has workers here.
 const HERE: &str = "localhost";
 
-/// A class that objects can be made of.
+/// A class for creating objects.
 #[derive(Debug)]
 pub struct Class {
     /// `module/class`.
@@ -36,17 +36,17 @@ pub struct Class {
 pub struct Resolved<T> {
     /// The function or class.
     pub item: Arc<T>,
-    /// How long a session may take.
+    /// Time limit of a session.
     pub session_timeout: Option<Duration>,
     /// How long a worker may take to start.
     pub start: Wait,
-    /// How long to wait for a worker's end.
+    /// How long to wait for a worker to exit.
     pub stop: Wait,
     /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
-    /// On how many ranks it runs if it is a parallel function.
+    /// Number of ranks of a parallel function.
     pub ranks: Option<u32>,
-    /// The server, as it was named; empty if any is meant, and there are several.
+    /// The server as named; empty if any of several servers may be used.
     pub server: String,
     /// The server that runs its calls; `None`: any server.
     pub bound: Option<GroupId>,
@@ -77,8 +77,8 @@ impl Settings {
         Settings { config, search, known: Mutex::default() }
     }
 
-    /// Reads the file that a program names: NULL and an empty name mean the usual one, which need
-    /// not be there.
+    /// Reads the configuration file that a program names. NULL and an empty name stand for the default file,
+    /// which need not exist.
     pub fn read(file: Option<&str>) -> Result<Settings, Failure> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let file = match file.filter(|file| !file.is_empty()) {
@@ -93,18 +93,18 @@ impl Settings {
         Ok(Settings::new(config?))
     }
 
-    /// Where modules are looked for.
+    /// Search path of modules.
     pub fn search(&self) -> &ModuleSearch {
         &self.search
     }
 
-    /// What holds for the server that is meant when a program names none.
+    /// Settings of the server for programs that name none.
     pub fn default_server(&self) -> &ServerSettings {
         self.config.default_server().map_or(&self.config.server_default, |server| &server.settings)
     }
 
-    /// The server that a handle is to be on, by name: its name, what is said of it, and what the handle's
-    /// calls are bound to.
+    /// Resolves the server of a handle: its name, its settings, and the host group that the handle's calls
+    /// are bound to.
     fn server(
         &self,
         grid: &Grid,
@@ -126,10 +126,10 @@ impl Settings {
         Ok((name.to_owned(), settings, bound))
     }
 
-    /// What calls are bound to whose handle names this server. On a machine alone there is nothing to choose.
+    /// The host group that calls to this server are bound to. On a single machine there is no choice.
     fn bound(&self, grid: &Grid, name: &str) -> Result<Option<GroupId>, Failure> {
         if grid.has_hosts() {
-            // Port and job manager are no part of a host's name.
+            // Port and job manager are not part of a host's name.
             for name in [name, host_of(name)] {
                 if let Ok(server) = grid.group(name) {
                     return Ok(Some(server));
@@ -137,7 +137,7 @@ impl Settings {
             }
         }
         let known = self.lock().locations.get(name).copied();
-        // Asking a name server takes time.
+        // A name server can take a while to answer.
         let location = known.unwrap_or_else(|| self.config.location(name, &ThisMachine));
         self.lock().locations.insert(name.to_owned(), location);
         let unknown = |why: &str, error: &GridError| {
@@ -146,13 +146,13 @@ impl Settings {
         match (location, grid.group(HERE)) {
             (Location::Here, Ok(_)) if !grid.has_hosts() => Ok(None),
             (Location::Here, Ok(server)) => Ok(Some(server)),
-            // The program was written for this machine, and whoever has started it wants it elsewhere.
+            // The program targets this machine, and the environment redirects it to other hosts.
             (Location::Here, Err(_)) if launch::is_sent_elsewhere() => Ok(None),
             (Location::Here, Err(error)) => {
                 Err(unknown("is this machine, which has no workers (see GRIDRPC_WORKERS)", &error))
             }
             (Location::Elsewhere, _) => {
-                // There is none, as was seen before.
+                // There is none, as checked above; this produces the error.
                 grid.group(name).map(Some).map_err(|error| {
                     let detail = format!("`{name}` is not this machine, and {error}");
                     Failure::new(ErrorCode::ServerNotFound, detail)
@@ -165,7 +165,7 @@ impl Settings {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A name without a module has to be that of one function or class only.
+    /// Checks that a name without a module refers to only one function or class.
     fn check_bare(&self, name: &str) -> Result<(), Failure> {
         if name.contains('/') {
             return Ok(());
@@ -185,7 +185,7 @@ impl Settings {
         ))
     }
 
-    /// The module of a function or class, and its name in it.
+    /// The module of a function or class, and its name in the module.
     fn module<'n>(
         &self,
         server: &str,
@@ -240,7 +240,7 @@ impl Settings {
         })
     }
 
-    /// A function, known to the grid.
+    /// Resolves a function and registers it with the grid.
     pub fn function(
         &self,
         grid: &Grid,
@@ -267,7 +267,7 @@ impl Settings {
         Ok(Resolved { ranks, ..resolved })
     }
 
-    /// A class, with its methods known to the grid.
+    /// Resolves a class and registers its methods with the grid.
     pub fn class(
         &self,
         grid: &Grid,
@@ -304,8 +304,8 @@ impl Settings {
     }
 }
 
-/// Where modules are looked for: what the configuration names, what the environment names, the
-/// catalogue, and the current folder.
+/// Search path of modules: locations from the configuration, locations from the environment, the catalogue,
+/// and the current folder.
 fn places(config: &ClientConfig) -> Vec<PathBuf> {
     let wanted = config.default_server().map_or(&config.server_default, |server| &server.settings);
     let wanted = &wanted.information_source;
@@ -314,14 +314,14 @@ fn places(config: &ClientConfig) -> Vec<PathBuf> {
     let listed = sources.flat_map(|source| &source.files);
     let mut places: Vec<PathBuf> = listed.flat_map(|file| listed_in(file)).collect();
     let infos = config.function_infos.iter().map(|info| info.path.clone());
-    // Old configurations name executables of Ninf-G, which are no modules.
+    // Old configurations name executables of Ninf-G, which are not modules.
     places.extend(infos.filter(|path| read_interface(path).is_ok()));
     places.extend(default_places());
     places.extend(std::env::current_dir());
     places
 }
 
-/// The modules that a file of `ng_gen` lists. Lines that say something else are those of Ninf-G.
+/// The modules that a file of `ng_gen` lists. Other lines are Ninf-G's and ignored.
 fn listed_in(file: &Path) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new(""));

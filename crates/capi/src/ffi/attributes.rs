@@ -20,7 +20,7 @@ fn no_attributes() -> Failure {
 /// # Safety
 /// `handle` is NULL or the address of one.
 unsafe fn find<T>(slots: &Slots<T>, handle: *const Handle) -> Result<Arc<T>, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let handle = unsafe { read(handle) };
     handle.and_then(|handle| slots.get(&handle)).ok_or_else(no_attributes)
 }
@@ -33,7 +33,7 @@ pub unsafe fn of_handles(
     environment: &Environment,
     attributes: *const Handle,
 ) -> Result<Arc<Mutex<HandleAttributes>>, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { find(&environment.handle_attributes, attributes) }
 }
 
@@ -45,11 +45,11 @@ pub unsafe fn of_session(
     environment: &Environment,
     attributes: *const Handle,
 ) -> Result<SessionAttributes, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     Ok(*lock(&*unsafe { find(&environment.session_attributes, attributes)? }))
 }
 
-/// Makes attributes where the caller wants them.
+/// Creates attributes at the caller's address.
 ///
 /// # Safety
 /// `place` is NULL or the address of room for a handle.
@@ -62,13 +62,13 @@ pub unsafe fn make(
         return Err(no_attributes());
     }
     let handle = environment.handle_attributes.insert(Arc::new(Mutex::new(values)));
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { store(place, "the place for the attributes", handle) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_handle_attr_initialize_np(attributes: *mut Handle) -> c_int {
-    // SAFETY: The caller gives room for a handle, or NULL.
+    // SAFETY: The caller provides room for a handle, or NULL.
     enter(|| unsafe { make(&*current()?, attributes, HandleAttributes::default()) })
 }
 
@@ -76,7 +76,7 @@ unsafe extern "C" fn grpc_handle_attr_initialize_np(attributes: *mut Handle) -> 
 unsafe extern "C" fn grpc_handle_attr_destruct_np(attributes: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(attributes) };
         let gone = handle.and_then(|handle| environment.handle_attributes.remove(&handle));
         gone.map(drop).ok_or_else(no_attributes)
@@ -90,7 +90,7 @@ unsafe extern "C" fn grpc_handle_attr_get_np(
     value: *mut *mut c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: The caller gives a handle and room for an address, or NULL.
+        // SAFETY: The caller provides a handle and room for an address, or NULL.
         unsafe {
             let attributes = of_handles(&*current()?, attributes)?;
             if value.is_null() {
@@ -109,7 +109,7 @@ unsafe extern "C" fn grpc_handle_attr_set_np(
     value: *const c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: The caller gives a handle, and a value of the attribute's type, or NULL.
+        // SAFETY: The caller passes a handle, and a value of the attribute's type, or NULL.
         unsafe { lock(&*of_handles(&*current()?, attributes)?).set(name, value) }
     })
 }
@@ -118,7 +118,7 @@ unsafe extern "C" fn grpc_handle_attr_set_np(
 fn release(value: *mut c_void) -> c_int {
     enter(|| {
         current()?;
-        // SAFETY: It is one that was allocated for the caller, or NULL.
+        // SAFETY: it was allocated for the caller, or is NULL.
         unsafe { libc::free(value) };
         Ok(())
     })
@@ -140,7 +140,7 @@ unsafe fn make_for_session(
         return Err(no_attributes());
     }
     let handle = environment.session_attributes.insert(Arc::new(Mutex::new(values)));
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { store(place, "the place for the attributes", handle) }
 }
 
@@ -151,7 +151,7 @@ unsafe extern "C" fn grpc_session_attr_initialize_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle and room for one, or NULL.
+        // SAFETY: The caller provides a handle and room for one, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(function::invalid)?;
             let values = environment.functions.get(&handle)?.defaults.session_attributes();
@@ -167,7 +167,7 @@ unsafe extern "C" fn grpc_session_attr_initialize_with_object_handle_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle and room for one, or NULL.
+        // SAFETY: The caller provides a handle and room for one, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(object::invalid)?;
             let values = environment.objects.get(&handle)?.defaults.session_attributes();
@@ -180,7 +180,7 @@ unsafe extern "C" fn grpc_session_attr_initialize_with_object_handle_np(
 unsafe extern "C" fn grpc_session_attr_destruct_np(attributes: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(attributes) };
         let gone = handle.and_then(|handle| environment.session_attributes.remove(&handle));
         gone.map(drop).ok_or_else(no_attributes)
@@ -194,7 +194,7 @@ unsafe extern "C" fn grpc_session_attr_get_np(
     value: *mut *mut c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: The caller gives a handle and room for an address, or NULL.
+        // SAFETY: The caller provides a handle and room for an address, or NULL.
         unsafe {
             let attributes = of_session(&*current()?, attributes)?;
             if value.is_null() {
@@ -213,7 +213,7 @@ unsafe extern "C" fn grpc_session_attr_set_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle, and a value of the attribute's type, or NULL.
+        // SAFETY: The caller passes a handle, and a value of the attribute's type, or NULL.
         unsafe { lock(&*find(&environment.session_attributes, attributes)?).set(name, value) }
     })
 }

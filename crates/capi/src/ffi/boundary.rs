@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Runs a function's body. A panic is recorded as an error, and `failed` is returned.
 pub fn guard<T>(failed: T, body: impl FnOnce() -> T) -> T {
-    // State that a panic can leave inconsistent is behind locks, and a poisoned lock is taken anyway.
+    // Locks guard all state that a panic can leave inconsistent, and poisoned locks are accepted.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
@@ -41,12 +41,12 @@ pub fn enter_for<T: Clone>(failed: T, body: impl FnOnce() -> Result<T, Failure>)
     })
 }
 
-/// A text from C; `None` for NULL.
+/// A string from C; `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or the address of a text that ends in a 0 and stays.
+/// `text` is NULL or the address of a NUL-terminated string that stays valid.
 pub unsafe fn text<'a>(text: *const c_char) -> Option<Cow<'a, str>> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }
 
@@ -58,7 +58,7 @@ pub unsafe fn store<T>(place: *mut T, what: &str, value: T) -> Result<(), Failur
     if place.is_null() {
         return Err(null(what));
     }
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { place.write(value) };
     Ok(())
 }
@@ -73,7 +73,7 @@ pub fn null(what: &str) -> Failure {
 /// # Safety
 /// `handle` is NULL or the address of one.
 pub unsafe fn read(handle: *const Handle) -> Option<Handle> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     (!handle.is_null()).then(|| unsafe { handle.read_unaligned() })
 }
 

@@ -17,19 +17,19 @@ use crate::handles::{function, object};
 
 const VOID: c_int = -1;
 
-/// Which attributes a session is to have.
+/// Attributes of a session.
 #[derive(Clone, Copy)]
 enum Attributes {
-    /// Those of the handle.
+    /// The handle's defaults.
     Usual,
-    /// These, which have to be some.
+    /// These, which must be valid.
     Given(*mut Handle),
 }
 
-/// Calls a function or, with a method's name, one of an object.
+/// Calls a function, or an object's method if a name is given.
 ///
 /// # Safety
-/// Handles are some or NULL, and the stack has arguments as the interface says.
+/// Handles are valid addresses or NULL, and the stack's arguments match the interface.
 unsafe fn with<T>(
     handle: *mut Handle,
     method: Option<*const c_char>,
@@ -45,7 +45,7 @@ unsafe fn with<T>(
     let environment = current()?;
     let attributes = match attributes {
         Attributes::Usual => None,
-        // SAFETY: The caller says so.
+        // SAFETY: guaranteed by the caller.
         Attributes::Given(given) => Some(unsafe { attributes::of_session(&environment, given) }?),
     };
     let arguments = stack::arguments(stack).ok_or_else(|| {
@@ -55,7 +55,7 @@ unsafe fn with<T>(
         arguments.into_iter().map(|Address(address)| address).collect();
     let arguments = Arguments::Addresses(&arguments);
     let place = address(handle);
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let handle = unsafe { read(handle) };
     let Some(method) = method else {
         let handle = handle.ok_or_else(function::invalid)?;
@@ -65,7 +65,7 @@ unsafe fn with<T>(
     };
     let handle = handle.ok_or_else(object::invalid)?;
     let found = environment.objects.get(&handle)?;
-    // SAFETY: The caller says that it is a text or NULL.
+    // SAFETY: The caller guarantees a string or NULL.
     let name = unsafe { text(method) }.ok_or_else(|| null("the method's name"))?;
     let callee = Callee::method(&found, &name, handle, place)?;
     call(&environment, &callee, attributes, arguments)
@@ -79,7 +79,7 @@ unsafe fn call(
     attributes: Attributes,
     stack: *const c_void,
 ) -> c_int {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     enter(|| unsafe {
         with(handle, method, attributes, stack, |environment, callee, attributes, arguments| {
             callee.call(environment, attributes, arguments)
@@ -88,14 +88,14 @@ unsafe fn call(
 }
 
 /// # Safety
-/// As for `with`; the arguments stay until the session has been waited for.
+/// As for `with`; the arguments stay valid until a wait for the session has returned.
 unsafe fn begin(
     handle: *mut Handle,
     method: Option<*const c_char>,
     attributes: Attributes,
     stack: *const c_void,
 ) -> Result<c_int, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(handle, method, attributes, stack, |environment, callee, attributes, arguments| {
             callee.begin(environment, attributes, arguments)
@@ -105,13 +105,13 @@ unsafe fn begin(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_call_arg_stack(handle: *mut Handle, stack: *mut c_void) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { call(handle, None, Attributes::Usual, stack) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_call_arg_stack_async(handle: *mut Handle, stack: *mut c_void) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     enter_for(VOID, || unsafe { begin(handle, None, Attributes::Usual, stack) })
 }
 
@@ -121,7 +121,7 @@ unsafe extern "C" fn grpc_call_arg_stack_with_attr_np(
     attr: *mut Handle,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { call(handle, None, Attributes::Given(attr), stack) }
 }
 
@@ -131,7 +131,7 @@ unsafe extern "C" fn grpc_call_arg_stack_async_with_attr_np(
     attr: *mut Handle,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     enter_for(VOID, || unsafe { begin(handle, None, Attributes::Given(attr), stack) })
 }
 
@@ -141,7 +141,7 @@ unsafe extern "C" fn grpc_invoke_arg_stack_np(
     method_name: *const c_char,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { call(handle, Some(method_name), Attributes::Usual, stack) }
 }
 
@@ -151,7 +151,7 @@ unsafe extern "C" fn grpc_invoke_arg_stack_async_np(
     method_name: *const c_char,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     enter_for(VOID, || unsafe { begin(handle, Some(method_name), Attributes::Usual, stack) })
 }
 
@@ -162,7 +162,7 @@ unsafe extern "C" fn grpc_invoke_arg_stack_with_attr_np(
     attr: *mut Handle,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { call(handle, Some(method_name), Attributes::Given(attr), stack) }
 }
 
@@ -173,7 +173,7 @@ unsafe extern "C" fn grpc_invoke_arg_stack_async_with_attr_np(
     attr: *mut Handle,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     enter_for(VOID, || unsafe { begin(handle, Some(method_name), Attributes::Given(attr), stack) })
 }
 
@@ -187,7 +187,7 @@ unsafe fn begin_and_store(
 ) -> c_int {
     enter(|| {
         current()?;
-        // SAFETY: The caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             check_place(false, session_id)?;
             ptr::write(session_id, begin(handle, method, Attributes::Usual, stack)?);
@@ -202,7 +202,7 @@ unsafe extern "C" fn grpc_call_argstack_async(
     session_id: *mut c_int,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { begin_and_store(handle, None, session_id, stack) }
 }
 
@@ -213,6 +213,6 @@ unsafe extern "C" fn grpc_invoke_argstack_async_np(
     session_id: *mut c_int,
     stack: *mut c_void,
 ) -> c_int {
-    // SAFETY: What the function's caller gives is as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     unsafe { begin_and_store(handle, Some(method_name), session_id, stack) }
 }

@@ -9,11 +9,11 @@ use crate::environment;
 use crate::errors::{ErrorCode, text_of};
 
 thread_local! {
-    /// What `grpc_error_detail_np` returned last.
+    /// The last result of `grpc_error_detail_np`.
     static DETAIL: RefCell<CString> = RefCell::default();
 }
 
-/// What is known about the end of a session, or why nothing is.
+/// How a session ended, or why that is unknown.
 fn of_session(id: c_int) -> (ErrorCode, String) {
     let ended = || {
         let environment = environment::current()?;
@@ -28,7 +28,7 @@ fn of_session(id: c_int) -> (ErrorCode, String) {
 
 #[unsafe(no_mangle)]
 extern "C" fn grpc_error_string(error_code: c_int) -> *mut c_char {
-    // The standard has no const here; the header says that the text is to be read only.
+    // The standard declares no const here; the header declares the string read-only.
     text_of(error_code).as_ptr().cast_mut()
 }
 
@@ -41,7 +41,7 @@ extern "C" fn grpc_last_error_get_np() -> c_int {
 unsafe extern "C" fn grpc_perror_np(prefix: *const c_char) -> c_int {
     guard(ErrorCode::Other as c_int, || {
         let (code, detail) = last();
-        // SAFETY: What the function's caller gives is a text or NULL.
+        // SAFETY: The caller passes a string or NULL.
         print(&unsafe { text(prefix) }.unwrap_or_default(), code, &detail);
         ErrorCode::NoError as c_int
     })
@@ -64,7 +64,7 @@ extern "C" fn grpc_error_detail_np(session_id: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_perror(prefix: *const c_char) {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     let _ = unsafe { grpc_perror_np(prefix) };
 }
 
@@ -77,7 +77,7 @@ extern "C" fn Ninf_perror_string() -> *mut c_char {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gridrpc_note_error(code: c_int, detail: *const c_char) -> c_int {
     guard(ErrorCode::Other as c_int, || {
-        // SAFETY: The C part gives a literal.
+        // SAFETY: the C part passes a literal.
         let detail = unsafe { text(detail) }.unwrap_or_default();
         note(ErrorCode::from_number(code).unwrap_or(ErrorCode::Other), detail)
     })
@@ -90,7 +90,7 @@ mod tests {
 
     fn detail() -> String {
         let address = grpc_error_detail_np(-1);
-        // SAFETY: It is a text, and nothing else asks for one meanwhile.
+        // SAFETY: it is a string, and no other thread requests one meanwhile.
         unsafe { CStr::from_ptr(address) }.to_str().unwrap().to_string()
     }
 

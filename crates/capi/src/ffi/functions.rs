@@ -17,10 +17,10 @@ use crate::failure::Failure;
 use crate::handles::attributes::HandleAttributes;
 use crate::handles::function::{HandleRequest, check_count, invalid};
 
-/// Makes handles of either kind at the caller's address.
+/// Creates function or object handles at the caller's address.
 ///
 /// # Safety
-/// `handles` is NULL or the address of room for so many.
+/// `handles` is NULL or the address of room for this many.
 pub unsafe fn make(
     handles: *mut Handle,
     count: usize,
@@ -37,7 +37,7 @@ pub unsafe fn make(
             return Err(invalid);
         }
         for (at, handle) in make(&environment)?.into_iter().enumerate() {
-            // SAFETY: The caller says that there is room.
+            // SAFETY: The caller guarantees the room.
             unsafe { handles.add(at).write_unaligned(handle) };
         }
         Ok(())
@@ -47,9 +47,9 @@ pub unsafe fn make(
 /// Request for a handle by server and name.
 ///
 /// # Safety
-/// Both are texts or NULL.
+/// Both are strings or NULL.
 pub unsafe fn request_by_names(server: *const c_char, name: *const c_char) -> HandleRequest {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let (server, name) = unsafe { (text(server), text(name)) };
     HandleRequest {
         server: server.filter(|server| !server.is_empty()).map(Into::into),
@@ -66,7 +66,7 @@ pub unsafe fn request_by_attributes(
     environment: &Environment,
     attributes: *const Handle,
 ) -> Result<HandleRequest, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let attributes = unsafe { attributes::of_handles(environment, attributes)? };
     let attributes = attributes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(HandleRequest::of(attributes.clone()))
@@ -77,7 +77,7 @@ unsafe extern "C" fn grpc_function_handle_default(
     handle: *mut Handle,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_function_handle_array_default_np(handle, 1, name) }
 }
 
@@ -87,7 +87,7 @@ unsafe extern "C" fn grpc_function_handle_init(
     server: *const c_char,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_function_handle_array_init_np(handle, 1, server, name) }
 }
 
@@ -96,7 +96,7 @@ unsafe extern "C" fn grpc_function_handle_init_with_attr_np(
     handle: *mut Handle,
     attributes: *mut Handle,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_function_handle_array_init_with_attr_np(handle, 1, attributes) }
 }
 
@@ -106,7 +106,7 @@ unsafe extern "C" fn grpc_function_handle_array_default_np(
     count: usize,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    // SAFETY: The caller provides room for the handles, and strings or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.functions.make(count, &request_by_names(std::ptr::null(), name))
@@ -121,7 +121,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_np(
     server: *const c_char,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    // SAFETY: The caller provides room for the handles, and strings or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.functions.make(count, &request_by_names(server, name))
@@ -135,7 +135,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_with_attr_np(
     count: usize,
     attributes: *mut Handle,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and attributes or NULL.
+    // SAFETY: The caller provides room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.functions.make(count, &request_by_attributes(environment, attributes)?)
@@ -147,7 +147,7 @@ unsafe extern "C" fn grpc_function_handle_array_init_with_attr_np(
 unsafe extern "C" fn grpc_function_handle_destruct(handle: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         environment.functions.destruct(&handle)
     })
@@ -164,10 +164,10 @@ unsafe extern "C" fn grpc_function_handle_array_destruct_np(
         if handles.is_null() && count > 0 {
             return Err(invalid());
         }
-        // All that are handles are given up, whatever the others are.
+        // Removes all valid handles, whatever the others are.
         let mut result = Ok(());
         for at in 0..count {
-            // SAFETY: The caller gives so many handles.
+            // SAFETY: The caller passes this many handles.
             let handle = unsafe { handles.add(at).read_unaligned() };
             result = result.and(environment.functions.destruct(&handle));
         }
@@ -187,7 +187,7 @@ unsafe extern "C" fn grpc_get_handle(handle: *mut *mut Handle, session_id: c_int
         }
         environment.functions.get(&origin.handle)?;
         let address = std::ptr::with_exposed_provenance_mut(origin.address);
-        // SAFETY: The caller gives room for an address, or NULL.
+        // SAFETY: The caller provides room for an address, or NULL.
         unsafe { store(handle, "the place for the handle", address) }
     })
 }
@@ -197,7 +197,7 @@ unsafe extern "C" fn grpc_function_handle_get_from_session_np(
     handle: *mut *mut Handle,
     session_id: c_int,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_get_handle(handle, session_id) }
 }
 
@@ -208,20 +208,20 @@ unsafe extern "C" fn grpc_function_handle_get_attr_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let values = environment.functions.get(&handle)?.defaults.handle_attributes();
-        // SAFETY: The caller gives room for attributes, or NULL.
+        // SAFETY: The caller provides room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })
 }
 
-/// Returns the last error of what the handle stands for.
+/// Returns the last error of a function handle.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_function_handle_get_error_np(handle: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         environment.functions.get(&handle)?.record.last().map_or(Ok(()), Err)
     })
@@ -234,7 +234,7 @@ unsafe extern "C" fn grpc_function_handle_perror_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL, and a text or NULL.
+        // SAFETY: The caller passes a handle or NULL, and a string or NULL.
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
         let last = environment.functions.get(&handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
@@ -247,7 +247,7 @@ unsafe extern "C" fn grpc_function_handle_perror_np(
 unsafe extern "C" fn grpc_function_handle_is_ready_np(handle: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let found = environment.functions.get(&handle)?;
         match environment.context.grid.wait_for_workers(1, Duration::ZERO) {
@@ -267,7 +267,7 @@ unsafe extern "C" fn grpc_function_parameters_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL, and room for so many parameters.
+        // SAFETY: The caller passes a handle or NULL, and room for this many parameters.
         unsafe {
             let handle = read(handle).ok_or_else(invalid)?;
             describe(&environment.functions.get(&handle)?.function, parameters, capacity, count)
@@ -306,10 +306,10 @@ pub unsafe fn describe(
             is_array: c_int::from(is_array),
             is_callback: c_int::from(of.is_none()),
         };
-        // SAFETY: The caller says that there is room.
+        // SAFETY: The caller guarantees the room.
         unsafe { parameters.add(at).write(described) };
     }
-    // SAFETY: The caller gives room for a number, or NULL.
+    // SAFETY: The caller provides room for a number, or NULL.
     unsafe { store(count, "the place for the count", function.parameters().len()) }
 }
 

@@ -39,21 +39,21 @@ fn look(environment: &Environment, id: c_int) -> Result<(SessionInfo, c_int), Fa
     Ok((SessionInfo::new(&info, &environment.context.host), status))
 }
 
-/// Nothing is known yet.
+/// Resets a status to unknown.
 ///
 /// # Safety
-/// The place is NULL or the address of room.
+/// `status` is NULL or the address of room.
 unsafe fn forget(status: *mut c_int) {
     if !status.is_null() {
-        // SAFETY: The caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe { status.write(UNKNOWN) };
     }
 }
 
 /// # Safety
-/// The places are NULL or the addresses of room.
+/// `info` and `status` are NULL or the addresses of room.
 unsafe fn give(found: (SessionInfo, c_int), info: *mut SessionInfo, status: *mut c_int) {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if !info.is_null() {
             info.write(found.0);
@@ -71,11 +71,11 @@ unsafe extern "C" fn grpc_session_info_get_np(
     status: *mut c_int,
 ) -> c_int {
     enter(|| {
-        // SAFETY: The caller gives room or NULL.
+        // SAFETY: The caller provides room or NULL.
         unsafe { forget(status) };
         let environment = current()?;
         let found = look(&environment, session_id)?;
-        // SAFETY: The caller gives room or NULL; the copy is written if there is memory for it.
+        // SAFETY: The caller provides room or NULL; the copy is written if its allocation succeeds.
         unsafe {
             let mut copy = std::ptr::null_mut::<SessionInfo>();
             if !info.is_null() {
@@ -101,7 +101,7 @@ unsafe extern "C" fn grpc_session_info_release_np(info: *mut SessionInfo) -> c_i
                 "this is not session information, or it is released already",
             ));
         }
-        // SAFETY: It is one that was allocated above, or NULL.
+        // SAFETY: it was allocated above, or is NULL.
         unsafe { libc::free(info.cast()) };
         Ok(())
     })
@@ -133,11 +133,11 @@ unsafe extern "C" fn grpc_get_info_np(
     status: *mut c_int,
 ) -> c_int {
     enter(|| {
-        // SAFETY: The caller gives room or NULL.
+        // SAFETY: The caller provides room or NULL.
         unsafe { forget(status) };
         let environment = current()?;
         let found = look(&environment, session_id)?;
-        // SAFETY: The caller gives room or NULL.
+        // SAFETY: The caller provides room or NULL.
         unsafe { give(found, info, status) };
         Ok(())
     })
@@ -155,7 +155,7 @@ unsafe extern "C" fn grpc_get_last_info_np(info: *mut SessionInfo, status: *mut 
             last.ok_or_else(|| Failure::new(ErrorCode::InvalidSessionId, "no call has ended yet"))?;
         let session_info = SessionInfo::new(&last.info, &environment.context.host);
         let found = (session_info, status_of(last.code));
-        // SAFETY: The caller gives room or NULL.
+        // SAFETY: The caller provides room or NULL.
         unsafe { give(found, info, status) };
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! Calls of functions and methods, shared by all calling functions of the API.
+//! Calls of functions and methods, shared by all call functions of the API.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Callee<'h> {
     on: Option<Reservation>,
     runs_again: bool,
     handle: Handle,
-    /// Where the caller has the handle; 0: nowhere.
+    /// Address of the caller's handle; 0: none.
     address: usize,
 }
 
@@ -49,12 +49,12 @@ impl<'h> Callee<'h> {
         Ok(Callee { function, defaults, record, on, runs_again: false, handle, address })
     }
 
-    /// The same, called again when a worker is lost.
+    /// The same, retried when a worker is lost.
     pub fn again(self) -> Callee<'h> {
         Callee { runs_again: true, ..self }
     }
 
-    /// Checks that the arguments were taken for this function.
+    /// Checks that the arguments were collected for this function.
     pub fn check_codes(&self, codes: *const u8) -> Result<(), Failure> {
         if std::ptr::eq(codes, self.function.codes.as_ptr()) {
             return Ok(());
@@ -73,10 +73,10 @@ impl<'h> Callee<'h> {
         Options { call, ranks: *ranks, lending }
     }
 
-    /// Calls, waits for the end, and brings the results to their places.
+    /// Calls, waits for the end, and stores the results.
     ///
     /// # Safety
-    /// The arguments are of the kinds and lengths that the interface has.
+    /// The arguments match the interface in type and length.
     pub unsafe fn call(
         &self,
         environment: &Environment,
@@ -85,7 +85,7 @@ impl<'h> Callee<'h> {
     ) -> Result<(), Failure> {
         let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let options = self.options(attributes, Lending::UntilLanded);
-        // SAFETY: the caller says so; results have landed before this returns.
+        // SAFETY: guaranteed by the caller; results have landed before this returns.
         let pending =
             unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
@@ -102,8 +102,8 @@ impl<'h> Callee<'h> {
     /// Begins a call. Returns its session.
     ///
     /// # Safety
-    /// The arguments are of the kinds and lengths that the interface has, and stay until the session
-    /// has been waited for.
+    /// The arguments match the interface in type and length, and stay valid until a wait for the session has
+    /// returned.
     pub unsafe fn begin(
         &self,
         environment: &Environment,
@@ -116,7 +116,7 @@ impl<'h> Callee<'h> {
             ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,
         };
         let options = self.options(attributes, lending);
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let pending =
             unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;

@@ -19,16 +19,16 @@ thread_local! {
 pub fn note(code: ErrorCode, detail: impl Into<String>) -> c_int {
     let detail = detail.into();
     let is_logged = match code {
-        // These codes answer a question.
+        // These codes are answers rather than errors.
         ErrorCode::NoError | ErrorCode::NotCompleted | ErrorCode::NoneCompleted => false,
-        // The caller asked for the first; the session logged the second when it ended.
+        // The caller requested the first; the session logged the second when it ended.
         ErrorCode::Canceled | ErrorCode::SessionFailed => false,
         _ => !detail.is_empty(),
     };
     if is_logged {
         environment::log(Level::Error, || detail.clone());
     }
-    // A thread that ends has no storage left, and no reader.
+    // A thread that is ending has no storage left, and no reader.
     let _ = LAST.try_with(|last| last.replace((code, detail)));
     code as c_int
 }

@@ -1,4 +1,4 @@
-//! Beginning and end, the configuration, and signals.
+//! Initialization and finalization, configuration, and signals.
 
 use std::ffi::{c_char, c_int};
 
@@ -9,7 +9,7 @@ use crate::environment::{current, finalize, initialize};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_initialize(config_file_name: *const c_char) -> c_int {
-    // SAFETY: What the function's caller gives is a text or NULL.
+    // SAFETY: The caller passes a string or NULL.
     enter(|| initialize(unsafe { text(config_file_name) }.as_deref()))
 }
 
@@ -20,7 +20,7 @@ extern "C" fn grpc_finalize() -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_config_file_read_np(config_file_name: *const c_char) -> c_int {
-    // SAFETY: What the function's caller gives is a text or NULL.
+    // SAFETY: The caller passes a string or NULL.
     enter(|| current()?.configure(unsafe { text(config_file_name) }.as_deref()))
 }
 
@@ -31,7 +31,7 @@ extern "C" fn grpc_signal_handler_set_np(signal_number: c_int, signal_handler: u
         let handler = match signal_handler {
             libc::SIG_DFL => SigHandler::SigDfl,
             libc::SIG_IGN => SigHandler::SigIgn,
-            // SAFETY: The caller gives a function that takes the number.
+            // SAFETY: the caller passes a function that takes the signal's number.
             address => SigHandler::Handler(unsafe {
                 std::mem::transmute::<usize, extern "C" fn(c_int)>(address)
             }),

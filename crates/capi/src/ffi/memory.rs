@@ -1,4 +1,4 @@
-//! Memory that workers on this host see themselves.
+//! Memory shared with the workers on this host.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -10,14 +10,14 @@ use gridrpc_shm::SharedArray;
 use super::boundary::{enter, enter_for};
 use crate::failure::Failure;
 
-/// By address. It outlives the grid: programs may free memory when they like.
+/// Arrays by address. They outlive the grid: programs may free memory at any time.
 static ARRAYS: LazyLock<Mutex<HashMap<usize, SharedArray>>> = LazyLock::new(Mutex::default);
 
 fn arrays() -> MutexGuard<'static, HashMap<usize, SharedArray>> {
     ARRAYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An address that goes through a function which wants its results cloned.
+/// An address as a `Clone` result of `enter_for`.
 #[derive(Clone, Copy)]
 struct Memory(*mut c_void);
 
@@ -27,7 +27,7 @@ extern "C" fn grpc_malloc_np(nbytes: usize) -> *mut c_void {
         let array = SharedArray::new(nbytes)
             .map_err(|error| Failure::other(format!("{nbytes} bytes of shared memory: {error}")))?;
         let start = array.start().as_ptr();
-        // SAFETY: it has so many bytes. What an array before it has left may still be there.
+        // SAFETY: it has this many bytes. Clear them, since an earlier array's content may remain.
         unsafe { start.write_bytes(0, nbytes) };
         arrays().insert(start.addr(), array);
         Ok(Memory(start.cast()))

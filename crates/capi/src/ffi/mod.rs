@@ -1,7 +1,7 @@
-//! What C programs call: one file per group of functions in `grpc.h` and `ninf.h`.
+//! Functions for C programs: one file per group of functions in `grpc.h` and `ninf.h`.
 //!
-//! Nothing that comes from C is trusted: addresses may be NULL, handles may be garbage. No panic
-//! crosses into C: every function runs in `boundary::guard`.
+//! No input from C is trusted: addresses may be NULL, handles may be garbage. No panic crosses into C: every
+//! function runs in `boundary::guard`.
 
 mod attributes;
 mod boundary;

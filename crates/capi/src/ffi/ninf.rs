@@ -1,4 +1,4 @@
-//! The calls of the original Ninf, in terms of the GridRPC API.
+//! Functions of the original Ninf API, implemented with the GridRPC API.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_ulonglong, c_void};
@@ -20,22 +20,22 @@ use crate::failure::Failure;
 
 const FAILED: c_int = -1;
 
-/// Runs a function's body. What it returns is 0 or more.
+/// Runs a function's body. Successful results are 0 or more.
 fn ninf(body: impl FnOnce(&Arc<Environment>) -> Result<c_int, Failure>) -> c_int {
     enter_for(FAILED, || body(&current_or_initialize()?))
 }
 
-/// Makes 0 or -1 out of a code.
+/// Converts a code into 0 or -1.
 fn result(code: c_int) -> c_int {
     if code == ErrorCode::NoError as c_int { 0 } else { FAILED }
 }
 
-/// The entry of a name.
+/// Resolves an entry's name.
 ///
 /// # Safety
-/// `name` is NULL or the address of a text.
+/// `name` is NULL or the address of a string.
 unsafe fn entry(environment: &Arc<Environment>, name: *const c_char) -> Result<Entry, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let name = unsafe { text(name) }.ok_or_else(|| null("the entry"))?;
     entries::find(environment, &name)
 }
@@ -43,7 +43,7 @@ unsafe fn entry(environment: &Arc<Environment>, name: *const c_char) -> Result<E
 /// Calls an entry.
 ///
 /// # Safety
-/// The arguments are as the interface says.
+/// The arguments match the interface.
 unsafe fn call(
     environment: &Environment,
     entry: &Entry,
@@ -52,7 +52,7 @@ unsafe fn call(
 ) -> Result<c_int, Failure> {
     let callee = Callee::function(&entry.handle, Handle::default(), 0);
     let callee = if entry.is_group { callee.again() } else { callee };
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let called = unsafe {
         if wait != 0 {
             callee.call(environment, None, arguments).map(|()| None)
@@ -64,17 +64,17 @@ unsafe fn call(
     called.map(|session| session.unwrap_or(0))
 }
 
-/// The same with arguments from the C part.
+/// Calls an entry with arguments from the C part.
 ///
 /// # Safety
-/// As above.
+/// As for `call`.
 unsafe fn call_taken(
     environment: &Environment,
     entry: &Entry,
     wait: c_int,
     arguments: *const Slots,
 ) -> Result<c_int, Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (arguments, codes) = Slots::taken(arguments);
         Callee::function(&entry.handle, Handle::default(), 0).check_codes(codes)?;
@@ -88,7 +88,7 @@ unsafe extern "C" fn gridrpc_entry_codes(
     codes: *mut *const u8,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: The caller gives a text or NULL, and the C part the rest.
+    // SAFETY: The caller passes a string or NULL, and the C part the rest.
     ninf(|environment| unsafe {
         store_codes(&entry(environment, name)?.handle.function, codes, count).map(|()| 0)
     })
@@ -100,7 +100,7 @@ unsafe extern "C" fn gridrpc_executable_codes(
     codes: *mut *const u8,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: The C part gives room.
+    // SAFETY: The C part provides room.
     ninf(|_| unsafe {
         store_codes(&entries::executable(executable.addr())?.handle.function, codes, count)
             .map(|()| 0)
@@ -113,7 +113,7 @@ unsafe extern "C" fn gridrpc_group_codes(
     codes: *mut *const u8,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: The C part gives room.
+    // SAFETY: The C part provides room.
     ninf(|_| unsafe {
         store_codes(&entries::group(group.addr())?.handle.function, codes, count).map(|()| 0)
     })
@@ -125,7 +125,7 @@ unsafe extern "C" fn gridrpc_entry_call(
     wait: c_int,
     arguments: *const Slots,
 ) -> c_int {
-    // SAFETY: The caller gives a text, and arguments as the interface says.
+    // SAFETY: The caller passes a string, and arguments that match the interface.
     ninf(|environment| unsafe {
         call_taken(environment, &entry(environment, name)?, wait, arguments)
     })
@@ -137,7 +137,7 @@ unsafe extern "C" fn gridrpc_executable_call(
     wait: c_int,
     arguments: *const Slots,
 ) -> c_int {
-    // SAFETY: The caller gives arguments as the interface says.
+    // SAFETY: The caller passes arguments that match the interface.
     ninf(|environment| unsafe {
         call_taken(environment, &entries::executable(executable.addr())?, wait, arguments)
     })
@@ -147,7 +147,7 @@ unsafe extern "C" fn gridrpc_executable_call(
 unsafe extern "C" fn gridrpc_group_call(group: *mut c_void, arguments: *const Slots) -> c_int {
     ninf(|environment| {
         let entry = entries::group(group.addr())?;
-        // SAFETY: The caller gives arguments as the interface says.
+        // SAFETY: The caller passes arguments that match the interface.
         let id = unsafe { call_taken(environment, &entry, 0, arguments)? };
         entries::joined(group.addr(), id);
         Ok(id)
@@ -157,7 +157,7 @@ unsafe extern "C" fn gridrpc_group_call(group: *mut c_void, arguments: *const Sl
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_set_server(host: *const c_char, _port: *const c_char) -> c_int {
     enter_for(FAILED, || {
-        // SAFETY: The caller gives a text or NULL.
+        // SAFETY: The caller passes a string or NULL.
         entries::set_server(&unsafe { text(host) }.unwrap_or_default());
         Ok(0)
     })
@@ -173,7 +173,7 @@ unsafe extern "C" fn Ninf_parse_arg(argc: c_int, argv: *mut *mut c_char) -> c_in
         let mut left = 0;
         let mut at = 0;
         while at < count {
-            // SAFETY: The caller gives so many texts.
+            // SAFETY: the caller passes this many strings.
             let (argument, word) = unsafe {
                 let argument = argv.add(at).read();
                 (argument, if argument.is_null() { c"" } else { CStr::from_ptr(argument) })
@@ -194,7 +194,7 @@ unsafe extern "C" fn Ninf_parse_arg(argc: c_int, argv: *mut *mut c_char) -> c_in
             at += 1;
         }
         if left < count {
-            // SAFETY: There were more.
+            // SAFETY: there were more arguments.
             unsafe { argv.add(left).write(ptr::null_mut()) };
         }
         c_int::try_from(left).unwrap_or(argc)
@@ -204,7 +204,7 @@ unsafe extern "C" fn Ninf_parse_arg(argc: c_int, argv: *mut *mut c_char) -> c_in
 /// The arguments of a call in an array.
 ///
 /// # Safety
-/// There are so many.
+/// `list` has `count` entries.
 unsafe fn listed<'a>(count: usize, list: *mut *mut c_void) -> Result<Arguments<'a>, Failure> {
     if count == 0 {
         return Ok(Arguments::Addresses(&[]));
@@ -212,7 +212,7 @@ unsafe fn listed<'a>(count: usize, list: *mut *mut c_void) -> Result<Arguments<'
     if list.is_null() {
         return Err(null("the list of arguments"));
     }
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     Ok(Arguments::Addresses(unsafe { std::slice::from_raw_parts(list, count) }))
 }
 
@@ -222,7 +222,7 @@ unsafe extern "C" fn Ninf_call_v(
     count: usize,
     list: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: The caller gives a text, and arguments as the interface says.
+    // SAFETY: The caller passes a string, and arguments that match the interface.
     ninf(|environment| unsafe {
         call(environment, &entry(environment, name)?, 1, listed(count, list)?)
     })
@@ -234,20 +234,20 @@ unsafe extern "C" fn Ninf_call_v_async(
     count: usize,
     list: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: The caller gives a text, and arguments as the interface says.
+    // SAFETY: The caller passes a string, and arguments that match the interface.
     ninf(|environment| unsafe {
         call(environment, &entry(environment, name)?, 0, listed(count, list)?)
     })
 }
 
-/// Makes something for an entry, and returns its address, or NULL.
+/// Creates something for an entry, and returns its address, or NULL.
 ///
 /// # Safety
-/// `name` is NULL or the address of a text.
+/// `name` is NULL or the address of a string.
 unsafe fn made(name: *const c_char, make: impl FnOnce(&Entry) -> usize) -> *mut c_void {
     let made = enter_for(0, || {
         let environment = current_or_initialize()?;
-        // SAFETY: The caller says so.
+        // SAFETY: guaranteed by the caller.
         Ok(make(&unsafe { entry(&environment, name)? }))
     });
     ptr::without_provenance_mut(made)
@@ -255,7 +255,7 @@ unsafe fn made(name: *const c_char, make: impl FnOnce(&Entry) -> usize) -> *mut 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
-    // SAFETY: The caller gives a text or NULL.
+    // SAFETY: The caller passes a string or NULL.
     unsafe { made(name, entries::new_executable) }
 }
 
@@ -270,7 +270,7 @@ extern "C" fn Ninf_executable_finalize(executable: *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> *mut c_void {
-    // SAFETY: The caller gives a text or NULL.
+    // SAFETY: The caller passes a string or NULL.
     unsafe { made(name, entries::new_group) }
 }
 
@@ -321,14 +321,14 @@ extern "C" fn Ninf_wait_all() -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_wait_any(session: *mut c_int) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     result(unsafe { super::sessions::grpc_wait_any(session) })
 }
 
-/// Those of some numbers that are sessions.
+/// The numbers that are sessions.
 ///
 /// # Safety
-/// There are so many.
+/// There are `n` numbers.
 unsafe fn sessions_of(
     environment: &Environment,
     sessions: *const c_int,
@@ -341,7 +341,7 @@ unsafe fn sessions_of(
     if sessions.is_null() {
         return Err(null("the list of sessions"));
     }
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     let numbers = unsafe { std::slice::from_raw_parts(sessions, n) };
     Ok(numbers.iter().copied().filter(|id| environment.sessions.get(*id).is_ok()).collect())
 }
@@ -349,7 +349,7 @@ unsafe fn sessions_of(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
     ninf(|environment| {
-        // SAFETY: The caller gives so many numbers.
+        // SAFETY: The caller passes this many numbers.
         let sessions = unsafe { sessions_of(environment, sessions, n)? };
         finish_wait(environment.sessions.wait_for(&sessions)?).map(|()| 0)
     })
@@ -358,11 +358,11 @@ unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int) -> c_int {
     ninf(|environment| {
-        // SAFETY: The caller gives so many numbers.
+        // SAFETY: The caller passes this many numbers.
         let sessions = unsafe { sessions_of(environment, sessions, n)? };
         let waited = environment.sessions.wait_for_one(&sessions)?;
         let done = waited.done;
-        // That it failed, the next look at it tells.
+        // A later check of the session reports its failure.
         done.ok_or_else(|| Failure::other("no session has ended"))
     })
 }
@@ -406,7 +406,7 @@ thread_local! {
     static INFO: RefCell<Option<Box<NinfInfo>>> = const { RefCell::new(None) };
 }
 
-/// Keeps information for the caller, until the next in this thread.
+/// Keeps information for the caller, until the next call in this thread.
 fn keep(
     environment: &Environment,
     info: &CallInfo,

@@ -20,7 +20,7 @@ unsafe extern "C" fn grpc_object_handle_default_np(
     handle: *mut Handle,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_object_handle_array_default_np(handle, 1, name) }
 }
 
@@ -30,7 +30,7 @@ unsafe extern "C" fn grpc_object_handle_init_np(
     server: *const c_char,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_object_handle_array_init_np(handle, 1, server, name) }
 }
 
@@ -39,7 +39,7 @@ unsafe extern "C" fn grpc_object_handle_init_with_attr_np(
     handle: *mut Handle,
     attributes: *mut Handle,
 ) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_object_handle_array_init_with_attr_np(handle, 1, attributes) }
 }
 
@@ -49,7 +49,7 @@ unsafe extern "C" fn grpc_object_handle_array_default_np(
     count: usize,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    // SAFETY: The caller provides room for the handles, and strings or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.objects.make(count, &request_by_names(std::ptr::null(), name))
@@ -64,7 +64,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_np(
     server: *const c_char,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    // SAFETY: The caller provides room for the handles, and strings or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.objects.make(count, &request_by_names(server, name))
@@ -78,7 +78,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_with_attr_np(
     count: usize,
     attributes: *mut Handle,
 ) -> c_int {
-    // SAFETY: The caller gives room for the handles, and attributes or NULL.
+    // SAFETY: The caller provides room for the handles, and attributes or NULL.
     unsafe {
         make(handles, count, invalid(), |environment| {
             environment.objects.make(count, &request_by_attributes(environment, attributes)?)
@@ -88,7 +88,7 @@ unsafe extern "C" fn grpc_object_handle_array_init_with_attr_np(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn grpc_object_handle_destruct_np(handle: *mut Handle) -> c_int {
-    // SAFETY: The same contract.
+    // SAFETY: same contract as this function.
     unsafe { grpc_object_handle_array_destruct_np(handle, 1) }
 }
 
@@ -103,7 +103,7 @@ unsafe extern "C" fn grpc_object_handle_array_destruct_np(
         if handles.is_null() && count > 0 {
             return Err(invalid());
         }
-        // SAFETY: The caller gives so many handles.
+        // SAFETY: The caller passes this many handles.
         let handles = (0..count).map(|at| unsafe { handles.add(at).read_unaligned() });
         environment.objects.destruct(&handles.collect::<Vec<_>>())
     })
@@ -124,7 +124,7 @@ unsafe extern "C" fn grpc_object_handle_get_from_session_np(
         }
         environment.objects.get(&origin.handle)?;
         let address = std::ptr::with_exposed_provenance_mut(origin.address);
-        // SAFETY: The caller gives room for an address, or NULL.
+        // SAFETY: The caller provides room for an address, or NULL.
         unsafe { store(handle, "the place for the handle", address) }
     })
 }
@@ -136,10 +136,10 @@ unsafe extern "C" fn grpc_object_handle_get_attr_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let values = environment.objects.get(&handle)?.defaults.handle_attributes();
-        // SAFETY: The caller gives room for attributes, or NULL.
+        // SAFETY: The caller provides room for attributes, or NULL.
         unsafe { attributes::make(&environment, attributes, values) }
     })
 }
@@ -148,7 +148,7 @@ unsafe extern "C" fn grpc_object_handle_get_attr_np(
 unsafe extern "C" fn grpc_object_handle_get_error_np(handle: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         environment.objects.get(&handle)?.record.last().map_or(Ok(()), Err)
     })
@@ -161,7 +161,7 @@ unsafe extern "C" fn grpc_object_handle_perror_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL, and a text or NULL.
+        // SAFETY: The caller passes a handle or NULL, and a string or NULL.
         let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
         let last = environment.objects.get(&handle)?.record.last();
         let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
@@ -174,7 +174,7 @@ unsafe extern "C" fn grpc_object_handle_perror_np(
 unsafe extern "C" fn grpc_object_handle_is_ready_np(handle: *mut Handle) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL.
+        // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let object = environment.objects.get(&handle)?;
         match environment.context.grid.standing(object.worker) {
@@ -198,7 +198,7 @@ unsafe extern "C" fn grpc_method_parameters_np(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle, a text, and room for so many parameters, or NULL.
+        // SAFETY: The caller passes a handle, a string, and room for this many parameters, or NULL.
         unsafe {
             let handle = read(handle).ok_or_else(invalid)?;
             let object = environment.objects.get(&handle)?;

@@ -13,14 +13,14 @@ use crate::sessions::Waited;
 const VOID: c_int = -1;
 
 thread_local! {
-    /// Those that failed in the last wait of this thread.
+    /// Failed sessions of this thread's last wait.
     static FAILED: RefCell<VecDeque<i32>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The sessions that a program names.
+/// The sessions in the caller's array.
 ///
 /// # Safety
-/// `ids` is NULL or the address of so many.
+/// `ids` is NULL or the address of `count` numbers.
 unsafe fn listed<'a>(ids: *const c_int, count: usize) -> Result<&'a [c_int], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -31,14 +31,14 @@ unsafe fn listed<'a>(ids: *const c_int, count: usize) -> Result<&'a [c_int], Fai
     if count > isize::MAX as usize / size_of::<c_int>() {
         return Err(Failure::other(format!("{count} sessions are more than there can be")));
     }
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { std::slice::from_raw_parts(ids, count) })
 }
 
-/// Result of a wait for several sessions. Keeps those that failed for `grpc_get_failed_sessionid`.
+/// Result of a wait for several sessions. Keeps the failed ones for `grpc_get_failed_sessionid`.
 pub fn finish_wait(waited: Waited) -> Result<(), Failure> {
     let result = result_of(&waited);
-    // While the thread ends there is nobody left to ask.
+    // A thread that is ending has no reader left.
     let _ = FAILED.try_with(|list| list.replace(waited.failed));
     result
 }
@@ -100,10 +100,10 @@ unsafe extern "C" fn grpc_probe_or(
         if done_id.is_null() {
             return Err(null("the place for the session"));
         }
-        // SAFETY: The caller gives so many sessions, or NULL.
+        // SAFETY: The caller passes this many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
         let found = environment.sessions.probe_one(ids)?;
-        // SAFETY: The caller gives room for a session.
+        // SAFETY: The caller provides room for a session.
         unsafe { store(done_id, "the place for the session", found.unwrap_or(VOID))? };
         found.map(drop).ok_or_else(|| Failure::new(ErrorCode::NoneCompleted, ""))
     })
@@ -121,7 +121,7 @@ pub extern "C" fn grpc_wait(session_id: c_int) -> c_int {
 pub unsafe extern "C" fn grpc_wait_and(session_ids: *const c_int, n: usize) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives so many sessions, or NULL.
+        // SAFETY: The caller passes this many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
         finish_wait(environment.sessions.wait_for(ids)?)
     })
@@ -138,10 +138,10 @@ pub unsafe extern "C" fn grpc_wait_or(
         if done_id.is_null() {
             return Err(null("the place for the session"));
         }
-        // SAFETY: The caller gives so many sessions, or NULL.
+        // SAFETY: The caller passes this many sessions, or NULL.
         let ids = unsafe { listed(session_ids, n)? };
         let waited = environment.sessions.wait_for_one(ids)?;
-        // SAFETY: The caller gives room for a session.
+        // SAFETY: The caller provides room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
         finish_wait(waited)
     })
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn grpc_wait_any(done_id: *mut c_int) -> c_int {
             return Err(null("the place for the session"));
         }
         let waited = environment.sessions.wait_for_any()?;
-        // SAFETY: The caller gives room for a session.
+        // SAFETY: The caller provides room for a session.
         unsafe { store(done_id, "the place for the session", waited.done.unwrap_or(VOID))? };
         finish_wait(waited)
     })
@@ -176,7 +176,7 @@ extern "C" fn grpc_get_error(session_id: c_int) -> c_int {
         let session = environment.sessions.get(session_id)?;
         match session.settle(&environment.context) {
             Some(ended) => ended.result.clone(),
-            // It has none yet. Whether it has ended, `grpc_probe` tells.
+            // There is no error yet; `grpc_probe` shows whether the session has ended.
             None => Ok(()),
         }
     })
@@ -190,7 +190,7 @@ unsafe extern "C" fn grpc_get_failed_sessionid(session_id: *mut c_int) -> c_int 
             return Err(null("the place for the session"));
         }
         let next = FAILED.try_with(|list| list.borrow_mut().pop_front()).ok().flatten();
-        // SAFETY: The caller gives room for a session.
+        // SAFETY: The caller provides room for a session.
         unsafe { store(session_id, "the place for the session", next.unwrap_or(VOID)) }
     })
 }

@@ -1,7 +1,7 @@
 //! Argument stacks.
 //!
-//! The address that a program gets is a number in disguise: nothing lies there, so that a stack
-//! that has been destructed, or never was one, is found out and not followed.
+//! The address that a program receives is an opaque number with nothing behind it. A destructed or invalid
+//! stack is therefore detected instead of dereferenced.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -12,15 +12,15 @@ use super::boundary::guard;
 use super::last_error;
 use crate::errors::ErrorCode;
 
-/// A call cannot have more arguments.
+/// Most arguments of a call.
 const MAX_ARGUMENTS: usize = 1000;
 
-/// An argument: an address that only a call looks behind.
+/// An argument: an address that only a call dereferences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub *mut c_void);
 
-// SAFETY: The address itself may be known to any thread. Whoever looks behind it does so on behalf
-// of a caller who has to see to it that nobody else does.
+// SAFETY: any thread may hold the address itself. Code that dereferences it acts for a caller, who must
+// prevent concurrent access.
 unsafe impl Send for Address {}
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Stacks {
     last: usize,
 }
 
-/// Addresses of stacks differ by this much: programs may expect them to be aligned.
+/// Distance between addresses of stacks, since programs may expect alignment.
 const STRIDE: usize = 16;
 
 static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);

@@ -1,4 +1,4 @@
-//! The Rust side of variadic.h: codes of parameters, and calls with their arguments in slots.
+//! The Rust side of variadic.h: parameter codes, and calls with arguments in slots.
 
 use std::ffi::{c_char, c_int};
 
@@ -12,7 +12,7 @@ use crate::environment::current;
 use crate::failure::Failure;
 use crate::handles::{function, object};
 
-/// Stores the codes by which the C part takes the arguments of a function.
+/// Stores the codes by which the C part reads the arguments of a function.
 ///
 /// # Safety
 /// There is room for both.
@@ -21,7 +21,7 @@ pub unsafe fn store_codes(
     codes: *mut *const u8,
     count: *mut usize,
 ) -> Result<(), Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         store(codes, "the place for the codes", function.codes.as_ptr())?;
         store(count, "the place for the count", function.codes.len())
@@ -29,12 +29,12 @@ pub unsafe fn store_codes(
 }
 
 impl Slots {
-    /// The arguments, with the codes that they were taken by.
+    /// The arguments, with the codes by which they were read.
     ///
     /// # Safety
-    /// There are as many as it says.
+    /// `arguments` is valid and has as many slots as it states.
     pub unsafe fn taken<'a>(arguments: *const Slots) -> (Arguments<'a>, *const u8) {
-        // SAFETY: The caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let Slots { codes, slots, count } = arguments.read();
             let slots = if count == 0 { &[] } else { std::slice::from_raw_parts(slots, count) };
@@ -51,7 +51,7 @@ unsafe extern "C" fn gridrpc_parameter_codes(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle or NULL, and the C part the rest.
+        // SAFETY: The caller passes a handle or NULL, and the C part the rest.
         unsafe {
             let handle = read(handle).ok_or_else(function::invalid)?;
             store_codes(&environment.functions.get(&handle)?.function, codes, count)
@@ -68,7 +68,7 @@ unsafe extern "C" fn gridrpc_method_codes(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives a handle and a text or NULL, and the C part the rest.
+        // SAFETY: The caller passes a handle and a string or NULL, and the C part the rest.
         unsafe {
             let handle = read(handle).ok_or_else(object::invalid)?;
             let object = environment.objects.get(&handle)?;
@@ -80,12 +80,13 @@ unsafe extern "C" fn gridrpc_method_codes(
 
 const VOID: c_int = -1;
 
-/// Where the session of a call goes to; none if the call is waited for. There is none yet.
+/// Checks the destination of an asynchronous call's session and stores "none" there. A synchronous call needs
+/// no destination.
 ///
 /// # Safety
 /// `session_id` is NULL or the address of room for one.
 pub unsafe fn check_place(wait: bool, session_id: *mut c_int) -> Result<(), Failure> {
-    // SAFETY: The caller says so.
+    // SAFETY: guaranteed by the caller.
     if wait { Ok(()) } else { unsafe { store(session_id, "the place for the session", VOID) } }
 }
 
@@ -100,7 +101,7 @@ unsafe extern "C" fn gridrpc_call(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives handles or NULL, and arguments as the interface says.
+        // SAFETY: The caller passes handles or NULL, and arguments that match the interface.
         unsafe {
             check_place(wait != 0, session_id)?;
             let place = address(handle);
@@ -132,7 +133,7 @@ unsafe extern "C" fn gridrpc_invoke(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        // SAFETY: The caller gives handles and a text or NULL, and arguments as the interface says.
+        // SAFETY: The caller passes handles and a string or NULL, and arguments that match the interface.
         unsafe {
             check_place(wait != 0, session_id)?;
             let place = address(handle);

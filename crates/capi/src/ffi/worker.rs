@@ -1,7 +1,7 @@
-//! What remote functions may call.
+//! Functions for use inside remote functions.
 //!
-//! A module has a function of the same name of its own, which asks the worker. This one is for
-//! programs that run a function of theirs without a worker.
+//! Modules contain their own function of this name, which queries the worker. This one is for programs that
+//! run such a function outside a worker.
 
 use std::ffi::c_int;
 
@@ -14,7 +14,7 @@ unsafe extern "C" fn grpc_is_canceled_np(error: *mut c_int) -> c_int {
     guard(0, || {
         let code = last_error::note(ErrorCode::NotInitialized, "this is no worker");
         if !error.is_null() {
-            // SAFETY: The caller gives NULL or the address of an int.
+            // SAFETY: The caller passes NULL or the address of an int.
             unsafe { error.write(code) };
         }
         0

@@ -1,4 +1,4 @@
-//! Attributes of handles and of sessions: values by name, as C has them.
+//! Attributes of handles and sessions: values by name, as in C.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::time::Duration;
@@ -22,13 +22,13 @@ const MEMORY: c_int = 11;
 const RESOURCES: c_int = 12;
 const EXPECTED_TIME: c_int = 13;
 const NAMES: c_int = 14;
-/// Those that are texts.
+/// Attributes with text values.
 const TEXTS: [c_int; 7] = [HOSTNAME, 2, 3, FUNCNAME, 8, MEMORY, RESOURCES];
 
 /// `GRPC_SESSION_ATTR_...`.
 const SESSION_WAIT_ARG_TRANSFER: c_int = 0;
 const SESSION_TIMEOUT: c_int = 1;
-/// The first of those for single transfers.
+/// The first attribute for the timeout of a single transfer.
 const TRANSFER_TIMEOUT: c_int = 2;
 const TRANSFER_TIMEOUTS: usize = 4;
 
@@ -94,7 +94,7 @@ fn check_transfer(value: c_int) -> Result<(), Failure> {
     Err(Failure::other(format!("there is no argument transfer {value}")))
 }
 
-/// What a handle is to be like.
+/// Attributes of a handle.
 #[derive(Clone, Debug, Default)]
 pub struct HandleAttributes {
     values: [Option<Value>; NAMES as usize],
@@ -107,14 +107,14 @@ impl HandleAttributes {
     }
 
     /// # Safety
-    /// `value` is NULL or the address of what the attribute is.
+    /// `value` is NULL or the address of a value of the attribute's type.
     pub unsafe fn set(&mut self, name: c_int, value: *const c_void) -> Result<(), Failure> {
         let index = HandleAttributes::index(name)?;
         if value.is_null() {
             self.values[index] = None;
             return Ok(());
         }
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe {
             if TEXTS.contains(&name) {
                 Value::Text(CStr::from_ptr(value.cast::<c_char>()).to_owned())
@@ -188,17 +188,17 @@ impl HandleAttributes {
         )
     }
 
-    /// When calls return that are not waited for.
+    /// When asynchronous calls return.
     pub fn transfer(&self) -> Option<ArgumentTransfer> {
         transfer(self.int(WAIT_ARG_TRANSFER)?)
     }
 
-    /// On how many ranks calls run.
+    /// Number of ranks of calls.
     pub fn ranks(&self) -> Option<u32> {
         u32::try_from(self.int(MPI_NCPUS)?).ok()
     }
 
-    /// What calls require beyond one worker.
+    /// Resources that calls require besides a worker.
     pub fn options(&self) -> Result<CallOptions, Failure> {
         let mut amounts = resources::amounts(&self.text(RESOURCES).unwrap_or_default())?;
         if let Some(memory) = self.text(MEMORY) {
@@ -213,7 +213,7 @@ impl HandleAttributes {
         })
     }
 
-    /// Those of a handle.
+    /// The attributes of a handle.
     pub fn of(
         server: &str,
         function: &str,
@@ -249,36 +249,36 @@ impl HandleAttributes {
     }
 }
 
-/// What a session is to be like.
+/// Attributes of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionAttributes {
-    /// When its call returns, if it is not waited for.
+    /// When its call returns, if it is asynchronous.
     pub transfer: ArgumentTransfer,
-    /// After which time it fails.
+    /// Time limit of the session.
     pub timeout: Option<Duration>,
-    /// Time limits of single transfers, s: kept, without effect.
+    /// Time limits of single transfers, s: stored, without effect.
     transfer_timeouts: [c_int; TRANSFER_TIMEOUTS],
 }
 
-/// Which of the transfers the attribute is about.
+/// The transfer that an attribute refers to.
 fn transfer_timeout(name: c_int) -> Option<usize> {
     let index = usize::try_from(name.checked_sub(TRANSFER_TIMEOUT)?).ok()?;
     (index < TRANSFER_TIMEOUTS).then_some(index)
 }
 
 impl SessionAttributes {
-    /// As a handle's calls have them.
+    /// The defaults of a handle's calls.
     pub fn new(transfer: ArgumentTransfer, timeout: Option<Duration>) -> SessionAttributes {
         SessionAttributes { transfer, timeout, transfer_timeouts: [0; TRANSFER_TIMEOUTS] }
     }
 
     /// # Safety
-    /// `value` is NULL or the address of what the attribute is.
+    /// `value` is NULL or the address of a value of the attribute's type.
     pub unsafe fn set(&mut self, name: c_int, value: *const c_void) -> Result<(), Failure> {
         if value.is_null() {
             return Err(Failure::other("the value of the attribute is NULL"));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { value.cast::<c_int>().read_unaligned() };
         match name {
             SESSION_WAIT_ARG_TRANSFER => {

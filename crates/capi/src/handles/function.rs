@@ -23,15 +23,15 @@ const MOST_AT_ONCE: usize = 1 << 20;
 /// Defaults for the calls of a handle.
 #[derive(Clone, Debug)]
 pub struct CallDefaults {
-    /// The server, as the program names it.
+    /// The server's name as the program gives it.
     pub server: String,
-    /// The function or class, as the program names it.
+    /// The name of the function or class as the program gives it.
     pub name: String,
-    /// How long a session may take.
+    /// Time limit of a session.
     pub timeout: Option<Duration>,
     /// How long a worker may take to start.
     pub start: Wait,
-    /// How long to wait for a worker's end.
+    /// How long to wait for a worker to exit.
     pub stop: Wait,
     /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
@@ -42,7 +42,7 @@ pub struct CallDefaults {
 }
 
 impl CallDefaults {
-    /// The attributes' values, and the configuration's where an attribute is not set.
+    /// Values of the attributes, and of the configuration where an attribute is not set.
     pub fn new<T>(
         name: &str,
         resolved: &Resolved<T>,
@@ -103,7 +103,7 @@ pub struct HandleRequest {
 }
 
 impl HandleRequest {
-    /// The request that attributes describe.
+    /// A request from attributes.
     pub fn of(attributes: HandleAttributes) -> HandleRequest {
         let server = attributes.server().filter(|server| !server.is_empty());
         HandleRequest { server, name: attributes.function(), attributes }

@@ -52,7 +52,7 @@ impl ObjectHandle {
     }
 }
 
-/// A time limit for several steps.
+/// A deadline shared by several steps.
 struct Limit(Option<Instant>);
 
 impl Limit {

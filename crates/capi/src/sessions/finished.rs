@@ -1,4 +1,4 @@
-//! Sessions in the order in which they ended: what makes waiting for any of many cheap.
+//! Ended sessions in the order in which they ended, which makes waiting for any of many sessions cheap.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Those at the front may have been waited for otherwise.
+    /// Entries at the front may already have been collected by other waits.
     ids: VecDeque<i32>,
-    /// How many have been taken from the front.
+    /// Number of entries removed from the front.
     gone: u64,
-    /// Changes when somebody who waits has to look again for another reason.
+    /// Incremented when waiting threads must check again for another reason.
     wakes: u64,
     waiting: usize,
 }
 
-/// Sessions that have ended.
+/// Ended sessions.
 #[derive(Debug, Default)]
 pub struct Finished {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Sessions that nobody has waited for, running or not.
+    /// Uncollected sessions, running or ended.
     outstanding: AtomicUsize,
-    /// Threads that wait for any of several, asleep or not.
+    /// Threads in a wait for any session, sleeping or not.
     waiters: AtomicUsize,
 }
 
-/// What has been seen of the queue.
+/// A position in the queue up to which a thread has looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     end: u64,
@@ -39,40 +39,40 @@ impl Finished {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session has begun.
+    /// Records a new session.
     pub fn begun(&self) {
         self.outstanding.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Somebody has waited for a session.
+    /// Records that a wait has collected a session.
     pub fn taken(&self) {
         if self.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Whoever waits for any waits in vain.
+            // With none left, waits for any session would never end.
             self.wake();
         }
     }
 
-    /// A thread is about to wait for any of several; it looks once more before it sleeps.
+    /// Registers a thread before it waits for any session; it must check once more before it sleeps.
     pub fn wait_begins(&self) {
         self.waiters.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It does not wait any more.
+    /// Unregisters the thread.
     pub fn wait_ends(&self) {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether threads wait for any of several.
+    /// Whether threads wait for any session.
     pub fn is_waited_for(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) > 0
     }
 
-    /// Sessions that nobody has waited for.
+    /// Number of uncollected sessions.
     pub fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::Acquire)
     }
 
-    /// Has all who wait look again.
+    /// Makes all waiting threads check again.
     pub fn wake(&self) {
         let mut queue = self.lock();
         queue.wakes += 1;
@@ -80,7 +80,7 @@ impl Finished {
         self.changed.notify_all();
     }
 
-    /// A session has ended.
+    /// Records the end of a session.
     pub fn push(&self, id: i32) {
         let mut queue = self.lock();
         queue.ids.push_back(id);
@@ -91,7 +91,7 @@ impl Finished {
         }
     }
 
-    /// The one that ended first.
+    /// Removes the session that ended first.
     pub fn pop(&self) -> Option<i32> {
         let mut queue = self.lock();
         let id = queue.ids.pop_front()?;
@@ -99,14 +99,13 @@ impl Finished {
         Some(id)
     }
 
-    /// What there is to be seen now.
+    /// The current position.
     pub fn look(&self) -> Seen {
         let queue = self.lock();
         Seen { end: queue.gone + queue.ids.len() as u64, wakes: queue.wakes }
     }
 
-    /// Those that have ended since, up to `most`, and what has been seen with them. `None`: there
-    /// are more.
+    /// Sessions that have ended since, up to `most`, and the new position. `None`: there are more.
     pub fn since(&self, seen: Seen, most: usize) -> Option<(Vec<i32>, Seen)> {
         let queue = self.lock();
         let first = usize::try_from(seen.end.saturating_sub(queue.gone)).unwrap_or(usize::MAX);
@@ -119,18 +118,18 @@ impl Finished {
         Some((ids, Seen { end, wakes: queue.wakes }))
     }
 
-    /// Those that are there, if they are not more than so many.
+    /// All ended sessions, unless there are more than `most`.
     pub fn few(&self, most: usize) -> Option<Vec<i32>> {
         let queue = self.lock();
         (queue.ids.len() <= most).then(|| queue.ids.iter().copied().collect())
     }
 
-    /// Whether there is anything new.
+    /// Whether anything has changed since.
     pub fn is_new(&self, seen: Seen) -> bool {
         self.look() != seen
     }
 
-    /// Sleeps until there is something new, at most so long. Returns whether there is.
+    /// Sleeps until something changes or the timeout expires. Returns whether something has changed.
     pub fn sleep(&self, seen: Seen, timeout: Duration) -> bool {
         let mut queue = self.lock();
         let old = |queue: &Queue| {
@@ -143,7 +142,7 @@ impl Finished {
         !old(&queue)
     }
 
-    /// Takes those out that have been waited for otherwise, if there may be too many of them.
+    /// Removes sessions that other waits have collected, if too many may have accumulated.
     pub fn tidy(&self, is_taken: impl Fn(i32) -> bool) {
         let mut queue = self.lock();
         if queue.ids.len() <= 2 * self.outstanding() + 1024 {
@@ -151,7 +150,7 @@ impl Finished {
         }
         let before = queue.ids.len();
         queue.ids.retain(|id| !is_taken(*id));
-        // Whoever has seen some of them sees others again, which does no harm.
+        // Threads may see some sessions twice, which is harmless.
         queue.gone += (before - queue.ids.len()) as u64;
     }
 }

@@ -1,7 +1,7 @@
-//! Sessions: calls that were begun without waiting for them.
+//! Sessions: asynchronous calls.
 //!
-//! Each has a number. The table knows a session until it has been waited for, and some of them
-//! longer, so that one can ask how they went.
+//! Each has a number. A wait that returns a session collects it. The table keeps a session until it is
+//! collected, and some of them longer, so that programs can query how they ended.
 
 mod finished;
 mod record;
@@ -28,12 +28,12 @@ pub struct Sessions {
     context: Arc<Context>,
     table: Mutex<Table>,
     finished: Arc<Finished>,
-    /// Calls without a session, whose callers wait for them, with the records of their handles.
+    /// Synchronous calls, with the records of their handles.
     calls: Mutex<Vec<(Arc<HandleRecord>, Arc<Call>)>>,
 }
 
 impl Sessions {
-    /// An empty table that keeps `keep` sessions after they were waited for.
+    /// An empty table that keeps `keep` collected sessions.
     pub fn new(context: Arc<Context>, keep: Option<usize>) -> Sessions {
         Sessions {
             context,
@@ -51,12 +51,12 @@ impl Sessions {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call without a session has begun, and its caller waits for it.
+    /// Records the start of a synchronous call.
     pub fn called(&self, record: &Arc<HandleRecord>, call: &Arc<Call>) {
         self.calls().push((Arc::clone(record), Arc::clone(call)));
     }
 
-    /// The caller has seen its end.
+    /// Removes a synchronous call that has returned.
     pub fn returned(&self, call: &Arc<Call>) {
         let mut calls = self.calls();
         if let Some(at) = calls.iter().position(|(_, other)| Arc::ptr_eq(other, call)) {
@@ -64,7 +64,7 @@ impl Sessions {
         }
     }
 
-    /// Cancels calls without sessions: those of one handle, or all. Returns whether there were any.
+    /// Cancels synchronous calls: those of one handle, or all. Returns whether there were any.
     pub fn cancel_calls(&self, of: Option<&Arc<HandleRecord>>) -> bool {
         let calls: Vec<Arc<Call>> = self
             .calls()
@@ -78,12 +78,12 @@ impl Sessions {
         !calls.is_empty()
     }
 
-    /// Changes how many are kept.
+    /// Changes how many collected sessions are kept.
     pub fn keep(&self, keep: Option<usize>) {
         self.table().keep(keep);
     }
 
-    /// A call has begun. Returns its session's number.
+    /// Begins a call. Returns its session's number.
     pub fn begin(&self, make: impl FnOnce(i32, Arc<Finished>) -> Session) -> i32 {
         let id = self.table().new_id();
         let session = Arc::new(make(id, Arc::clone(&self.finished)));
@@ -99,15 +99,15 @@ impl Sessions {
         id
     }
 
-    /// Has those who wait for any session look again. One of them may be reading answers, and sees
-    /// nothing else.
+    /// Makes threads that wait for any session check again. One of them may be reading answers and would not
+    /// notice otherwise.
     fn look_again(&self) {
         if self.finished.is_waited_for() {
             self.context.waiter.nudge();
         }
     }
 
-    /// A session that is there.
+    /// Looks a session up.
     pub fn get(&self, id: i32) -> Result<Arc<Session>, Failure> {
         self.table().get(id).cloned().ok_or_else(|| Failure::no_session(id))
     }
@@ -120,7 +120,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Cancels all sessions that run.
+    /// Cancels all running sessions.
     pub fn cancel_all(&self) {
         let calls: Vec<Arc<Call>> =
             self.table().outstanding().filter_map(|session| session.call()).collect();
@@ -129,8 +129,8 @@ impl Sessions {
         }
     }
 
-    /// Cancels the running calls of a destructed handle. Nothing is written to the caller's memory for
-    /// its sessions any more. Returns whether any call ran.
+    /// Cancels the running calls of a destructed handle. Its sessions do not write to the caller's memory any
+    /// more. Returns whether any call ran.
     pub fn abandon_handle(&self, record: &Arc<HandleRecord>) -> bool {
         let mut is_any = self.cancel_calls(Some(record));
         for id in record.take_sessions() {
@@ -141,14 +141,14 @@ impl Sessions {
                     self.context.grid.cancel(&call);
                     is_any = true;
                 }
-                // It has ended: its results are brought to their places now, and never later.
+                // It has ended: store its results now, as that must not happen later.
                 None => drop(session.settle(&self.context)),
             }
         }
         is_any
     }
 
-    /// Forgets a session that has ended. `false`: it still runs.
+    /// Removes an ended session. Returns `false` if it still runs.
     pub fn forget(&self, id: i32) -> Result<bool, Failure> {
         let session = self.get(id)?;
         if session.settle(&self.context).is_none() {
@@ -163,7 +163,7 @@ impl Sessions {
         Ok(true)
     }
 
-    /// Nobody has to wait any more: all calls have ended.
+    /// Ends all waits: all calls have ended.
     pub fn close(&self) {
         self.finished.wake();
     }

@@ -17,12 +17,12 @@ impl HandleRecord {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session has begun.
+    /// Records a new session.
     pub fn begun(&self, session: i32) {
         self.sessions().insert(session);
     }
 
-    /// The results of a session have landed.
+    /// Records that the results of a session have landed.
     pub fn landed(&self, session: i32) {
         self.sessions().remove(&session);
     }
@@ -32,7 +32,7 @@ impl HandleRecord {
         std::mem::take(&mut *self.sessions()).into_iter().collect()
     }
 
-    /// A call has ended.
+    /// Records the end of a call.
     pub fn ended(&self, failure: Option<&Failure>) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = failure.cloned();
     }

@@ -14,14 +14,14 @@ use crate::call::pending::{Ended, Pending, abandoned};
 use crate::context::{Context, log::Level};
 use crate::errors::ErrorCode;
 
-/// The handle that a session was begun with.
+/// The handle with which a session was begun.
 #[derive(Debug)]
 pub struct Origin {
-    /// Where the caller has it; NULL for those that it never sees.
+    /// Address of the caller's handle; 0 for internal handles.
     pub address: usize,
-    /// What it was.
+    /// The handle.
     pub handle: Handle,
-    /// Whether it is one of an object.
+    /// Whether it is an object handle.
     pub is_object: bool,
     /// The sessions of the handle.
     pub record: Arc<HandleRecord>,
@@ -33,7 +33,7 @@ enum State {
     Begun(Pending),
     /// Its results will not land.
     Abandoned(Arc<Call>),
-    /// Only while the state changes.
+    /// Transient, during a change of state.
     Changing,
     Ended(Arc<Ended>),
 }
@@ -47,9 +47,9 @@ pub struct Session {
     pub origin: Origin,
     function: Arc<Function>,
     state: Mutex<State>,
-    /// The call has ended.
+    /// Whether the call has ended.
     has_finished: AtomicBool,
-    /// Somebody has waited for it.
+    /// Whether a wait has collected it.
     is_taken: AtomicBool,
     finished: Arc<Finished>,
 }
@@ -62,7 +62,7 @@ impl Watcher for Session {
 }
 
 impl Session {
-    /// Of a call that has begun.
+    /// A session for a call that has begun.
     pub fn new(
         id: i32,
         origin: Origin,
@@ -85,7 +85,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call, as long as nobody has taken what came of it.
+    /// The call, until its result has been taken.
     pub fn call(&self) -> Option<Arc<Call>> {
         match &*self.state() {
             State::Begun(pending) => Some(Arc::clone(&pending.call)),
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Whether this thread runs a callback of the call, which cannot end before that returns.
+    /// Whether this thread runs a callback of the call. The call cannot end before the callback returns.
     pub fn calls_back_here(&self) -> bool {
         matches!(&*self.state(), State::Begun(pending) if pending.calls_back_here())
     }
@@ -104,17 +104,17 @@ impl Session {
         self.has_finished.load(Ordering::Acquire)
     }
 
-    /// Whether somebody has waited for it.
+    /// Whether a wait has collected it.
     pub fn is_taken(&self) -> bool {
         self.is_taken.load(Ordering::Acquire)
     }
 
-    /// The caller has waited for it. `false`: another one was first.
+    /// Collects the session. Returns `false` if another wait was first.
     pub fn take(&self) -> bool {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
-    /// Puts the results into their places, once. `None`: the call has not ended.
+    /// Stores the results at their destinations, once. `None`: the call has not ended.
     pub fn settle(&self, context: &Context) -> Option<Arc<Ended>> {
         let mut state = self.state();
         match &*state {
@@ -143,7 +143,7 @@ impl Session {
         Some(ended)
     }
 
-    /// Gives the caller's memory back. Returns the call if it still runs.
+    /// Releases the caller's memory. Returns the call if it still runs.
     pub fn abandon(&self) -> Option<Arc<Call>> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Changing) {

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::session::Session;
 
-/// Numbers go on when the library is initialized again.
+/// Numbering continues when the library is initialized again.
 static NEXT: AtomicI32 = AtomicI32::new(0);
 
-/// Those that failed are kept longer than others, so that whoever waits for many at once can ask
-/// for each reason.
+/// Failed sessions are kept longer than others, so that a program that waits for many at once can query each
+/// reason.
 const FAILED: usize = 4096;
 
-/// Sessions that somebody may ask for.
+/// Sessions that can be queried.
 #[derive(Debug)]
 pub struct Table {
     sessions: HashMap<i32, Arc<Session>>,
-    /// Those that have been waited for, the oldest first.
+    /// Collected sessions, oldest first.
     kept: VecDeque<i32>,
     failed: VecDeque<i32>,
     /// How many of those are kept; `None`: all.
@@ -25,12 +25,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// None yet.
+    /// An empty table.
     pub fn new(keep: Option<usize>) -> Table {
         Table { sessions: HashMap::new(), kept: VecDeque::new(), failed: VecDeque::new(), keep }
     }
 
-    /// A number that no session has.
+    /// An unused number.
     pub fn new_id(&self) -> i32 {
         loop {
             let id = NEXT.fetch_add(1, Ordering::Relaxed) & i32::MAX;
@@ -40,7 +40,7 @@ impl Table {
         }
     }
 
-    /// Takes a session in.
+    /// Adds a session.
     pub fn insert(&mut self, session: Arc<Session>) {
         self.sessions.insert(session.id, session);
     }
@@ -50,12 +50,12 @@ impl Table {
         self.sessions.get(&id)
     }
 
-    /// Those that nobody has waited for.
+    /// Uncollected sessions.
     pub fn outstanding(&self) -> impl Iterator<Item = &Arc<Session>> {
         self.sessions.values().filter(|session| !session.is_taken())
     }
 
-    /// Somebody has waited for a session: it is one of those that are kept for a while.
+    /// Moves a collected session to those that are kept for a while.
     pub fn taken(&mut self, session: &Session) {
         let failed = session.failed();
         if failed {
@@ -84,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Forgets a session that has been waited for.
+    /// Removes a collected session.
     pub fn forget(&mut self, id: i32) {
         self.sessions.remove(&id);
         self.kept.retain(|kept| *kept != id);

@@ -1,4 +1,4 @@
-//! Waiting for sessions, for each way that the API has.
+//! Waits for sessions, in all forms of the API.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::call::pending::{Ended, LONG};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// Whoever waits for one of many looks at so many of them one by one. From there on it is cheaper to
-/// look whether those that have ended are among them.
+/// How many sessions a wait for one of many checks individually. Beyond that, it is cheaper to search the
+/// ended sessions for them.
 const ONE_BY_ONE: usize = 1024;
-/// As long as there are not more that have ended than these.
+/// Limit on the number of ended sessions for that search.
 const FEW: usize = 64;
 
-/// What waiting brought.
+/// Result of a wait.
 #[derive(Debug, Default)]
 pub struct Waited {
-    /// The session that was waited for, where one of several was.
+    /// The session that ended, for a wait for one of several.
     pub done: Option<i32>,
-    /// Those that failed.
+    /// Failed sessions.
     pub failed: VecDeque<i32>,
 }
 
@@ -32,7 +32,7 @@ impl Waited {
     }
 }
 
-/// What was found among some sessions.
+/// Result of a search for an ended session.
 enum Search {
     /// One has ended.
     Done(Arc<Session>),
@@ -47,21 +47,21 @@ impl Sessions {
             if let Some(ended) = session.settle(&self.context) {
                 return ended;
             }
-            // Without a call another thread is at its results: `settle` waits for that.
+            // Without a call, another thread is storing the results: `settle` waits for it.
             if let Some(call) = session.call() {
                 let _ = self.context.waiter.wait(&call, LONG);
             }
         }
     }
 
-    /// The session has been waited for by the caller, who may not be the only one.
+    /// Collects the session for this wait, which may not be the only one.
     fn took(&self, session: &Session) {
         if session.take() {
             self.took_first(session);
         }
     }
 
-    /// The same for the first one.
+    /// Collects the session for the first wait.
     fn took_first(&self, session: &Session) {
         let mut table = self.table();
         table.taken(session);
@@ -85,7 +85,7 @@ impl Sessions {
         self.wait_for_each(&sessions)
     }
 
-    /// Waits for those of these that nobody has waited for.
+    /// Waits for the uncollected ones among these.
     ///
     /// # Errors
     /// As [`Sessions::wait_for_all`].
@@ -106,7 +106,7 @@ impl Sessions {
         for session in sessions {
             let ended = self.await_end(session);
             self.took(session);
-            // The same one may have been named twice.
+            // A session may be listed twice.
             if ended.result.is_err() && waited.failed.back() != Some(&session.id) {
                 waited.failed.push_back(session.id);
             }
@@ -114,7 +114,7 @@ impl Sessions {
         Ok(waited)
     }
 
-    /// Waits for all that nobody has waited for.
+    /// Waits for all uncollected sessions.
     ///
     /// # Errors
     /// When this is a callback of one of them.
@@ -124,7 +124,8 @@ impl Sessions {
         self.wait_for_each(&sessions)
     }
 
-    /// The session that this is a callback of, if all of these are, and a wait for one of them would not end.
+    /// The session that this is a callback of, if that is true of all of these, so that a wait would never
+    /// end.
     fn only_own<'s>(sessions: impl Iterator<Item = &'s Arc<Session>>) -> Option<i32> {
         let mut own = None;
         for session in sessions {
@@ -136,7 +137,7 @@ impl Sessions {
         own
     }
 
-    /// Waits for any. Nothing is done if there is none.
+    /// Waits for any uncollected session. Returns at once if there is none.
     ///
     /// # Errors
     /// When this is a callback of the only one.
@@ -161,14 +162,14 @@ impl Sessions {
         }
     }
 
-    /// The session has ended.
+    /// The result for a session that has ended.
     fn done(&self, session: &Session) -> Waited {
         let ended = self.await_end(session);
         self.took(session);
         Waited::one(session, &ended)
     }
 
-    /// Waits until something else has ended.
+    /// Sleeps until another session has ended.
     fn sleep(&self, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
         finished.wait_begins();
@@ -176,7 +177,7 @@ impl Sessions {
         finished.wait_ends();
     }
 
-    /// Looks at sessions one by one. One that nobody has waited for is preferred.
+    /// Checks sessions individually. Prefers uncollected ones.
     fn search(&self, ids: &[i32]) -> Result<Search, Failure> {
         let table = self.table();
         let mut found = Search::Running;
@@ -195,14 +196,14 @@ impl Sessions {
         Ok(found)
     }
 
-    /// Looks whether one of those that have ended is among these.
+    /// Searches the ended sessions for one of these.
     fn among(&self, ended: &[i32], ids: &[i32]) -> Search {
         let candidates = ended.iter().filter(|id| ids.contains(id));
         let mut sessions = candidates.filter_map(|id| self.table().get(*id).cloned());
         sessions.next().map_or(Search::Running, Search::Done)
     }
 
-    /// Finds one that has ended, if there is one.
+    /// Finds an ended session, if there is one.
     fn find_done(&self, ids: &[i32]) -> Result<Search, Failure> {
         let (first, rest) = ids.split_at(ids.len().min(ONE_BY_ONE));
         match self.search(first)? {
@@ -235,7 +236,7 @@ impl Sessions {
                 seen = now;
                 found = self.among(&ended, ids);
             } else {
-                // Much has happened.
+                // Too much has changed: start over.
                 seen = self.finished.look();
                 found = self.find_done(ids)?;
             }
