@@ -1,19 +1,19 @@
-//! C code inside braces: where it ends, and which names it mentions.
+//! C code in braces: finds its end and the names that it mentions.
 
-/// The length of the identifier at the start of a text.
+/// Length of the identifier at the start of a text.
 pub(crate) fn word_len(text: &str) -> usize {
     text.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(text.len())
 }
 
-/// The length of the number at the start of a text, as the C preprocessor sees it: digits,
-/// letters, dots, signs after an exponent, and C++'s `1'000`.
+/// Length of the number at the start of a text, as the C preprocessor defines it: digits, letters, dots,
+/// signs after an exponent, and C++'s `1'000`.
 pub(crate) fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut len = 0;
     while let Some(&byte) = bytes.get(len) {
         let exponent = len > 0
             && matches!(bytes[len - 1] | 0x20, b'e' | b'p')
-            // In `0xe+1` the plus is one.
+            // In `0xe+1` the plus is an operator.
             && (bytes[len - 1] | 0x20 == b'p' || !(text.starts_with("0x") || text.starts_with("0X")));
         let goes_on = match byte {
             b'+' | b'-' => exponent,
@@ -28,7 +28,7 @@ pub(crate) fn number_len(text: &str) -> usize {
     len
 }
 
-/// A piece of C code that matters for finding its end.
+/// A piece of C code that is relevant to finding its end.
 enum Piece<'a> {
     Open,
     Close,
@@ -36,7 +36,7 @@ enum Piece<'a> {
     Other,
 }
 
-/// The position of the brace that closes the one at `open`.
+/// Position of the brace that closes the one at `open`.
 pub(crate) fn end(source: &str, open: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = open;
@@ -52,7 +52,7 @@ pub(crate) fn end(source: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// The names in a C text; those in comments and strings do not count.
+/// Names in C text, except those in comments and strings.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The piece at the start of a text, and its length; `None` at the end.
+/// The piece at the start of a text and its length; `None` at the end.
 fn next(text: &str) -> Option<(Piece<'_>, usize)> {
     let first = text.chars().next()?;
     Some(match first {
@@ -90,7 +90,7 @@ fn next(text: &str) -> Option<(Piece<'_>, usize)> {
     })
 }
 
-/// A backslash at the end of the line joins the next one.
+/// A backslash at the end of a line continues it on the next one.
 fn line_comment_len(text: &str) -> usize {
     let mut len = 0;
     for line in text.split_inclusive('\n') {
@@ -102,8 +102,8 @@ fn line_comment_len(text: &str) -> usize {
     len
 }
 
-/// The length of a string or character with its quotes. One that is not closed in its line is none,
-/// such as the apostrophe in `#error don't`: then it ends where the line does.
+/// Length of a string or character literal with its quotes. A quote that is not closed on its line, such as
+/// the apostrophe in `#error don't`, extends to the end of the line.
 fn quoted_len(text: &str, quote: char) -> usize {
     let mut chars = text.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
@@ -121,9 +121,10 @@ fn quoted_len(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of C++'s `"mark( anything )mark"`, if it is one; all there is if it is not closed.
+/// Length of a C++ raw string `"mark( anything )mark"`, if the text starts with one; the whole text if it is
+/// not closed.
 fn raw_len(text: &str) -> Option<usize> {
-    // A mark has at most 16 characters.
+    // A delimiter has at most 16 characters.
     let open = text.bytes().take(18).position(|byte| byte == b'(')?;
     let mark = text[..open].strip_prefix('"')?;
     if mark.contains(|c: char| c.is_whitespace() || "\\)\"".contains(c)) {

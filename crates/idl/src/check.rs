@@ -1,4 +1,4 @@
-//! From syntax to a module: names are looked up, and all is checked that can be.
+//! Semantic analysis: turns syntax into a module, resolves names, and runs all checks.
 
 mod declaration;
 mod expression;
@@ -12,7 +12,7 @@ use crate::module::{Backend, Class, Dialect, Language, Module, Origin};
 use crate::names;
 use crate::syntax::{self, File, Options, Setting, Text};
 
-/// Builds the module. It is of use only if the report has no errors then.
+/// Builds the module. The result is valid only if the report has no errors.
 pub(crate) fn check(source: &str, file: File, dialect: Dialect, report: &mut Report) -> Module {
     let mut module = Module { dialect, ..Module::default() };
     let [first, others @ ..] = &file.modules[..] else {
@@ -43,7 +43,7 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
         report.warning(at, "the module defines no function and no class");
     }
 
-    // In the order of the file, so that its lines are counted once for each kind of code.
+    // In the order of the file, so that lines are counted once for each kind of code.
     let mut positions = Positions::new(source);
     for code in file.globals {
         module.globals_at.push(origin(&mut positions, &code));
@@ -67,7 +67,7 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
     module
 }
 
-/// Where code starts.
+/// Start of a piece of code.
 fn origin(positions: &mut Positions<'_>, code: &Text) -> Origin {
     let position = positions.position(code.span.start);
     Origin { line: position.line, file: position.file }
@@ -125,7 +125,7 @@ fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Repo
     }
 }
 
-/// The symbol of a Fortran name; `None` if the format is not one.
+/// The symbol of a Fortran name; `None` if the format is invalid.
 pub(crate) fn fortran_symbol(format: &str, name: &str) -> Option<String> {
     let (before, after) = format.split_once('%')?;
     let name = match after.as_bytes().first()? {
@@ -147,7 +147,7 @@ fn fortran_format(value: &Text, report: &mut Report) {
     }
 }
 
-/// Says which names are there before.
+/// Reports duplicate names.
 fn distinct<'a>(names: impl IntoIterator<Item = &'a Text>, what: &str, report: &mut Report) {
     let mut known = HashSet::new();
     for name in names {
@@ -157,14 +157,14 @@ fn distinct<'a>(names: impl IntoIterator<Item = &'a Text>, what: &str, report: &
     }
 }
 
-/// A name that C code can use.
+/// Reports a name that C code cannot use.
 fn usable(name: &Text, report: &mut Report) {
     if names::is_c_keyword(&name.text) {
         report.error(name.span, format!("`{}` means something else in C", name.text));
     }
 }
 
-/// In a module that is compiled as C++, the names must not be keywords there.
+/// Reports names that are C++ keywords in a module compiled as C++.
 fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: &mut Report) {
     for function in functions.iter().chain(classes.iter().flat_map(|class| &class.methods)) {
         for parameter in &function.parameters.list {
@@ -176,7 +176,7 @@ fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: 
     }
 }
 
-/// C++ calls what is declared, and nothing else.
+/// Reports calls of undeclared functions, which C++ does not allow.
 fn cpp_targets(
     module: &Module,
     functions: &[syntax::Function],
@@ -184,7 +184,7 @@ fn cpp_targets(
     report: &mut Report,
 ) {
     let words: HashSet<&str> = module.declarations().flat_map(block::words).collect();
-    // Headers declare what is not seen here.
+    // Headers may declare functions that are not visible here.
     if words.contains("include") {
         return;
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a file, said so that one can mend it.
+//! Diagnostics: errors and warnings, with positions and hints.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -17,39 +17,39 @@ impl Span {
         Span { start, end }
     }
 
-    /// From the start of this to the end of another one.
+    /// Extends from the start of this span to the end of the other.
     pub(crate) fn to(self, other: Span) -> Span {
         Span { start: self.start, end: other.end.max(self.start) }
     }
 }
 
-/// Does it keep the file from being used?
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Yes.
+    /// The file cannot be used.
     Error,
-    /// No, but it can hardly be meant.
+    /// The file can be used, but this is probably a mistake.
     Warning,
 }
 
-/// One finding.
+/// An error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Error or warning.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
 impl Diagnostic {
-    /// The finding as people read it: position and message, the line, carets, and the hint.
+    /// Formats the diagnostic for display: position and message, the line, carets, and the hint.
     ///
-    /// `file` names the file that `source` is the text of. Where the C preprocessor has left
-    /// line markers, the position is that in the file they name.
+    /// `file` names the file with the text `source`. After the C preprocessor's line markers, the position
+    /// refers to the file that they name.
     #[must_use]
     pub fn render(&self, file: &str, source: &str) -> String {
         let position = Position::of(source, self.span.start);
@@ -66,7 +66,7 @@ impl Diagnostic {
         let file = position.file.as_deref().unwrap_or(file);
         let mut text =
             format!("{file}:{}:{}: {severity}: {}\n", position.line, column + 1, self.message);
-        // Of a very long line only what is around the position.
+        // Show only a section of a very long line.
         let skipped = column.saturating_sub(MAX_SHOWN / 2);
         let shown: String = source[line.start..line.end]
             .chars()
@@ -84,15 +84,15 @@ impl Diagnostic {
     }
 }
 
-/// Characters of a line that are shown.
+/// Most characters of a line that are shown.
 const MAX_SHOWN: usize = 160;
 
-/// A line, as people count them.
+/// A line, numbered as in editors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// From 1 on.
+    /// From 1.
     pub line: usize,
-    /// Of another file than the source, where a line marker says so.
+    /// The file named by a line marker, if it is not the source.
     pub file: Option<Arc<str>>,
 }
 
@@ -103,10 +103,10 @@ impl Position {
     }
 }
 
-/// Positions of bytes that are asked for from front to back, so that the source is read once.
+/// Positions of bytes, queried in ascending order, so that the source is read once.
 pub(crate) struct Positions<'s> {
     source: &'s str,
-    /// Where the current line starts, and the one behind it, if there is one.
+    /// Start of the current line, and of the next one, if there is one.
     start: usize,
     next: Option<usize>,
     position: Position,
@@ -118,7 +118,7 @@ impl<'s> Positions<'s> {
         Positions { source, start: 0, next: line_behind(source, 0), position }
     }
 
-    /// The position of a byte that does not lie before the last one asked for.
+    /// The position of a byte, which must not precede that of the last query.
     pub fn position(&mut self, at: usize) -> Position {
         while let Some(next) = self.next.filter(|next| *next <= at) {
             match line_marker(&self.source[self.start..next]) {
@@ -141,7 +141,7 @@ fn line_behind(source: &str, start: usize) -> Option<usize> {
     source[start..].find('\n').map(|len| start + len + 1)
 }
 
-/// The number of the line that follows, and its file, if this is such a line as `# 12 "file" 3`.
+/// The number of the next line, and its file, if this is a line marker such as `# 12 "file" 3`.
 fn line_marker(line: &str) -> Option<(usize, Option<&str>)> {
     let rest = line.trim().strip_prefix('#')?.trim_start();
     let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();
@@ -149,11 +149,11 @@ fn line_marker(line: &str) -> Option<(usize, Option<&str>)> {
     let number = rest[..digits].parse().ok()?;
     let file =
         rest[digits..].trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
-    // A name that no system would take is none.
+    // Ignore names that no system accepts.
     Some((number, file.filter(|file| file.len() <= 1000)))
 }
 
-/// The line that a byte lies in, without its end.
+/// The line around a byte, without its line end.
 fn line_around(source: &str, at: usize) -> Span {
     let at = floor(source, at);
     let start = source[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -161,7 +161,7 @@ fn line_around(source: &str, at: usize) -> Span {
     Span { start, end }
 }
 
-/// The next boundary of a character at or before a byte.
+/// The last character boundary at or before a byte.
 fn floor(source: &str, at: usize) -> usize {
     let mut at = at.min(source.len());
     while !source.is_char_boundary(at) {
@@ -170,14 +170,14 @@ fn floor(source: &str, at: usize) -> usize {
     at
 }
 
-/// The findings so far, a bounded number of them.
+/// Diagnostics so far, limited in number.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub diagnostics: Vec<Diagnostic>,
     errors: usize,
 }
 
-/// More findings than this help nobody.
+/// Most diagnostics; more would not help.
 const MAX_DIAGNOSTICS: usize = 100;
 
 impl Report {
@@ -217,7 +217,7 @@ impl Report {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
-    /// All findings in the order of the source; an error is never left out for warnings.
+    /// All diagnostics in the order of the source. Warnings never displace errors.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         let shown = self.diagnostics.iter().any(|found| found.severity == Severity::Error);
         if self.errors > 0 && !shown {

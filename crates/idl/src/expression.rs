@@ -1,30 +1,30 @@
-//! The expressions that sizes and costs are given by. All arithmetic is checked.
+//! Expressions for sizes and costs, with checked arithmetic.
 
 use thiserror::Error;
 
 /// An expression over parameters.
 ///
-/// Inside a callback that has `own` parameters, an index below `own` is one of those, and
-/// `own + i` is parameter `i` of the function the callback belongs to.
+/// Inside a callback with `own` parameters, an index below `own` refers to one of those, and `own + i` to
+/// parameter `i` of the enclosing function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A whole number, not negative.
+    /// A non-negative integer.
     Number(i64),
-    /// A real number: in costs only.
+    /// A real number; only in costs.
     Real(f64),
-    /// The value of the scalar parameter of that index.
+    /// The value of the scalar parameter with this index.
     Scalar(usize),
-    /// An element of the array parameter of that index.
+    /// An element of the array parameter with this index.
     Element(usize, Box<Expr>),
-    /// The number with the other sign.
+    /// Negation.
     Negate(Box<Expr>),
-    /// Two operands.
+    /// A binary operation.
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
-    /// The second if the first is not 0, else the third.
+    /// The second operand if the first is not 0, otherwise the third.
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
-/// What joins two operands. Comparisons yield 1 or 0.
+/// A binary operator. Comparisons yield 1 or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum BinaryOperator {
@@ -37,15 +37,15 @@ pub enum BinaryOperator {
     Add,
     Subtract,
     Multiply,
-    /// Towards zero, as in C.
+    /// Rounds towards zero, as in C.
     Divide,
-    /// With the sign of the dividend, as in C.
+    /// Takes the sign of the dividend, as in C.
     Remainder,
     Power,
 }
 
 impl BinaryOperator {
-    /// As it is written.
+    /// The operator's symbol.
     #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl BinaryOperator {
         }
     }
 
-    /// Which binds tighter? The tightest one has the highest level.
+    /// Precedence; higher levels bind tighter.
     pub(crate) fn level(self) -> usize {
         match self {
             BinaryOperator::Equal | BinaryOperator::NotEqual => 0,
@@ -78,7 +78,7 @@ impl BinaryOperator {
         }
     }
 
-    /// The operators of a level, `Power` excepted, which the parser treats on its own.
+    /// The operator with this symbol at a level, except `Power`, which the parser handles separately.
     pub(crate) fn of_sign(sign: &str, level: usize) -> Option<BinaryOperator> {
         use BinaryOperator::*;
         const ALL: [BinaryOperator; 11] = [
@@ -98,15 +98,15 @@ impl BinaryOperator {
     }
 }
 
-/// Where the values of parameters come from. `None` says that one is not there.
+/// Source of parameter values. `None` means that a value is not available.
 pub trait Values {
     /// The value of a scalar.
     fn scalar(&self, parameter: usize) -> Option<i64>;
 
-    /// An element of an array, counted from 0 in the order in memory.
+    /// An element of an array, indexed from 0 in memory order.
     fn element(&self, parameter: usize, index: u64) -> Option<i64>;
 
-    /// The value of a scalar that may be real; only costs ask for it.
+    /// The value of a scalar that may be real; used for costs only.
     fn real(&self, parameter: usize) -> Option<f64> {
         self.scalar(parameter).map(|value| value as f64)
     }
@@ -115,31 +115,31 @@ pub trait Values {
 /// Why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SizeError {
-    /// A number does not fit into 64 bits with sign; a cost is no finite number.
+    /// A number does not fit into a signed 64-bit integer, or a cost is not finite.
     #[error("a number is too large")]
     Overflow,
-    /// Also a remainder of it.
+    /// A division or remainder by zero.
     #[error("a division by zero")]
     DivisionByZero,
-    /// The result would be a fraction.
+    /// A negative exponent: the result would be a fraction.
     #[error("a power with a negative exponent")]
     NegativeExponent,
-    /// Of an array element.
+    /// A negative index of an array element.
     #[error("a negative index")]
     NegativeIndex,
-    /// A real number where whole ones are needed.
+    /// A real number in place of an integer.
     #[error("a number that is not whole")]
     NotWhole,
-    /// The parameter of that index has no value here.
+    /// The parameter with this index has no value here.
     #[error("a value that is not there")]
     NotAvailable(usize),
 }
 
 impl Expr {
-    /// The value of a size.
+    /// Evaluates a size.
     ///
     /// # Errors
-    /// If a value is not there, or the arithmetic has no result.
+    /// When a value is not available, or the arithmetic has no result.
     pub fn evaluate(&self, values: &dyn Values) -> Result<i64, SizeError> {
         match self {
             Expr::Number(number) => Ok(*number),
@@ -158,10 +158,10 @@ impl Expr {
         }
     }
 
-    /// The value of a cost, computed with real numbers. Indices of elements are whole still.
+    /// Evaluates a cost with real numbers. Indices of elements remain integers.
     ///
     /// # Errors
-    /// If a value is not there, or the arithmetic has no finite result.
+    /// When a value is not available, or the arithmetic has no finite result.
     pub fn cost(&self, values: &dyn Values) -> Result<f64, SizeError> {
         let number = match self {
             Expr::Number(number) => *number as f64,
@@ -179,7 +179,7 @@ impl Expr {
         if number.is_finite() { Ok(number) } else { Err(SizeError::Overflow) }
     }
 
-    /// The indices of all parameters whose values it needs, each once, the lowest first.
+    /// Indices of all parameters whose values the expression needs, ascending and without duplicates.
     #[must_use]
     pub fn scalars(&self) -> Vec<usize> {
         let mut found = Vec::new();
@@ -193,7 +193,7 @@ impl Expr {
         found
     }
 
-    /// Shows every part of it to `visitor`, itself first.
+    /// Calls `visitor` for the expression and all its parts, outermost first.
     pub(crate) fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Expr)) {
         visitor(self);
         match self {
@@ -209,7 +209,7 @@ impl Expr {
         }
     }
 
-    /// The value, if it is the same in every call.
+    /// The value, if it does not depend on parameters.
     pub(crate) fn constant(&self) -> Option<Result<i64, SizeError>> {
         struct Nothing;
         impl Values for Nothing {
@@ -247,7 +247,7 @@ fn whole(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, SizeErr
             return Err(SizeError::DivisionByZero);
         }
         BinaryOperator::Divide => left.checked_div(right),
-        // The remainder of a division by -1 is 0, even where the quotient does not fit.
+        // The remainder of a division by -1 is 0, even where the quotient overflows.
         BinaryOperator::Remainder => Some(left.wrapping_rem(right)),
         BinaryOperator::Power => power(left, right)?,
     };

@@ -1,4 +1,4 @@
-//! The dimensions of arrays in one call: sizes and ranges with all parameters known.
+//! Array dimensions of one call: sizes and ranges after evaluation.
 
 use thiserror::Error;
 
@@ -8,31 +8,31 @@ use crate::module::{Dimension, Function, Kind, Parameter};
 /// One dimension, evaluated: `start <= end <= size` and `step >= 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Elements in memory.
+    /// Number of elements in memory.
     pub size: u64,
-    /// The first element that travels.
+    /// First transferred element.
     pub start: u64,
-    /// Behind the last one.
+    /// End of the transferred elements, exclusive.
     pub end: u64,
-    /// From one to the next.
+    /// Distance between transferred elements.
     pub step: u64,
 }
 
 impl Extent {
-    /// How many elements travel.
+    /// Number of transferred elements.
     #[must_use]
     pub fn selected(&self) -> u64 {
         (self.end - self.start).div_ceil(self.step)
     }
 
-    /// Do all elements travel?
+    /// Whether all elements are transferred.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.selected() == self.size
     }
 }
 
-/// Why an array has no extent. Dimensions count from 1 here.
+/// Why an array has no extent. Dimensions are numbered from 1 here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // the messages say it
 pub enum ExtentError {
@@ -43,7 +43,7 @@ pub enum ExtentError {
         dimension: usize,
         part: Part,
         reason: SizeError,
-        /// The parameter whose value is not there.
+        /// The parameter whose value is not available.
         of: Option<String>,
     },
     #[error("the {part} of dimension {dimension} of `{parameter}` is {value}, below 0")]
@@ -77,14 +77,14 @@ impl std::fmt::Display for Part {
     }
 }
 
-/// The dimensions of a parameter; none for scalars and callbacks. Ranges select all elements
-/// where the function says `Shrink "no"`.
+/// The dimensions of a parameter; empty for scalars and callbacks. With `Shrink "no"`, ranges select all
+/// elements.
 ///
 /// # Errors
-/// If a value is not there, makes no sense, or the array would not fit into any memory.
+/// When a value is not available or invalid, or the array would not fit into any memory.
 ///
 /// # Panics
-/// If there is no such parameter.
+/// When there is no such parameter.
 pub fn extents(
     function: &Function,
     parameter: usize,
@@ -95,14 +95,14 @@ pub fn extents(
         .of(&all[parameter])
 }
 
-/// The same for a parameter of a callback. `values` are asked for the callback's own parameters
-/// first, and behind them for those of the function, as told at [`Expr`].
+/// The dimensions of a callback's parameter. In `values`, the callback's own parameters come first, followed
+/// by those of the function; see [`Expr`].
 ///
 /// # Errors
 /// As [`extents`].
 ///
 /// # Panics
-/// If the function's parameter `callback` is no callback, or has no such parameter.
+/// When the function's parameter `callback` is not a callback, or has no such parameter.
 pub fn callback_extents(
     function: &Function,
     callback: usize,
@@ -133,7 +133,7 @@ impl Extents<'_> {
             .enumerate()
             .map(|(at, dimension)| self.dimension(&parameter.name, at + 1, dimension))
             .collect::<Result<Vec<_>, _>>()?;
-        // Strings lie elsewhere; the array has pointers to them.
+        // Strings are stored separately; the array contains pointers to them.
         let width = element.size().unwrap_or(size_of::<usize>()) as u64;
         let fits = extents.iter().any(|extent| extent.size == 0)
             || extents

@@ -1,9 +1,9 @@
-//! Turns the source into tokens, one at a time: only the parser knows where C code begins.
+//! Lexer: produces one token at a time, since only the parser knows where C code begins.
 
 use crate::block;
 use crate::diagnostic::{Report, Span};
 
-/// One token and where it is.
+/// A token with its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token<'s> {
     pub kind: TokenKind<'s>,
@@ -16,17 +16,17 @@ pub(crate) enum TokenKind<'s> {
     Word(&'s str),
     Whole(i64),
     Real(f64),
-    /// A string, its escapes resolved.
+    /// A string with escapes resolved.
     Text(String),
     /// Punctuation.
     Sign(&'static str),
-    /// Something that has been reported already.
+    /// Invalid input that has been reported.
     Broken,
     End,
 }
 
 impl TokenKind<'_> {
-    /// How a message calls it.
+    /// The token's name in messages.
     pub fn describe(&self) -> String {
         match self {
             TokenKind::Word(word) => format!("`{word}`"),
@@ -40,7 +40,7 @@ impl TokenKind<'_> {
     }
 }
 
-/// Numbers are shown whole, unless somebody has fed a file that is none.
+/// Shows numbers in full, unless they are absurdly long.
 fn shorten(word: &str) -> String {
     match word.char_indices().nth(64) {
         Some((end, _)) => format!("{}...", &word[..end]),
@@ -48,7 +48,7 @@ fn shorten(word: &str) -> String {
     }
 }
 
-/// The longest name, which is longer than compilers promise to tell apart.
+/// Longest name, more than compilers promise to distinguish.
 const MAX_NAME: usize = 255;
 
 /// Longer signs come first.
@@ -64,7 +64,7 @@ pub(crate) struct Lexer<'s> {
 
 impl<'s> Lexer<'s> {
     pub fn new(source: &'s str) -> Self {
-        // Some editors put a byte order mark in front.
+        // Some editors write a byte order mark.
         Lexer { source, at: if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } }
     }
 
@@ -72,7 +72,7 @@ impl<'s> Lexer<'s> {
         &self.source[self.at..]
     }
 
-    /// The next token; after the end always `End`.
+    /// The next token; `End` forever after the last one.
     pub fn next(&mut self, report: &mut Report) -> Token<'s> {
         self.skip_blanks(report);
         let start = self.at;
@@ -103,8 +103,8 @@ impl<'s> Lexer<'s> {
         Token { kind, span: Span::new(start, self.at) }
     }
 
-    /// The text between the brace at `open` and the one that closes it, where reading goes on.
-    /// If none does, this is reported, and the rest of the file is skipped.
+    /// The text between the brace at `open` and the closing one, after which the lexer continues. If there is
+    /// no closing brace, reports that and skips the rest of the file.
     pub fn block(&mut self, open: usize, report: &mut Report) -> Option<Span> {
         match block::end(self.source, open) {
             Some(close) => {
@@ -119,7 +119,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Skips blanks, comments and what the preprocessor has left.
+    /// Skips blanks, comments and preprocessor output.
     fn skip_blanks(&mut self, report: &mut Report) {
         loop {
             let rest = self.rest();
@@ -149,7 +149,7 @@ impl<'s> Lexer<'s> {
         before.is_empty() || before.ends_with('\n')
     }
 
-    /// Line markers and `#pragma` mean nothing here; anything else should not have come so far.
+    /// Skips line markers and `#pragma`; other directives should not have got this far.
     fn directive(&mut self, report: &mut Report) {
         let rest = self.rest();
         let len = line_len(rest);
@@ -202,7 +202,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A string: it ends in the line that it starts in.
+    /// A string, which ends on the line where it starts.
     fn text(&mut self, report: &mut Report) -> TokenKind<'s> {
         let start = self.at;
         let rest = self.rest();
@@ -233,7 +233,7 @@ impl<'s> Lexer<'s> {
                         Some('t') => Some('\t'),
                         Some('r') => Some('\r'),
                         Some(c @ ('"' | '\\' | '\'')) => Some(c),
-                        // Only ASCII: what else it meant would depend on an encoding.
+                        // ASCII only: the meaning of other bytes would depend on an encoding.
                         Some('x') => hexadecimal().filter(|c| c.is_ascii() && *c != '\0'),
                         Some('\n') | None => break,
                         Some(_) => None,
@@ -259,7 +259,7 @@ impl<'s> Lexer<'s> {
         TokenKind::Broken
     }
 
-    /// A run of characters that mean nothing here is reported once.
+    /// Reports a run of invalid characters once.
     fn stray(&mut self, report: &mut Report) -> TokenKind<'s> {
         let start = self.at;
         let rest = self.rest();
@@ -275,7 +275,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// Bytes up to the end of the line, without it.
+/// Length of the rest of the line, without the line end.
 fn line_len(text: &str) -> usize {
     text.find('\n').unwrap_or(text.len())
 }

@@ -1,11 +1,9 @@
-//! The interface description language of gridrpc: how C, C++ and Fortran functions are declared so
-//! that they can be called from elsewhere.
+//! Interface description language of gridrpc: declares C, C++ and Fortran functions for remote calls.
 //!
-//! The crate is pure: text goes in, and text or numbers come out. The language is described in
-//! `docs/idl.md`. [`parse`] checks a file and says what is wrong with it; a [`Module`] prints as its
-//! interface again; [`extents`] gives the sizes of arrays in one call; [`stub_source`] writes the C
-//! code that makes a module out of the functions. Whatever goes in, nothing panics, and neither
-//! stack nor time are used without bounds.
+//! The crate is pure: its input is text, its output text or numbers. `docs/idl.md` describes the language.
+//! [`parse`] checks a file and reports its errors; a [`Module`] prints as an interface again; [`extents`]
+//! computes the sizes of arrays in one call; [`stub_source`] writes the C code that turns the functions into
+//! a module. No input causes a panic or unbounded use of stack or time.
 //!
 //! ```
 //! let parsed = gridrpc_idl::parse(
@@ -47,28 +45,28 @@ pub use names::nearest;
 pub use stub::{FORTRAN_ENDS, stub_source};
 pub use types::Type;
 
-/// What the interface in a module's section `.gridrpc` begins with.
+/// Header of the interface in a module's section `.gridrpc`.
 pub const INTERFACE_HEADER: &str = "gridrpc module 1\n";
 
-/// The longest file that is read, bytes.
+/// Largest file accepted, bytes.
 pub const MAX_SOURCE: usize = 4 << 20;
 
-/// What came of a file.
+/// Result of parsing a file.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The module, if there are no errors.
     pub module: Option<Module>,
-    /// Errors and warnings in the order of the file, not more than some hundred.
+    /// Errors and warnings in the order of the file, limited to about a hundred.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads and checks a file.
+/// Parses and checks a file.
 #[must_use]
 pub fn parse(source: &str) -> Parsed {
     parse_as(source, Dialect::default())
 }
 
-/// Reads and checks a file that is of this dialect if it names none.
+/// Parses and checks a file, with the dialect for files that name none.
 #[must_use]
 pub fn parse_as(source: &str, dialect: Dialect) -> Parsed {
     let mut report = diagnostic::Report::default();

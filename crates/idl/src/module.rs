@@ -1,4 +1,4 @@
-//! What a file declares, once it has been checked.
+//! Checked declarations of a file.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use crate::types::Type;
 pub struct Module {
     /// Its name, a C identifier.
     pub name: String,
-    /// Whose meaning holds where it has changed.
+    /// The dialect, for features whose meaning has changed.
     pub dialect: Dialect,
-    /// C code that stands before all functions, in pieces.
+    /// C code that precedes all functions, in pieces.
     pub globals: Vec<String>,
     /// Options for the compiler.
     pub compile_options: Vec<String>,
     /// Options for linking libraries, such as `-llapack`.
     pub libraries: Vec<String>,
-    /// The compiler, if it is not the usual one.
+    /// The compiler, if it is not the default one.
     pub compiler: Option<String>,
     /// The linker, if it is not the compiler.
     pub linker: Option<String>,
-    /// How Fortran names become symbols: `%s` is the name, `%l` the name in capitals.
+    /// Symbol format of Fortran names: `%s` is the name, `%l` the name in capitals.
     pub fortran_format: Option<String>,
-    /// How Fortran is told the length of strings.
+    /// How the lengths of strings are passed to Fortran.
     pub fortran_string_convention: Option<String>,
     /// The functions, in the order of the file.
     pub functions: Vec<Function>,
     /// The classes, in the order of the file.
     pub classes: Vec<Class>,
-    /// Where the pieces of `globals` start.
+    /// Start positions of `globals`.
     pub(crate) globals_at: Vec<Origin>,
 }
 
 impl Module {
-    /// The function or method of a name, such as `dgesv` or `Class.method`.
+    /// The function or method with this name, such as `dgesv` or `Class.method`.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function> {
         match name.split_once('.') {
@@ -44,14 +44,14 @@ impl Module {
         }
     }
 
-    /// The class of a name.
+    /// The class with this name.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&Class> {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// Has it to be compiled as C++? One function in C++ makes it so, for all of them are in one
-    /// source file.
+    /// Whether it must be compiled as C++. One C++ function is enough, since all functions share one source
+    /// file.
     #[must_use]
     pub fn is_cpp(&self) -> bool {
         self.all_functions()
@@ -65,13 +65,13 @@ impl Module {
         self.all_functions().any(|(_, function)| function.is_parallel())
     }
 
-    /// The C code of the file that declares what functions use.
+    /// C code of the file that declares functions for use in bodies.
     pub(crate) fn declarations(&self) -> impl Iterator<Item = &str> {
         let states = self.classes.iter().filter_map(|class| class.state.as_ref());
         self.globals.iter().chain(states).map(String::as_str)
     }
 
-    /// All functions, and all methods with their class, in the order in which a stub lists them.
+    /// All functions, and all methods with their class, in the order of a stub's table.
     pub(crate) fn all_functions(&self) -> impl Iterator<Item = (Option<&Class>, &Function)> {
         self.functions.iter().map(|function| (None, function)).chain(
             self.classes
@@ -81,19 +81,19 @@ impl Module {
     }
 }
 
-/// Whose meaning a file has where that of Ninf-G is not the best any more: what complex numbers are
-/// in C, what stubs include, who frees texts, and whether ranges take effect by themselves.
+/// Dialect of a file, for features where Ninf-G's behaviour is outdated: complex numbers in C, the headers
+/// that stubs include, ownership of strings, and whether ranges take effect by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ours.
+    /// gridrpc's dialect.
     #[default]
     Gridrpc,
-    /// That of Ninf-G 2 to 5.
+    /// The dialect of Ninf-G 2 to 5.
     NinfG,
 }
 
 impl Dialect {
-    /// The dialect of a name, in any case.
+    /// The dialect with this name, ignoring case.
     #[must_use]
     pub fn named(name: &str) -> Option<Dialect> {
         match name.to_ascii_lowercase().as_str() {
@@ -104,56 +104,56 @@ impl Dialect {
     }
 }
 
-/// Where a piece of C code starts in its source file, for those who compile it.
+/// Position of C code in its source file, for compiler messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Origin {
-    /// From 1 on; 0 if it is not known.
+    /// From 1; 0 if unknown.
     pub line: usize,
-    /// If it is not the file that was parsed.
+    /// The file, if it is not the parsed one.
     pub file: Option<Arc<str>>,
 }
 
 /// A function, or a method of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name; that of a method without its class.
+    /// Its name; a method's name excludes its class.
     pub name: String,
-    /// The parameters in their order, callbacks among them.
+    /// The parameters in order, including callbacks.
     pub parameters: Vec<Parameter>,
-    /// What it does, for people.
+    /// A description for users.
     pub description: Option<String>,
-    /// Objects and libraries to link. Those of methods are at their class.
+    /// Objects and libraries to link. Those of methods belong to the class.
     pub required: Vec<String>,
-    /// What starts it. That of a method is its class's.
+    /// How it is started. Methods have their class's backend.
     pub backend: Backend,
-    /// Do ranges take effect? They do unless it is `Some(false)`. A method has its class's.
+    /// Whether ranges take effect; only `Some(false)` disables them. Methods have their class's value.
     pub shrink: Option<bool>,
-    /// The language that was declared. A method has its class's.
+    /// The declared language. Methods have their class's language.
     pub language: Option<Language>,
-    /// What a call costs, in operations.
+    /// Cost of a call, in operations.
     pub cost: Option<Expr>,
-    /// It may be run again if a worker is lost.
+    /// Whether it may be retried if a worker is lost.
     pub idempotent: bool,
-    /// What it runs.
+    /// Its implementation.
     pub body: Body,
-    /// Where an inline body starts.
+    /// Start of an inline body.
     pub(crate) body_at: Origin,
 }
 
 impl Function {
-    /// Whether it runs on several processes, which talk to each other by MPI.
+    /// Whether it runs on several processes that communicate by MPI.
     #[must_use]
     pub fn is_parallel(&self) -> bool {
         self.backend != Backend::Normal
     }
 
-    /// Are the dimensions of its arrays in Fortran's order, the first index running fastest?
+    /// Whether array dimensions are in Fortran's order, the first index varying fastest.
     #[must_use]
     pub fn fortran(&self) -> bool {
         self.effective_language() == Some(Language::Fortran)
     }
 
-    /// The language given with `Calls`, or else the one that was declared.
+    /// The language in `Calls`, or else the declared one.
     pub(crate) fn effective_language(&self) -> Option<Language> {
         match self.body {
             Body::Calls { language: Some(language), .. } => Some(language),
@@ -162,50 +162,50 @@ impl Function {
     }
 }
 
-/// Objects with methods and state.
+/// A class: objects with methods and state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// What it is, for people.
+    /// A description for users.
     pub description: Option<String>,
     /// Objects and libraries to link.
     pub required: Vec<String>,
-    /// What starts an object.
+    /// How an object is started.
     pub backend: Backend,
-    /// Do ranges take effect? They do unless it is `Some(false)`.
+    /// Whether ranges take effect; only `Some(false)` disables them.
     pub shrink: Option<bool>,
     /// The language of its methods.
     pub language: Option<Language>,
-    /// C code: the variables that make up an object's state.
+    /// C code: the variables of an object's state.
     pub state: Option<String>,
     /// The methods, in the order of the file.
     pub methods: Vec<Function>,
-    /// Where the state's code starts.
+    /// Start of the state's code.
     pub(crate) state_at: Origin,
 }
 
 impl Class {
-    /// The method of a name.
+    /// The method with this name.
     #[must_use]
     pub fn method(&self, name: &str) -> Option<&Function> {
         self.methods.iter().find(|method| method.name == name)
     }
 }
 
-/// What starts a function.
+/// How a function is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// A process of its own.
+    /// In a single process.
     #[default]
     Normal,
-    /// MPI, on several processes.
+    /// By MPI, on several processes.
     Mpi,
-    /// BLACS, on top of MPI.
+    /// By BLACS, on top of MPI.
     Blacs,
 }
 
-/// The language a function is written in.
+/// Language of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum Language {
@@ -214,60 +214,60 @@ pub enum Language {
     Fortran,
 }
 
-/// What a function runs.
+/// Implementation of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// Nothing is said: the declaration is an interface only.
+    /// None: the declaration is only an interface.
     None,
     /// C code.
     Inline(String),
-    /// A function elsewhere.
+    /// A call of a function defined elsewhere.
     Calls {
-        /// What it is written in, if that is said here.
+        /// Its language, if specified here.
         language: Option<Language>,
-        /// Where what it returns goes: the index of a parameter.
+        /// Index of the parameter that receives the return value.
         result: Option<usize>,
         /// Its name.
         name: String,
-        /// What it is given: indices of parameters.
+        /// Its arguments, as indices of parameters.
         arguments: Vec<usize>,
     },
 }
 
-/// One parameter.
+/// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// Its name, a C identifier.
     pub name: String,
-    /// Which way it goes.
+    /// Its direction.
     pub mode: Mode,
-    /// What becomes of it on several processes.
+    /// Its distribution over several processes.
     pub distribution: Option<Distribution>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// Which way a parameter goes, seen from the function.
+/// Direction of a parameter, from the function's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In only. Callbacks have it too.
+    /// Input only; also used for callbacks.
     In,
-    /// Out only.
+    /// Output only.
     Out,
-    /// In and out.
+    /// Input and output.
     InOut,
-    /// Neither: memory that the function works in.
+    /// Neither: scratch memory for the function.
     Work,
 }
 
 impl Mode {
-    /// Does it bring something to the function?
+    /// Whether it carries input to the function.
     #[must_use]
     pub fn is_input(self) -> bool {
         matches!(self, Mode::In | Mode::InOut)
     }
 
-    /// Does it bring something back?
+    /// Whether it carries output back.
     #[must_use]
     pub fn is_output(self) -> bool {
         matches!(self, Mode::Out | Mode::InOut)
@@ -283,25 +283,25 @@ impl Mode {
     }
 }
 
-/// What becomes of an argument when a function runs as several processes.
+/// Distribution of an argument over the processes of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Each has memory for it.
+    /// Each process allocates memory for it.
     Allocate,
-    /// Each has a copy.
+    /// Each process gets a copy.
     Broadcast,
 }
 
-/// What a parameter is.
+/// Kind of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// One value.
+    /// A single value.
     Scalar(Type),
-    /// Many, one behind the other.
+    /// Several values, contiguous in memory.
     Array {
-        /// What one is.
+        /// Type of an element.
         element: Type,
-        /// At least one.
+        /// The dimensions; at least one.
         dimensions: Vec<Dimension>,
     },
     /// A function of the client, with its parameters.
@@ -311,19 +311,19 @@ pub enum Kind {
 /// One dimension of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
-    /// How many elements; always there in a module that has been checked.
+    /// Number of elements; always present in a checked module.
     pub size: Option<Expr>,
-    /// Which of them travel; all if it is `None`.
+    /// The transferred elements; `None`: all.
     pub range: Option<Range>,
 }
 
-/// Elements `start`, `start + step` and so on below `end`.
+/// Elements `start`, `start + step` and so on, below `end`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
-    /// The first; 0 if it is `None`.
+    /// The first element; `None`: 0.
     pub start: Option<Expr>,
-    /// Behind the last; the size if it is `None` or 0.
+    /// The end, exclusive; `None` or 0: the size.
     pub end: Option<Expr>,
-    /// 1 if it is `None` or 0.
+    /// The step; `None` or 0: 1.
     pub step: Option<Expr>,
 }

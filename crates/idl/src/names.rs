@@ -1,13 +1,13 @@
-//! Names: which are taken, and which one may have been meant.
+//! Names: reserved words and suggestions.
 
-/// Words that cannot be names in C code of any standard that is in use.
+/// Whether the name is a keyword in any current C standard.
 pub(crate) fn is_c_keyword(name: &str) -> bool {
     const KEYWORDS: [&str; 46] = [
         "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
         "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
         "union", "unsigned", "void", "volatile", "while", "asm", "typeof",
-        // The stub includes <stdint.h>, and uses these.
+        // The stub includes <stdint.h> and uses these.
         "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
         "size_t", "NULL",
     ];
@@ -15,7 +15,7 @@ pub(crate) fn is_c_keyword(name: &str) -> bool {
         || (name.starts_with('_') && name[1..].starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
-/// Words that are keywords in C++ on top of that.
+/// Whether the name is an additional keyword of C++.
 pub(crate) fn is_cpp_keyword(name: &str) -> bool {
     const KEYWORDS: [&str; 42] = [
         "alignas",
@@ -64,7 +64,7 @@ pub(crate) fn is_cpp_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
 
-/// The candidate that is nearest to what was written, if one is near.
+/// The candidate most similar to what was written, if one is similar enough.
 pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -72,7 +72,7 @@ pub fn nearest<'a>(
     if written.len() > MAX_COMPARED {
         return None;
     }
-    // One slip in three characters, three at most; a name of one or two differs in its case only.
+    // One error per three characters, three at most; names of one or two characters may differ only in case.
     let allowed = (written.chars().count() / 3).min(3);
     candidates
         .into_iter()
@@ -83,12 +83,11 @@ pub fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Nobody mistypes a name that is longer.
+/// Longest name that is compared.
 const MAX_COMPARED: usize = 64;
 
-/// Changes from one to the other: characters put in, left out, replaced, or two next to each
-/// other swapped. Another case counts as nothing. Those that need more than `most` changes are not
-/// told apart, so that only the middle of the table is looked at.
+/// Edit distance: insertions, deletions, replacements, and swaps of adjacent characters. Ignores case.
+/// Distances above `most` are not distinguished, so only the middle of the table is computed.
 fn distance(a: &str, b: &str, most: usize) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let same = |i: usize, j: usize| a[i - 1].eq_ignore_ascii_case(&b[j - 1]);

@@ -1,6 +1,6 @@
-//! From tokens to syntax. After an error it goes on with the next thing that can be recognised.
+//! Parser: turns tokens into syntax. After an error it continues with the next recognizable item.
 //!
-//! Work is linear in the source; nothing recurses without a limit.
+//! Work is linear in the source, and recursion is limited.
 
 mod expression;
 mod parameter;
@@ -10,12 +10,12 @@ use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names;
 use crate::syntax::{Body, Class, File, Function, Options, Setting, Text};
 
-/// The parser is lost for the moment; why has been reported.
+/// The parser must recover from an error, which has been reported.
 struct Lost;
 
 type Parsed<T> = Result<T, Lost>;
 
-/// Words that begin something at the top of a file.
+/// Words that begin an item at the top level.
 const ITEMS: [&str; 11] = [
     "Module",
     "Globals",
@@ -30,7 +30,7 @@ const ITEMS: [&str; 11] = [
     "DefClass",
 ];
 
-/// Words that begin something in a class.
+/// Words that begin an item in a class.
 const CLASS_ITEMS: [&str; 2] = ["DefState", "DefMethod"];
 
 /// Words that begin an option or a body.
@@ -44,7 +44,7 @@ pub(crate) fn parse(source: &str, report: &mut Report) -> File {
     let mut file = File::default();
     while parser.token.kind != TokenKind::End && !parser.report.is_full() {
         if parser.at(";") {
-            // Also behind a body, where C wants none.
+            // Also accepted after a body, where C allows none.
             parser.advance();
         } else {
             let start = parser.token.span.start;
@@ -61,10 +61,10 @@ struct Parser<'s, 'r> {
     lexer: Lexer<'s>,
     /// The next token.
     token: Token<'s>,
-    /// Where the token before it ended.
+    /// End of the previous token.
     last_end: usize,
     report: &'r mut Report,
-    /// Of the expression at hand.
+    /// Number of operators in the current expression.
     operators: usize,
 }
 
@@ -87,7 +87,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Takes the sign if it is next.
+    /// Consumes the sign if it is next.
     fn accept(&mut self, sign: &str) -> bool {
         let found = self.at(sign);
         if found {
@@ -100,7 +100,7 @@ impl<'s> Parser<'s, '_> {
         if self.accept(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}` {where_}"))) }
     }
 
-    /// What was not ended is shown where its end should be, not where something else begins.
+    /// Expects a semicolon. Reports a missing one at the end of the previous token rather than at the next.
     fn semicolon(&mut self, after: &str) -> Parsed<()> {
         if self.at(";") || self.token.kind == TokenKind::Broken {
             return self.expect(";", after);
@@ -111,7 +111,7 @@ impl<'s> Parser<'s, '_> {
         Err(Lost)
     }
 
-    /// Reports that something else should be here.
+    /// Reports an unexpected token.
     fn unexpected(&mut self, wanted: &str) -> Lost {
         self.unexpected_with(wanted, None)
     }
@@ -150,7 +150,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// C code in braces, of which the opening one is next.
+    /// C code in braces; the opening brace is the next token.
     fn code(&mut self, after: &str) -> Parsed<Text> {
         if !self.at("{") {
             return Err(self.unexpected(&format!("`{{` and C code after `{after}`")));
@@ -161,15 +161,15 @@ impl<'s> Parser<'s, '_> {
         Ok(Text { text: self.source[span.start..span.end].to_owned(), span })
     }
 
-    /// Skips to where the next item may begin: behind a `;` or a block, or at a keyword; in a class
-    /// (`inside`) also at the `}` that closes it. Goes on from `start` at least by one token.
+    /// Skips to where the next item may begin: after a `;` or a block, or at a keyword; in a class (`inside`)
+    /// also at its closing `}`. Skips at least one token from `start`.
     fn recover(&mut self, start: usize, keywords: &[&str], inside: bool) {
         loop {
             let here = self.token.span.start;
             match self.token.kind {
                 TokenKind::End => return,
                 TokenKind::Word(word) if here > start && keywords.contains(&word) => return,
-                // In a class that was never closed, the next function is not one of its methods.
+                // If a class was never closed, the next function is not one of its methods.
                 TokenKind::Word("Define" | "DefClass") if here > start => return,
                 TokenKind::Sign("}") if inside => return,
                 TokenKind::Sign(";" | "}") => {
@@ -222,7 +222,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// The keyword that the next word may have been meant for.
+    /// The keyword that was probably meant by the next word.
     fn suggest(&self, keywords: &[&'static str]) -> Option<String> {
         let near = names::nearest(self.word()?, keywords.iter().copied())?;
         Some(format!("did you mean `{near}`?"))
@@ -239,7 +239,7 @@ impl<'s> Parser<'s, '_> {
         self.semicolon(&format!("after `{}`", setting.keyword()))
     }
 
-    /// A function or a method, from its name on.
+    /// A function or a method, starting at its name.
     fn function(&mut self, what: &str, method: bool) -> Parsed<Function> {
         let name = self.name(what)?;
         let parameters = self.parameters(false)?;
@@ -248,7 +248,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Function { name, parameters, options, body })
     }
 
-    /// The description and the options that are `known` here.
+    /// The description and those options that are `known` here.
     fn options(&mut self, known: &[&'static str]) -> Parsed<Options> {
         let mut options = Options::default();
         if let TokenKind::Text(_) = self.token.kind {
@@ -347,7 +347,7 @@ impl<'s> Parser<'s, '_> {
         self.report.error(span, message);
     }
 
-    /// A class, from its name on. What was understood of it is kept.
+    /// A class, starting at its name. Keeps the parts without errors.
     fn class(&mut self, file: &mut File) -> Parsed<()> {
         let name = self.name("the name of the class")?;
         let options = self.options(&OPTIONS[..4])?;

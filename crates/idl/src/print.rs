@@ -1,4 +1,4 @@
-//! Prints interfaces as they are written: the same language, so that it can be read again.
+//! Printing of interfaces in the IDL itself, so that they can be parsed again.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -7,11 +7,11 @@ use crate::module::{
     Backend, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Module, Parameter,
 };
 
-/// A list of parameters that makes a longer line gets one for each.
+/// Longest line; longer parameter lists are printed with one parameter per line.
 const MAX_LINE: usize = 90;
 
 impl Display for Module {
-    /// The interface: no C code, and nothing that is needed for compiling only.
+    /// The interface, without C code and without settings that only compilation needs.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "Module {};", self.name)?;
         if self.dialect == Dialect::NinfG {
@@ -49,14 +49,14 @@ impl Display for Class {
 }
 
 impl Display for Function {
-    /// The declaration of a function; that of a method says also what it has from its class.
+    /// The declaration of a function; that of a method includes what it inherits from its class.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_function(f, "Define", "", self, None)
     }
 }
 
 impl Function {
-    /// The name and the parameters in one line, for people.
+    /// The name and the parameters on one line, for display.
     #[must_use]
     pub fn signature(&self) -> String {
         let mut text = format!("{}(", self.name);
@@ -154,7 +154,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// One parameter among those of its function.
+/// A parameter in the list of its function.
 struct Declaration<'a> {
     parameter: &'a Parameter,
     list: &'a [Parameter],
@@ -211,7 +211,7 @@ fn write_dimension(f: &mut Formatter<'_>, dimension: &Dimension, names: &Names<'
     f.write_char(']')
 }
 
-/// What the indices in an expression stand for.
+/// Names for the indices in an expression.
 struct Names<'a> {
     own: &'a [Parameter],
     outer: &'a [Parameter],
@@ -227,7 +227,7 @@ impl Names<'_> {
 }
 
 impl Expr {
-    /// The expression as it is written, `names` being the parameters its indices stand for.
+    /// The expression as source text; `names` are the parameters that its indices refer to.
     pub fn display<'a>(&'a self, names: &'a [Parameter]) -> impl Display + 'a {
         Displayed { expression: self, names }
     }
@@ -244,8 +244,8 @@ impl Display for Displayed<'_> {
     }
 }
 
-/// The levels of what may stand at a place without parentheses: conditions, then those of
-/// [`BinaryOperator`] from 1 on, then signs below powers.
+/// Precedence levels for placing parentheses: conditions, then those of [`BinaryOperator`] from 1, then signs
+/// below powers.
 const SIGN: usize = 5;
 const POWER: usize = 6;
 const OPERAND: usize = 7;
@@ -274,7 +274,7 @@ fn write_expression(
     }
     match expression {
         Expr::Number(number) => write!(f, "{number}"),
-        // `{:?}` keeps the point or the exponent, so that it is read as a real number again.
+        // `{:?}` keeps the point or the exponent, so that it parses as a real number again.
         Expr::Real(number) => write!(f, "{number:?}"),
         Expr::Scalar(index) => names.write(f, *index),
         Expr::Element(array, index) => {

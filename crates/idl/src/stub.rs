@@ -1,8 +1,8 @@
-//! Writes the C code that makes a module out of what a file declares.
+//! Stub generator: writes the C code that turns a file's declarations into a module.
 //!
-//! A module is a shared library. A worker gets at its functions through the one symbol
-//! `gridrpc_module_v1`; clients read the interface out of its section `.gridrpc` without loading
-//! it. Here the code is put together; what one function needs is in `call`, C text in `c`.
+//! A module is a shared library. A worker reaches its functions through the single symbol
+//! `gridrpc_module_v1`; clients read the interface from its section `.gridrpc` without loading it. This file
+//! assembles the code; `call` holds the code for one function, `c` utilities for C text.
 
 mod c;
 mod call;
@@ -13,8 +13,8 @@ use std::fmt::Write;
 use crate::block;
 use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin};
 
-/// What every stub begins with. It stands before the `Globals`, so that no macro of theirs can
-/// change it, and includes nothing, so that they can define `_GNU_SOURCE` and the like.
+/// Start of every stub. It precedes the `Globals`, so that their macros cannot change it, and includes
+/// nothing, so that they can define `_GNU_SOURCE` and the like.
 const PRELUDE: &str = r#"#ifdef __cplusplus
 #define GRIDRPC_EXTERN extern "C"
 #else
@@ -82,17 +82,17 @@ int grpc_is_canceled_np(int *error)
 }
 "#;
 
-/// What the stubs of Ninf-G included, for `Globals` and bodies that rely on it.
+/// Headers that Ninf-G's stubs included, for `Globals` and bodies that rely on them.
 const NINF_G_INCLUDES: &str = "\n#include <grpc_executable.h>\n";
 
-/// The types of the stubs of Ninf-G.
+/// Types of Ninf-G's stubs.
 const NINF_G_TYPES: &str = "
 #include <stdint.h>
 typedef scomplex gridrpc_scomplex;
 typedef dcomplex gridrpc_dcomplex;
 ";
 
-/// Stands behind the `Globals`, and before what uses the types.
+/// Types, placed after the `Globals` and before their first use.
 const TYPES: &str = r"
 #include <stdint.h>
 #ifdef __cplusplus
@@ -105,7 +105,7 @@ typedef double _Complex gridrpc_dcomplex;
 #endif
 ";
 
-/// Tells the worker of the exception that is being handled. It stands behind the `Globals`, since it needs headers.
+/// Reports the current exception to the worker. Placed after the `Globals`, since it needs headers.
 const CAUGHT: &str = r#"
 #ifdef __EXCEPTIONS
 #include <cstdlib>
@@ -137,8 +137,8 @@ __attribute__((noinline, cold)) static int gridrpc_caught()
 #endif
 "#;
 
-/// Tells the worker why Fortran ends the process. The linker leads the calls of gfortran's library here that
-/// [`FORTRAN_ENDS`] names.
+/// Reports to the worker why Fortran ends the process. The linker redirects the functions in [`FORTRAN_ENDS`]
+/// here.
 const FORTRAN: &str = r#"
 #include <stdarg.h>
 #include <stdio.h>
@@ -189,7 +189,7 @@ GRIDRPC_WRAP(os_error_at, 1, (const char *where, const char *message, ...), (whe
              GRIDRPC_FORMAT(gridrpc_ends("%s: %s", where, text)))
 "#;
 
-/// The functions of gfortran's library that end the process. A module with functions in Fortran is linked with
+/// Functions of gfortran's library that end the process. A module with Fortran functions is linked with
 /// `--wrap` for each of them.
 pub const FORTRAN_ENDS: [&str; 7] = [
     "_gfortran_stop_numeric",
@@ -201,8 +201,8 @@ pub const FORTRAN_ENDS: [&str; 7] = [
     "_gfortran_os_error_at",
 ];
 
-/// What processes of MPI need beside: a worker knows nothing of MPI, of which every library has types of its
-/// own. It stands behind the `Globals`, which may want to include `mpi.h` in their own way.
+/// Additional code for MPI processes. The worker does not use MPI itself, as each MPI library has its own
+/// types. Placed after the `Globals`, which may include `mpi.h` in their own way.
 const MPI: &str = r#"
 #include <mpi.h>
 
@@ -226,8 +226,7 @@ const struct gridrpc_mpi gridrpc_mpi_v1;
 const struct gridrpc_mpi gridrpc_mpi_v1 = { gridrpc_mpi_init };
 "#;
 
-/// The C source of a module, which C++ compilers take as well. `file_name` is what compilers are
-/// to call the file that the module was read from.
+/// The C source of a module, valid in C++ as well. `file_name` is the IDL file's name for compiler messages.
 #[must_use]
 pub fn stub_source(module: &Module, file_name: &str) -> String {
     let mut stub = Stub::new(module, file_name);
@@ -266,7 +265,7 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
         count += 1;
     }
     if count == 0 {
-        // C has no arrays without elements.
+        // C does not allow empty arrays.
         entries.push_str("    { 0, 0 },\n");
     }
     let _ = write!(
@@ -279,16 +278,15 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
     stub.out
 }
 
-/// The source as far as it is written.
+/// The source written so far.
 struct Stub<'m> {
     module: &'m Module,
     file_name: &'m str,
     cpp: bool,
-    /// The names that the C code at the top of the file mentions: functions which it declares are
-    /// called as it declares them.
+    /// Names in the C code at the top of the file: functions declared there are called as declared.
     mentioned: HashSet<&'m str>,
     out: String,
-    /// Bytes of `out` of which the lines have been counted, and how many those are.
+    /// The number of bytes of `out` whose lines have been counted, and that number of lines.
     counted: (usize, usize),
 }
 
@@ -319,7 +317,7 @@ impl<'m> Stub<'m> {
         self.out.push_str(";\n");
     }
 
-    /// Code of the file, with the lines of the file.
+    /// Adds code of the file, with its line numbers.
     fn code(&mut self, before: &str, text: &str, origin: &Origin, after: &str) {
         let file = origin.file.as_deref().unwrap_or(self.file_name);
         if origin.line > 0 {
@@ -333,7 +331,7 @@ impl<'m> Stub<'m> {
         }
     }
 
-    /// How many lines are written.
+    /// Number of lines so far.
     fn lines(&mut self) -> usize {
         let (bytes, lines) = self.counted;
         let more = self.out.as_bytes()[bytes..].iter().filter(|byte| **byte == b'\n').count();
@@ -341,7 +339,7 @@ impl<'m> Stub<'m> {
         lines + more
     }
 
-    /// What stands around a body. Bodies of Ninf-G find a variable `error`, which was the stub's.
+    /// Text around a body. Bodies of Ninf-G use a variable `error`, which its stubs declared.
     fn braces(&self, function: &Function, body: &str) -> (&'static str, &'static str) {
         let wanted = self.module.dialect == Dialect::NinfG
             && block::words(body).any(|word| word == "error")
@@ -352,7 +350,7 @@ impl<'m> Stub<'m> {
         }
     }
 
-    /// The variables of a class: an object has a process of its own, so there is one set of them.
+    /// Variables of a class. An object has its own process, so there is one set of them.
     fn state(&mut self, class: &Class) {
         if let Some(state) = &class.state {
             let _ = writeln!(self.out, "\n/* The state of {}. */", class.name);
@@ -360,7 +358,7 @@ impl<'m> Stub<'m> {
         }
     }
 
-    /// All that a function needs; yields the name of what the worker runs.
+    /// All code for a function. Returns the name of the entry that the worker runs.
     fn function(&mut self, number: usize, class: Option<&Class>, function: &Function) -> String {
         let name = match class {
             Some(class) => format!("{number}_{}_{}", class.name, function.name),
@@ -407,8 +405,8 @@ impl<'m> Stub<'m> {
     }
 }
 
-/// The version of what a stub and its worker agree on.
+/// Version of the interface between stub and worker.
 const STUB_VERSION: u32 = 2;
 
-/// Bytes of one string literal.
+/// Longest string literal, bytes.
 const MAX_LITERAL: usize = 200;

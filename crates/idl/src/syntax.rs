@@ -1,10 +1,10 @@
-//! A file as it is written: names are not looked up yet, and everything knows where it stands.
+//! Syntax tree: names are not resolved yet, and every item has its position.
 
 use crate::diagnostic::Span;
 use crate::expression::BinaryOperator;
 use crate::module::{Distribution, Mode};
 
-/// A piece of text and where it is.
+/// A text with its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Text {
     pub text: String,
@@ -14,9 +14,9 @@ pub(crate) struct Text {
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub modules: Vec<Text>,
-    /// C code; the spans are those of the code itself.
+    /// C code; spans cover only the code itself.
     pub globals: Vec<Text>,
-    /// The options of which each takes one string or word.
+    /// Options with a single string or word.
     pub settings: Vec<(Setting, Text)>,
     pub functions: Vec<Function>,
     pub classes: Vec<Class>,
@@ -76,11 +76,11 @@ pub(crate) struct Class {
 #[derive(Debug)]
 pub(crate) struct Parameters {
     pub list: Vec<Parameter>,
-    /// Some could not be understood, and so are missing.
+    /// Whether declarations are missing because of syntax errors.
     pub broken: bool,
 }
 
-/// What may stand between the parameters and the body.
+/// Options between the parameters and the body.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub description: Option<Text>,
@@ -98,7 +98,7 @@ pub(crate) enum Body {
     Inline(Text),
     Calls {
         language: Option<Text>,
-        /// Where what it returns goes.
+        /// Destination of the return value.
         result: Option<Text>,
         name: Text,
         arguments: Vec<Text>,
@@ -116,7 +116,7 @@ pub(crate) enum Shape {
     Plain {
         mode: Option<Mode>,
         distribution: Option<(Distribution, Span)>,
-        /// The words of the type, such as `unsigned` and `long`, and where they are.
+        /// The type's words, such as `unsigned` and `long`, with locations.
         words: Vec<Text>,
         pointers: usize,
         dimensions: Vec<Dimension>,
@@ -127,7 +127,7 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Dimension {
     pub size: Option<Expr>,
-    /// Up to three expressions behind the colon.
+    /// Up to three expressions after the colon.
     pub range: Option<(Vec<Expr>, Span)>,
     pub span: Span,
 }
@@ -143,7 +143,7 @@ pub(crate) enum ExprKind {
     Whole(i64),
     Real(f64),
     Name(String),
-    /// An element of the array of that name.
+    /// An element of the array with this name.
     Element(Text, Box<Expr>),
     Negate(Box<Expr>),
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),

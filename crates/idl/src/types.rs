@@ -1,8 +1,8 @@
-//! The types of scalars and of array elements.
+//! Types of scalars and array elements.
 
 use std::ffi::{c_char, c_int, c_long, c_longlong, c_short};
 
-/// What a scalar or an array element is. The C types have the size they have on this machine.
+/// Type of a scalar or array element. C types have this machine's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names say it
 pub enum Type {
@@ -30,9 +30,9 @@ pub enum Type {
     UInt16,
     UInt32,
     UInt64,
-    /// A text that ends in NUL.
+    /// A NUL-terminated string.
     String,
-    /// A file whose content travels; the function sees a local path.
+    /// A file whose content is transferred; the function receives a local path.
     Filename,
 }
 
@@ -65,7 +65,7 @@ impl Type {
         Type::Filename,
     ];
 
-    /// Bytes of one on this machine; `None` for strings and files, which have no fixed size.
+    /// Size on this machine, bytes; `None` for strings and files, which have no fixed size.
     #[must_use]
     pub fn size(self) -> Option<usize> {
         Some(match self {
@@ -112,7 +112,7 @@ impl Type {
         }
     }
 
-    /// The type as it is printed in an interface.
+    /// The type in an interface.
     #[must_use]
     pub fn idl_name(self) -> &'static str {
         match self {
@@ -134,18 +134,18 @@ impl Type {
         }
     }
 
-    /// A whole number, `char` included.
+    /// Whether it is an integer, including `char`.
     #[must_use]
     pub fn is_integer(self) -> bool {
         !self.is_text()
             && !matches!(self, Type::Float | Type::Double | Type::SComplex | Type::DComplex)
     }
 
-    /// A number that can be negative: the signed integers, reals and complex numbers.
+    /// Whether it can be negative: signed integers, reals and complex numbers.
     #[must_use]
     pub fn is_signed(self) -> bool {
         match self {
-            // C leaves it to the machine.
+            // Machine-dependent in C.
             Type::Char => c_char::MIN != 0,
             Type::UChar
             | Type::UShort
@@ -160,13 +160,13 @@ impl Type {
         }
     }
 
-    /// A string or a file: passed as `char *`.
+    /// Whether it is a string or a file, passed as `char *`.
     #[must_use]
     pub fn is_text(self) -> bool {
         matches!(self, Type::String | Type::Filename)
     }
 
-    /// The type that several words make, as in `unsigned long int`; `None` if there is none.
+    /// The type named by several words, as in `unsigned long int`; `None` if there is none.
     pub(crate) fn of_words(words: &[&str]) -> Option<Type> {
         let count = |word| words.iter().filter(|other| **other == word).count();
         let (signed, unsigned) = (count("signed"), count("unsigned"));
@@ -179,7 +179,7 @@ impl Type {
         if bare && let [word] = rest[..] {
             return Type::of_word(word);
         }
-        // What is left are the integers: their order does not matter in C, and `int` may be there.
+        // Only integers remain: C allows any order of the words and an optional `int`.
         let int = count("int");
         let (char, short) = (count("char"), count("short"));
         let long = count("long") + 2 * count("longlong");
@@ -201,7 +201,7 @@ impl Type {
         Type::ALL.into_iter().find(|kind| kind.idl_name() == word)
     }
 
-    /// Is it a word that types are made of?
+    /// Whether types are made of this word.
     pub(crate) fn is_word(word: &str) -> bool {
         matches!(word, "signed" | "unsigned" | "filepointer" | "void")
             || Type::of_word(word).is_some()

@@ -1,15 +1,15 @@
-//! What users are told.
+//! Messages for users.
 
 use gridrpc_idl::parse;
 
-/// All that is said about a file, which begins with `Module m;` in its first line.
+/// The messages for a file whose first line begins with `Module m;`.
 fn said(rest: &str) -> String {
     let source = format!("Module m;\n{rest}");
     let parsed = parse(&source);
     parsed.diagnostics.iter().map(|found| found.render("m.idl", &source)).collect()
 }
 
-/// What is said about a function with one parameter or some, without the places.
+/// The messages for a function with one or more parameters, without positions.
 fn about(parameters: &str) -> Vec<String> {
     messages(&format!("Define f({parameters}) {{ }}"))
 }

@@ -1,4 +1,4 @@
-//! What files of Ninf-G mean where that differs from what files mean otherwise.
+//! Differences between Ninf-G's dialect and gridrpc's.
 
 use gridrpc_idl::{Dialect, Kind, Module, Parsed, parse, parse_as, stub_source};
 
@@ -20,7 +20,7 @@ fn ranges_need_shrink_in_ninf_g() {
     assert_eq!(shrink(&module(parse(RANGES))), [None, Some(true), None]);
     let old = module(parse_as(RANGES, Dialect::NinfG));
     assert_eq!(shrink(&old), [Some(false), Some(true), None]);
-    // Whoever reads the interface out of the module sees the same.
+    // The interface read from the module is the same.
     let again = module(parse(&old.to_string()));
     assert_eq!((again.dialect, shrink(&again)), (Dialect::NinfG, shrink(&old)));
 }

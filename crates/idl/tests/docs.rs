@@ -1,4 +1,4 @@
-//! What the reference shows is what can be written; but for what it calls wrong.
+//! Examples in the reference parse, except those marked as wrong.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The dimensions of arrays in calls.
+//! Array dimensions in calls.
 
 use gridrpc_idl::{Extent, ExtentError, Part, SizeError, Values, callback_extents, extents, parse};
 

@@ -1,4 +1,4 @@
-//! What files mean, and how they are printed.
+//! The meaning of files, and their printed form.
 
 use gridrpc_idl::{
     Backend, Body, Distribution, Kind, Language, Mode, Module, Severity, Type, parse,
@@ -179,7 +179,7 @@ fn sizes_in_callbacks_use_their_own_parameters_first() {
         panic!("no callback");
     };
     let Kind::Array { dimensions, .. } = &own[1].kind else { panic!("no array") };
-    // 0 is the callback's `n`; `m` is parameter 1, behind the callback's two.
+    // 0 is the callback's `n`; `m` is parameter 1, after the callback's two.
     assert_eq!(dimensions[0].size.as_ref().expect("a size").scalars(), [0, 3]);
     assert_eq!(
         module.functions[0].signature(),

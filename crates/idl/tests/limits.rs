@@ -1,10 +1,10 @@
-//! Files that no person has written: they are refused, in bounded time and stack.
+//! Pathological files, which are rejected in bounded time and stack.
 
 use std::time::{Duration, Instant};
 
 use gridrpc_idl::{MAX_SOURCE, Severity, parse, stub_source};
 
-/// Errors of a file, which has to be read within seconds, on a small stack.
+/// Errors of a file, which must be parsed within seconds on a small stack.
 fn errors(source: String) -> Vec<String> {
     let work = move || {
         let start = Instant::now();
@@ -28,12 +28,12 @@ fn errors(source: String) -> Vec<String> {
     thread.expect("a thread").join().expect("no panic")
 }
 
-/// A function whose array has that size.
+/// A function with an array of this size.
 fn sized(size: &str) -> String {
     format!("Module m; Define f(IN int n, IN int v[9], OUT int x[{size}]) {{ }}")
 }
 
-/// A piece so often that work which grows with the square of the length is noticed.
+/// A piece repeated so often that quadratic work is noticeable.
 fn filled(before: &str, piece: &str) -> String {
     let count = (1 << 19) / piece.len();
     format!("{before}{}", piece.repeat(count))

@@ -17,7 +17,7 @@ const MODULES: [&str; 4] = [
     include_str!("modules/broken.idl"),
 ];
 
-/// Words that a parser may trip over.
+/// Words that may confuse a parser.
 const PIECES: [&str; 40] = [
     "{",
     "}",
@@ -61,14 +61,14 @@ const PIECES: [&str; 40] = [
     "allocate",
 ];
 
-/// Some damage to a file.
+/// Damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// A piece put in.
+    /// A piece inserted.
     Insert(Index, &'static str),
-    /// Some characters cut out.
+    /// Characters removed.
     Remove(Index, usize),
-    /// A part of the file a second time, elsewhere.
+    /// A part duplicated elsewhere.
     Copy(Index, Index, usize),
     /// The end cut off.
     Cut(Index),

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use library::{Extra, exists, load};
 use values::{SCALAR_BODY, SCALARS, at, check_scalars, pointer, text};
 
-/// The conventions of gfortran, written in C: all by address, lengths of texts at the end.
+/// gfortran's calling convention, written in C: everything by address, lengths of strings at the end.
 const LIKE_FORTRAN: &str = "#include <stddef.h>\n#include <string.h>\n\
     void fill_(int *n, double *value, double *x, char *name, int *total, char *letter,\n\
         char *buffer, float *z, size_t name_len, size_t letter_len, size_t buffer_len);\n\
@@ -266,6 +266,6 @@ fn headers_declare_functions_of_cpp_and_results_have_their_place() {
     assert_eq!(half, 2.5);
     let mut title: *const std::ffi::c_char = std::ptr::null();
     loaded.run("title", arguments![1i32, title]);
-    // SAFETY: a literal of the module's.
+    // SAFETY: a literal of the module.
     assert_eq!(unsafe { std::ffi::CStr::from_ptr(title) }.to_str(), Ok("call"));
 }

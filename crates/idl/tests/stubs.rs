@@ -294,7 +294,7 @@ fn classes_have_state() {
 
 #[test]
 fn functions_that_no_header_declares_get_floats_and_may_have_any_name() {
-    // The names are those of functions that compilers know with other types.
+    // The names of functions that compilers know with other types.
     let loaded = load(
         "Module names;
          Define a(IN float x, IN char c, OUT float r[1]) Calls \"C\" grpc_test_abs(x, c, r);

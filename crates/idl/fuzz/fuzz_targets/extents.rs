@@ -1,5 +1,5 @@
-//! Evaluates the sizes in any text, as a file and as one size, with any values. They have to be what
-//! arithmetic of 128 bits says.
+//! Evaluates the sizes in any text, as a file and as a single size, with any values. The results must match
+//! 128-bit arithmetic.
 
 #![no_main]
 

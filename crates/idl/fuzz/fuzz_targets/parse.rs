@@ -1,5 +1,5 @@
-//! Takes any text for an IDL file; what can be read has to print as what reads the same, and its
-//! stub has to be written.
+//! Parses any text as an IDL file. A file without errors must print as one that parses the same, and must
+//! produce a stub.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Checks how one parameter is declared.
+//! Checks of a single parameter's declaration.
 
 use super::expression::{Declared, Form, Lowering, Purpose, Scope};
 use crate::diagnostic::{Report, Span};
@@ -7,7 +7,7 @@ use crate::module::{Dimension, Kind, Mode, Parameter, Range};
 use crate::syntax::{self, Shape, Text};
 use crate::types::Type;
 
-/// What is known of a parameter before sizes are looked at.
+/// Properties of a parameter that do not depend on sizes.
 pub(super) fn declare(
     parameter: &syntax::Parameter,
     nested: bool,
@@ -123,7 +123,7 @@ fn mode_fits(
     }
 }
 
-/// The parameter with its sizes. Arrays whose elements are used are added to `arrays`.
+/// The parameter with its sizes. Adds arrays whose elements are used to `arrays`.
 pub(super) fn complete(
     parameter: &syntax::Parameter,
     declared: &Declared,
@@ -205,7 +205,7 @@ impl Sizes<'_, '_> {
         lowered
     }
 
-    /// The value of what is the same in every call; what is wrong with it is said.
+    /// The value of an expression that must be constant. Reports errors.
     fn constant(&mut self, expression: &Expr, span: Span, what: &str) -> Option<i64> {
         match expression.constant()? {
             Err(reason) => {
@@ -287,7 +287,7 @@ impl Sizes<'_, '_> {
         Some(Range { start: start.clone(), end: end.clone(), step })
     }
 
-    /// The end of a range, if it is the same in every call; it has to fit the size then.
+    /// Checks the end of a range, if it is constant, against the size.
     fn ends_within(&mut self, end: &Option<Expr>, span: Span, size: &Option<Expr>) -> Option<i64> {
         let to = self.constant(end.as_ref()?, span, "end")?;
         if let Some(all) = constant_of(size).filter(|all| to > *all) {

@@ -1,4 +1,4 @@
-//! Looks up the names in expressions.
+//! Name resolution in expressions.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::names;
 use crate::syntax::{self, ExprKind};
 use crate::types::Type;
 
-/// What an expression has to know of a parameter.
+/// Properties of a parameter that expressions depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Declared {
     pub name: String,
@@ -25,16 +25,16 @@ pub(super) enum Form {
         dimensions: usize,
     },
     Callback,
-    /// Its declaration is wrong, which has been said.
+    /// Its declaration has an error, which has been reported.
     Unknown,
 }
 
-/// The names an expression can use.
+/// Names that an expression can use.
 pub(super) struct Scope<'a> {
     own: Names<'a>,
-    /// In a callback: the parameters of its function.
+    /// In a callback: the parameters of the enclosing function.
     outer: Option<&'a Scope<'a>>,
-    /// Some parameters are missing for errors of syntax.
+    /// Whether parameters are missing because of syntax errors.
     broken: bool,
 }
 
@@ -45,7 +45,7 @@ struct Names<'a> {
 
 impl<'a> Scope<'a> {
     pub fn new(declared: &'a [Declared], outer: Option<&'a Scope<'a>>, broken: bool) -> Self {
-        // Of two with the same name, which is an error, the first one counts.
+        // Of two parameters with the same name, which is an error, the first one wins.
         let by_name = declared
             .iter()
             .enumerate()
@@ -63,22 +63,22 @@ impl<'a> Scope<'a> {
         self.broken || self.outer.is_some_and(|outer| outer.broken)
     }
 
-    /// The name among these that may have been meant.
+    /// The most similar name that fits, for a suggestion.
     pub fn nearest(&self, name: &str, fits: impl Fn(&Declared) -> bool) -> Option<&'a str> {
         let fitting = self.own.declared.iter().filter(|other| fits(other));
         names::nearest(name, fitting.map(|other| other.name.as_str()))
     }
 }
 
-/// What an expression is for.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Size,
-    /// Advice to the scheduler: what is wrong with it keeps nobody from calling the function.
+    /// A hint for the scheduler; its errors do not prevent calls.
     Cost,
 }
 
-/// Looks up the names of one expression, and collects what is used.
+/// Resolves the names in one expression and collects those that are used.
 pub(super) struct Lowering<'a, 'r> {
     pub scope: &'a Scope<'a>,
     pub purpose: Purpose,
@@ -88,7 +88,7 @@ pub(super) struct Lowering<'a, 'r> {
 }
 
 impl Lowering<'_, '_> {
-    /// The expression with indices for names; `None` if something is wrong with it.
+    /// The expression with indices in place of names; `None` after an error.
     pub fn lower(&mut self, expression: &syntax::Expr) -> Option<Expr> {
         Some(match &expression.kind {
             ExprKind::Whole(number) => Expr::Number(*number),
@@ -123,7 +123,7 @@ impl Lowering<'_, '_> {
         self.report.add(severity, span, message.into(), hint);
     }
 
-    /// The parameter of a name, and whether it belongs to the function around the callback.
+    /// The parameter with this name, and whether it belongs to the function around the callback.
     fn find(&mut self, name: &str, span: Span) -> Option<(usize, bool, Declared)> {
         let own = &self.scope.own;
         if let Some(at) = self.scope.find(name) {
@@ -139,7 +139,7 @@ impl Lowering<'_, '_> {
         }
         let message = format!("there is no parameter `{name}`");
         if self.report.is_full() {
-            // Looking for what was meant takes time: not for what is not shown.
+            // Suggestions take time, so they are not computed for errors that are not shown.
             self.wrong(span, message, None);
         } else {
             let fits = |other: &Declared| match other.form {
@@ -175,7 +175,7 @@ impl Lowering<'_, '_> {
             Form::Scalar(Type::Float | Type::Double)
                 if self.purpose == Purpose::Cost && declared.mode == Mode::In => {}
             Form::Scalar(kind) if kind.is_integer() => {
-                // An OUT scalar, of which that is said.
+                // An OUT scalar, which has been reported.
                 return None;
             }
             Form::Scalar(kind) => {

@@ -1,4 +1,4 @@
-//! Checks one function or method.
+//! Checks of a single function or method.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ pub(super) fn check(
         }
     };
     let mut shrink = shrink.or(class.and_then(|class| class.shrink));
-    // In Ninf-G arrays travel as a whole, unless the file asks for less.
+    // In Ninf-G, whole arrays are transferred unless the file requests less.
     if dialect == Dialect::NinfG && parameters.iter().any(has_range) {
         if shrink.is_none() {
             report.warning_with(
@@ -77,7 +77,7 @@ pub(super) fn check(
     };
     if let Body::Calls { arguments, result, .. } = &checked.body {
         let passed = || arguments.iter().chain(result).copied();
-        // If one is misspelt, it is not missing on top of that.
+        // A misspelt argument is not reported as missing as well.
         if let syntax::Body::Calls { arguments: named, .. } = &function.body
             && named.len() == arguments.len()
             && !function.parameters.broken
@@ -113,7 +113,7 @@ fn parameters(
     list
 }
 
-/// An array that gives sizes needs to be there before any of them is known.
+/// Checks arrays whose elements determine sizes: each must be available before any size is known.
 fn sized_by_arrays(list: &[Parameter], arrays: &[(usize, Span)], report: &mut Report) {
     let mut seen = HashSet::new();
     for (index, span) in arrays {
@@ -165,7 +165,7 @@ fn callback(
     }
 }
 
-/// The indices of what a call is given.
+/// Indices of the arguments of a call.
 fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> Vec<usize> {
     let mut indices = Vec::new();
     for argument in arguments {
@@ -173,7 +173,7 @@ fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> V
             Some(index) => indices.push(index),
             None if scope.is_broken() => {}
             None => {
-                // Looking for what was meant takes time: not for what is not shown.
+                // Suggestions take time, so they are not computed for errors that are not shown.
                 let near = (!report.is_full()).then(|| scope.nearest(&argument.text, |_| true));
                 let hint = match near.flatten() {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -187,7 +187,7 @@ fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> V
     indices
 }
 
-/// Whether a parameter can take what a function returns: one number or one string.
+/// Whether a parameter can hold a function's result: one number or one string.
 fn takes_result(parameter: &Parameter, written: &Text, report: &mut Report) {
     let is_one = |size: &Option<Expr>| matches!(size, None | Some(Expr::Number(1)));
     let takes = match &parameter.kind {
@@ -206,7 +206,7 @@ fn takes_result(parameter: &Parameter, written: &Text, report: &mut Report) {
     }
 }
 
-/// Parameters that the function called does not see, and that no size or cost needs.
+/// Reports parameters that are neither passed to the called function nor used in a size or cost.
 fn unused(
     function: &Function,
     mut used: HashSet<usize>,
@@ -245,7 +245,7 @@ fn unused(
     }
 }
 
-/// The expressions of a parameter; `own` is the number of parameters of the callback it is in.
+/// Expressions of a parameter; `own` is the number of parameters of its callback.
 fn expressions<'a>(parameter: &'a Parameter, own: usize, found: &mut Vec<(&'a Expr, usize)>) {
     let Kind::Array { dimensions, .. } = &parameter.kind else { return };
     for dimension in dimensions {
@@ -257,7 +257,7 @@ fn expressions<'a>(parameter: &'a Parameter, own: usize, found: &mut Vec<(&'a Ex
     }
 }
 
-/// What cannot be passed to a Fortran function.
+/// Reports parameters that cannot be passed to a Fortran function.
 fn fortran(
     function: &Function,
     arguments: &[usize],

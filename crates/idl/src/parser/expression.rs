@@ -1,4 +1,4 @@
-//! Expressions: as in C, and `^` is a power, which binds tightest and from the right.
+//! Expressions as in C, except that `^` is a right-associative power with the highest precedence.
 
 use super::{Lost, Parsed, Parser};
 use crate::diagnostic::Span;
@@ -6,13 +6,13 @@ use crate::expression::BinaryOperator;
 use crate::lexer::TokenKind;
 use crate::syntax::{Expr, ExprKind, Text};
 
-/// Parentheses, signs, powers and conditions inside each other.
+/// Deepest nesting of parentheses, signs, powers and conditions.
 const MAX_DEPTH: usize = 64;
 
-/// A tree of operators is never deeper than this and `MAX_DEPTH`.
+/// Most operators of an expression. Together with `MAX_DEPTH`, limits the depth of its tree.
 const MAX_OPERATORS: usize = 1000;
 
-/// The level of `BinaryOperator` at which signs come.
+/// The `BinaryOperator` level of unary signs.
 const UNARY_LEVEL: usize = 4;
 
 impl Parser<'_, '_> {
@@ -38,7 +38,7 @@ impl Parser<'_, '_> {
         Ok(Expr { kind: ExprKind::Conditional(Box::new([condition, yes, no])), span })
     }
 
-    /// Operators of a level and above, from the left.
+    /// Left-associative operators of a level and above.
     fn binary(&mut self, level: usize, depth: usize) -> Parsed<Expr> {
         if level == UNARY_LEVEL {
             return self.unary(depth);
@@ -106,7 +106,7 @@ impl Parser<'_, '_> {
         Ok(Expr { kind, span })
     }
 
-    /// A name, and an index if there is one.
+    /// A name with an optional index.
     fn element(&mut self, name: Text, depth: usize) -> Parsed<Expr> {
         let span = name.span;
         if self.at("(") {
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
         Ok(Expr { kind: ExprKind::Element(name, Box::new(index)), span })
     }
 
-    /// `*n` is `n[0]`, and counts like it: it is printed so.
+    /// `*n` means `n[0]`, counts like it, and is printed like it.
     fn pointer(&mut self, depth: usize) -> Parsed<Expr> {
         if depth + 1 > MAX_DEPTH {
             return Err(self.too_deep());

@@ -1,4 +1,4 @@
-//! Parameters, and how each is declared.
+//! Parameter lists and declarations of parameters.
 
 use super::{ITEMS, Lost, Parsed, Parser};
 use crate::diagnostic::Span;
@@ -8,10 +8,10 @@ use crate::names;
 use crate::syntax::{Dimension, Parameter, Parameters, Shape, Text};
 use crate::types::Type;
 
-/// More than that is no list that somebody has written.
+/// Most parameters of a list; no person writes more.
 pub(super) const MAX_PARAMETERS: usize = 1000;
 const MAX_DIMENSIONS: usize = 32;
-/// Stars and parentheses before a name.
+/// Most stars and parentheses before a name.
 const MAX_PREFIXES: usize = 64;
 
 fn mode(word: &str) -> Option<Mode> {
@@ -32,7 +32,7 @@ fn distribution(word: &str) -> Option<Distribution> {
     }
 }
 
-/// What stands before a name.
+/// The part of a declaration before the name.
 #[derive(Default)]
 struct Spec {
     mode: Option<Mode>,
@@ -47,7 +47,7 @@ impl Spec {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// The list in parentheses; `nested` is the one of a callback.
+    /// The list in parentheses; `nested` for that of a callback.
     pub(super) fn parameters(&mut self, nested: bool) -> Parsed<Parameters> {
         self.expect("(", "and parameters")?;
         let mut parameters = Parameters { list: Vec::new(), broken: false };
@@ -73,7 +73,7 @@ impl<'s> Parser<'s, '_> {
                 return Ok(parameters);
             }
             if !self.accept(",") {
-                // When something was skipped it has been reported.
+                // Skipped parameters have been reported.
                 return Err(if parameters.broken {
                     Lost
                 } else {
@@ -83,7 +83,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// To the next comma or parenthesis of this list; not beyond what ends an item.
+    /// Skips to the next comma or parenthesis of this list, but not past the end of an item.
     fn skip_parameter(&mut self) {
         let mut depth = 0usize;
         loop {
@@ -175,7 +175,7 @@ impl<'s> Parser<'s, '_> {
         Ok(spec)
     }
 
-    /// The name that is declared.
+    /// The declared name.
     fn declared(&mut self, spec: &Spec) -> Parsed<Text> {
         if self.word().is_some() {
             return self.name("the name of the parameter");
@@ -201,7 +201,7 @@ impl<'s> Parser<'s, '_> {
         Err(self.unexpected_with("the name of a parameter", hint))
     }
 
-    /// Two names follow each other: the first was meant to be a type.
+    /// Reports two names in a row: the first was meant as a type.
     fn unknown_type(&mut self, name: &Text, next: &str) -> Lost {
         let (message, hint) = match name.text.as_str() {
             "const" => (
@@ -211,7 +211,7 @@ impl<'s> Parser<'s, '_> {
             text => {
                 let types = Type::ALL.iter().map(|kind| kind.idl_name());
                 let modes = ["IN", "OUT", "INOUT", "WORK", "mode_in", "mode_out", "mode_inout"];
-                // Modes are written in capitals.
+                // Modes are upper-case.
                 let modes_first = text.starts_with(|c: char| c.is_ascii_uppercase());
                 let (first, second) =
                     if modes_first { (&modes[..], &[][..]) } else { (&[][..], &modes[..]) };

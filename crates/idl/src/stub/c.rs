@@ -1,4 +1,4 @@
-//! Pieces of C text.
+//! Utilities for C text.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ pub(super) fn string(text: &str) -> String {
     bytes(text.as_bytes())
 }
 
-/// A string literal of any bytes. Escapes have three digits, so that what follows is not read as a
-/// part of them.
+/// A string literal from any bytes. Escapes have three digits, so that the next character is not read as part
+/// of them.
 pub(super) fn bytes(bytes: &[u8]) -> String {
     let mut literal = String::from("\"");
     for &byte in bytes {
@@ -41,7 +41,7 @@ pub(super) fn type_name(kind: Type) -> &'static str {
     }
 }
 
-/// A type and what is declared with it: `int` and `x` make `int x`, `char *` makes `char *x`.
+/// Joins a type and a declarator: `int` and `x` become `int x`, `char *` becomes `char *x`.
 pub(super) fn declare(kind: &str, declarator: &str) -> String {
     let space = if kind.ends_with('*') || declarator.is_empty() { "" } else { " " };
     format!("{kind}{space}{declarator}")
@@ -52,8 +52,8 @@ pub(super) fn pointer_to(kind: Type) -> String {
     declare(type_name(kind), "*")
 }
 
-/// An expression in C, with all parentheses. `parameter` gives the types of parameters. Sizes have
-/// been checked by the time this is computed, so that nothing overflows any more.
+/// An expression in C, fully parenthesized. `parameter` returns the types of parameters. Sizes have been
+/// checked before this code runs, so nothing overflows.
 pub(super) fn expression(expression: &Expr, parameter: &dyn Fn(usize) -> Option<Type>) -> String {
     let part = |operand: &Expr| self::expression(operand, parameter);
     let pointer = |index| pointer_to(parameter(index).unwrap_or(Type::Int));

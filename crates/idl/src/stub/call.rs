@@ -1,7 +1,7 @@
-//! How the arguments that a worker has become those of a function.
+//! Argument passing from a worker to a function.
 //!
-//! A worker gives an array of pointers. C gets scalars by value; Fortran gets all by address, and
-//! behind all arguments the lengths of those that are text.
+//! A worker passes an array of pointers. C functions receive scalars by value; Fortran functions receive
+//! everything by address, and the lengths of strings after all arguments.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,12 +10,12 @@ use super::c;
 use crate::module::{Dimension, Function, Kind, Mode, Parameter};
 use crate::types::Type;
 
-/// A function of which code is written.
+/// The function for which code is written.
 pub(super) struct Call<'a> {
-    /// What is unique in the names of what belongs to it.
+    /// The unique part of the names that belong to it.
     pub name: &'a str,
     pub function: &'a Function,
-    /// It calls a Fortran function.
+    /// Whether it calls a Fortran function.
     pub fortran: bool,
     pub cpp: bool,
 }
@@ -25,7 +25,7 @@ impl Call<'_> {
         &self.function.parameters
     }
 
-    /// For each callback a function that hands its arguments to the worker.
+    /// A function for each callback that passes its arguments to the worker.
     pub fn trampolines(&self) -> String {
         let mut out = String::new();
         for (number, own) in self.callbacks().enumerate() {
@@ -62,7 +62,7 @@ impl Call<'_> {
         })
     }
 
-    /// A parameter as the function sees it; without a name, its type.
+    /// A parameter as declared for the function; without a name, its type.
     fn passed(&self, parameter: &Parameter, name: &str) -> String {
         match &parameter.kind {
             Kind::Scalar(kind) if is_returned_string(parameter) => {
@@ -103,7 +103,7 @@ impl Call<'_> {
         }
     }
 
-    /// The head of the function that has an inline body.
+    /// Head of the function with an inline body.
     pub fn body_declaration(&self) -> String {
         let declarations: Vec<String> = self
             .parameters()
@@ -120,8 +120,8 @@ impl Call<'_> {
         self.call(&format!("gridrpc_body_{}", self.name), &all, None)
     }
 
-    /// Declares a function elsewhere under a name of our own, so that no other declaration can be
-    /// in its way, and floats are passed as they are.
+    /// Declares an external function under an alias, so that other declarations do not conflict and floats
+    /// are passed unpromoted.
     pub fn alias(&self, symbol: &str, arguments: &[usize], result: Option<usize>) -> String {
         let mut types: Vec<String> =
             arguments.iter().map(|index| self.passed(&self.parameters()[*index], "")).collect();
@@ -139,7 +139,7 @@ impl Call<'_> {
         self.call(&format!("gridrpc_target_{}", self.name), arguments, result)
     }
 
-    /// The type of what the function returns, if it goes to that parameter.
+    /// The return type of a function whose result goes to this parameter.
     fn returned(&self, result: usize) -> Option<Type> {
         match self.parameters()[result].kind {
             Kind::Scalar(of) | Kind::Array { element: of, .. } => Some(of),
@@ -147,13 +147,13 @@ impl Call<'_> {
         }
     }
 
-    /// A call of `target`, whose value goes to a parameter.
+    /// A call of `target`, with its value assigned to a parameter.
     fn statement(&self, target: &str, values: &[String], result: Option<usize>) -> String {
         let mut text = String::from("    ");
         if let Some((index, of)) = result.and_then(|index| Some((index, self.returned(index)?))) {
             let _ = write!(text, "*({})gridrpc_arguments[{index}] = ", c::pointer_to(of));
             if of.is_text() {
-                // It may be constant where it comes from.
+                // The original may be const.
                 text.push_str("(char *)");
             }
         }
@@ -166,8 +166,8 @@ impl Call<'_> {
         text
     }
 
-    /// A call of a function that the file declares itself. It may have a complex type of its own,
-    /// for which C takes any pointer.
+    /// A call of a function that the file itself declares. It may use its own complex type; C accepts any
+    /// pointer there.
     pub fn direct_call(&self, target: &str, arguments: &[usize], result: Option<usize>) -> String {
         let values: Vec<String> = arguments
             .iter()
@@ -194,7 +194,7 @@ impl Call<'_> {
         text + &self.statement(target, &values, result)
     }
 
-    /// Those of a Fortran function's arguments that are text, whose lengths it is told.
+    /// Text arguments of a Fortran function, whose lengths are passed as well.
     fn lengths(&self, arguments: &[usize]) -> Vec<usize> {
         let is_text = |index: &&usize| match self.parameters()[**index].kind {
             Kind::Scalar(kind) => kind.is_text() || kind == Type::Char,
@@ -204,13 +204,13 @@ impl Call<'_> {
         arguments.iter().filter(is_text).copied().filter(|_| self.fortran).collect()
     }
 
-    /// The length of one of them. An array of characters is an array of texts that are as long as
-    /// its first dimension.
+    /// The length of one of them. A character array is an array of strings with the length of its first
+    /// dimension.
     fn length(&self, index: usize) -> String {
         match &self.parameters()[index].kind {
             Kind::Array { dimensions, .. } => self.first_size(dimensions),
             Kind::Scalar(kind) if kind.is_text() => {
-                // On ranks that a file does not go to, there is none.
+                // Ranks that a file is not sent to have none.
                 let text = self.argument(index);
                 format!("{text} ? __builtin_strlen({text}) : 0")
             }
@@ -230,13 +230,13 @@ impl Call<'_> {
     }
 }
 
-/// A string that the function makes, and stores a pointer to.
+/// Whether the parameter is a string that the function allocates and returns by pointer.
 fn is_returned_string(parameter: &Parameter) -> bool {
     parameter.kind == Kind::Scalar(Type::String)
         && matches!(parameter.mode, Mode::Out | Mode::InOut)
 }
 
-/// Parameters or types in parentheses; for none C wants `void`.
+/// Parameters or types in parentheses; C requires `void` for none.
 fn list(items: &[String]) -> String {
     if items.is_empty() { "void".to_owned() } else { items.join(", ") }
 }

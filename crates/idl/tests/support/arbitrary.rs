@@ -1,15 +1,15 @@
-//! Strategies for IDL files that have no errors.
+//! Strategies for valid IDL files.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The scalars that every generated function has, for sizes to use.
+/// Scalars of every generated function, for use in sizes.
 const SCALARS: [&str; 3] = ["n", "m", "k"];
-/// And the arrays, of 16 elements each.
+/// Its arrays, with 16 elements each.
 const ARRAYS: [&str; 2] = ["list", "rows"];
 
-/// An expression over the names above, of which each part may have parentheses.
+/// An expression over the names above; any part may be parenthesized.
 pub fn expression(real: bool) -> impl Strategy<Value = String> {
     let number = prop_oneof![
         6 => (0i64..20).prop_map(|number| number.to_string()),
@@ -35,7 +35,7 @@ pub fn expression(real: bool) -> impl Strategy<Value = String> {
                 .prop_map(|(condition, yes, no)| format!("({condition} ? {yes} : {no})")),
         ]
     })
-    // Without a name it could be a constant that is no size.
+    // Without a name it could be a constant that is not a valid size.
     .prop_map(move |text| if real { text } else { format!("n + ({text})") })
 }
 
@@ -71,7 +71,7 @@ fn number_type() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// A parameter of that number.
+/// The parameter with this number.
 fn parameter(number: usize) -> impl Strategy<Value = String> {
     let text = select(vec!["string", "filename"]);
     prop_oneof![
@@ -84,7 +84,7 @@ fn parameter(number: usize) -> impl Strategy<Value = String> {
         4 => (select(vec!["IN", "OUT", "INOUT", "WORK", "IN broadcast"]), number_type(), vec(dimension(), 1..4))
             .prop_map(move |(mode, kind, sizes)| format!("{mode} {kind} p{number}{}", sizes.concat())),
         1 => (number_type(), expression(false)).prop_map(move |(kind, size)| {
-            // Elements of the function's arrays are not for callbacks.
+            // Callbacks cannot use elements of the function's arrays.
             let size = size.replace("*list", "n").replace("*rows", "m");
             let size = if size.contains('[') { "n + m".to_owned() } else { size };
             format!("p{number}(IN int n, IN {kind} x, OUT {kind} y[{size}])")
@@ -143,7 +143,7 @@ pub fn source() -> impl Strategy<Value = String> {
     (functions, methods, class_option).prop_map(|(functions, methods, class_option)| {
         let mut text = "Module generated; // a comment\nGlobals { int f(); }\n".to_owned();
         for (number, ((parameters, body), options)) in functions.iter().enumerate() {
-            // What only comes out has to be passed on.
+            // Output parameters must be passed on.
             let body = match body.starts_with("Calls") && parameters.to_lowercase().contains("out")
             {
                 true => ";",

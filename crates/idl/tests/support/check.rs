@@ -1,11 +1,12 @@
-//! What has to hold for any text whatever; shared by the property tests and the fuzz targets.
+//! Properties of any text, shared by the property tests and the fuzz targets.
 
 use gridrpc_idl::{
     BinaryOperator, Expr, Extent, Function, Kind, Module, Severity, SizeError, Values,
     callback_extents, extents, parse, stub_source,
 };
 
-/// Takes a text for an IDL file: it is read, told about, printed, read again, and made a stub of.
+/// Takes a text through all stages as an IDL file: parses it, formats its diagnostics, prints it, parses it
+/// again, and writes a stub.
 pub fn source(text: &str) {
     let parsed = parse(text);
     for found in &parsed.diagnostics {
@@ -20,7 +21,7 @@ pub fn source(text: &str) {
     }
 }
 
-/// What is printed can be read, says the same, and is printed the same way again.
+/// Checks that a printed module parses as the same module and prints the same again.
 pub fn module(module: &Module) {
     let printed = module.to_string();
     let parsed = parse(&printed);
@@ -53,7 +54,7 @@ fn names(module: &Module) -> Vec<String> {
     functions.chain(methods).collect()
 }
 
-/// Values that come from a list, over and over.
+/// Values from a list, repeated endlessly.
 pub struct Cycle(pub Vec<i64>);
 
 impl Values for Cycle {
@@ -66,7 +67,7 @@ impl Values for Cycle {
     }
 }
 
-/// Evaluates all sizes and costs of a text's functions with some values.
+/// Evaluates all sizes and costs of a text's functions with these values.
 pub fn sizes(text: &str, values: Vec<i64>) {
     let Some(module) = parse(text).module else { return };
     let values = Cycle(values);
@@ -111,7 +112,7 @@ fn consistent(extents: Option<Vec<Extent>>, width: u128) {
     assert!(empty || bytes <= i64::MAX as u128);
 }
 
-/// The value of an expression, computed with 128 bits and compared with the bounds at each step.
+/// Evaluates an expression with 128 bits and checks the limits at each step.
 pub fn reference(expression: &Expr, values: &dyn Values) -> Result<i64, SizeError> {
     let value: i128 = match expression {
         Expr::Number(number) => (*number).into(),
@@ -155,7 +156,7 @@ fn wide(operator: BinaryOperator, left: i128, right: i128) -> Result<i128, SizeE
         BinaryOperator::Power if right < 0 => return Err(SizeError::NegativeExponent),
         BinaryOperator::Power => {
             let mut result = 1i128;
-            // What has not left the range after 64 doublings stays in {-1, 0, 1}.
+            // Values still in range after 64 doublings stay in {-1, 0, 1}.
             let times = if right > 64 { 64 + right % 2 } else { right };
             for _ in 0..times {
                 result *= left;

@@ -1,6 +1,6 @@
-//! Compiles a module and loads it, as a worker does.
+//! Compiles a module and loads it like a worker.
 
-// Not every file of tests needs all of it.
+// Not every test file uses all of it.
 #![allow(dead_code)]
 
 use std::cell::RefCell;
@@ -36,10 +36,10 @@ struct RawModule {
 
 static SERVICES: Services = Services { callback, is_canceled, raised, ends };
 
-/// The type of an exception, and what it says.
+/// An exception's type and message.
 pub type Exception = (String, Option<String>);
 
-/// What answers callbacks: gets the callback's index and its arguments.
+/// Handler for callbacks; receives the callback's index and its arguments.
 type Answer = Box<dyn FnMut(u32, *mut *mut c_void)>;
 
 thread_local! {
@@ -60,7 +60,7 @@ extern "C" fn is_canceled() -> c_int {
 
 extern "C" fn raised(kind: *const c_char, message: *const c_char) {
     let text = |text: *const c_char| {
-        // SAFETY: null, or a string of the stub's.
+        // SAFETY: null, or a string of the stub.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
     RAISED.set(Some((text(kind).unwrap_or_default(), text(message))));
@@ -68,7 +68,7 @@ extern "C" fn raised(kind: *const c_char, message: *const c_char) {
 
 extern "C" fn ends(_: *const c_char) {}
 
-/// A module that is loaded.
+/// A loaded module.
 pub struct Loaded {
     pub module: Module,
     pub path: PathBuf,
@@ -76,7 +76,7 @@ pub struct Loaded {
     _library: Library,
 }
 
-/// Another file of a module.
+/// An additional file of a module.
 pub struct Extra {
     pub name: &'static str,
     pub text: &'static str,
@@ -89,12 +89,12 @@ fn run(command: &mut Command) -> String {
     text
 }
 
-/// Is there a program of that name?
+/// Whether there is a program with this name.
 pub fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
-/// The module of an IDL file without errors.
+/// The module of a valid IDL file.
 pub fn checked(idl: &str) -> Module {
     let parsed = parse(idl);
     let found: Vec<String> =
@@ -108,7 +108,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Compiles only; yields what the compiler says.
+/// Compiles without loading; the error is the compiler's output.
 pub fn compile_only(idl: &str) -> Result<(), String> {
     let module = checked(idl);
     let folder = folder(&module.name);
@@ -126,7 +126,7 @@ pub fn compile_only(idl: &str) -> Result<(), String> {
     }
 }
 
-/// Compiles a module with other files, and loads it. Warnings are errors.
+/// Compiles a module with additional files and loads it. Treats warnings as errors.
 pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
     let module = checked(idl);
     let folder = folder(&module.name);
@@ -168,10 +168,10 @@ pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
     };
     run(Command::new(linker).args(["-shared", "-Wl,-z,defs", "-o"]).arg(&path).args(objects));
 
-    // SAFETY: the module was made right here, and loading it runs nothing but what it needs.
+    // SAFETY: the module was built here, and loading it runs only its own initialization.
     let library = unsafe { Library::new(&path) }.expect("the module loads");
-    // SAFETY: the symbol is of this type, and lives as long as the library, which is never closed
-    // before `Loaded` ends.
+    // SAFETY: the symbol has this type and lives as long as the library, which stays open as long as
+    // `Loaded`.
     let raw: &'static RawModule = unsafe {
         &**library.get::<*const RawModule>(b"gridrpc_module_v1").expect("the module's symbol")
     };
@@ -182,7 +182,7 @@ pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
 
 impl Loaded {
     fn entries(&self) -> &[Entry] {
-        // SAFETY: the stub says how many there are.
+        // SAFETY: the stub supplies the count.
         unsafe { std::slice::from_raw_parts(self.raw.entries, self.raw.count as usize) }
     }
 
@@ -195,12 +195,12 @@ impl Loaded {
             .collect()
     }
 
-    /// Runs an entry with what its arguments point to.
+    /// Runs an entry with pointers to its arguments.
     pub fn run(&self, name: &str, arguments: &mut [*mut c_void]) {
         assert_eq!(self.attempt(name, arguments), None);
     }
 
-    /// Runs an entry, which may raise an exception.
+    /// Runs an entry that may raise an exception.
     pub fn attempt(&self, name: &str, arguments: &mut [*mut c_void]) -> Option<Exception> {
         let at = self.names().iter().position(|other| *other == name);
         let at = at.unwrap_or_else(|| panic!("no entry `{name}`"));
@@ -212,7 +212,7 @@ impl Loaded {
         raised
     }
 
-    /// The same, with callbacks answered by `answer`.
+    /// Runs an entry; `answer` handles its callbacks.
     pub fn run_answering(
         &self,
         name: &str,
@@ -225,7 +225,7 @@ impl Loaded {
     }
 }
 
-/// Pointers to values, as a worker has them.
+/// Pointers to values, as a worker passes them.
 #[macro_export]
 macro_rules! arguments {
     ($($value:expr),* $(,)?) => { &mut [$(std::ptr::from_mut(&mut $value).cast::<std::ffi::c_void>()),*] };

@@ -1,6 +1,6 @@
-//! What tests give to functions.
+//! Test arguments for functions.
 
-// Not every file of tests needs all of it.
+// Not every test file uses all of it.
 #![allow(dead_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -8,34 +8,34 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use crate::arguments;
 use crate::library::Loaded;
 
-/// A text as a worker hands it over.
+/// A string as a worker passes it.
 pub fn text(text: &str) -> CString {
     CString::new(text).expect("no NUL")
 }
 
-/// A value as a worker hands it over: it has to live as long as the call.
+/// A value as a worker passes it; it must outlive the call.
 pub fn at<T>(value: &mut T) -> *mut c_void {
     std::ptr::from_mut(value).cast()
 }
 
-/// The pointer that a worker hands over for a text.
+/// The pointer that a worker passes for a string.
 pub fn pointer(text: &CString) -> *mut c_void {
     text.as_ptr().cast_mut().cast()
 }
 
-/// The text that a function has made, which is freed.
+/// Takes a string that a function has allocated, and frees it.
 pub fn taken(made: *mut c_char) -> String {
-    // SAFETY: the function has stored a text from `strdup`, which ends in NUL.
+    // SAFETY: the function has stored a NUL-terminated string from `strdup`.
     let text = unsafe { CStr::from_ptr(made) }.to_str().expect("a text").to_owned();
     unsafe extern "C" {
         fn free(pointer: *mut c_void);
     }
-    // SAFETY: it came from `malloc`, and nobody has it any more.
+    // SAFETY: it came from `malloc`, and nothing else refers to it.
     unsafe { free(made.cast()) };
     text
 }
 
-/// One of each type, and an array for all of them.
+/// One scalar of each type, and an array for all of them.
 pub const SCALARS: &str = "IN char a, IN unsigned char b, IN short c, IN unsigned short d, IN int e, \
     IN unsigned f, IN long g, IN unsigned long h, IN longlong i, IN unsigned long long j, \
     IN float k, IN double l, IN int8 m, IN int16 n, IN int32 o, IN int64 p, IN uint8 q, \
@@ -47,7 +47,7 @@ pub const SCALAR_BODY: &str = "sum[0] = a; sum[1] = b; sum[2] = c; sum[3] = d; s
     sum[10] = k; sum[11] = l; sum[12] = m; sum[13] = n; sum[14] = o; sum[15] = (double)p; \
     sum[16] = q; sum[17] = r; sum[18] = s; sum[19] = (double)t;";
 
-/// Gives a function one of each type, and sees that each has arrived.
+/// Passes one scalar of each type to a function and checks that it arrives.
 pub fn check_scalars(loaded: &Loaded, name: &str) {
     let mut sum = [0f64; 20];
     loaded.run(
@@ -85,12 +85,12 @@ pub fn check_scalars(loaded: &Loaded, name: &str) {
     );
 }
 
-/// A text from `malloc`.
+/// A copy of a string from `malloc`.
 pub fn duplicate(text: &str) -> *mut c_char {
     unsafe extern "C" {
         fn strdup(text: *const c_char) -> *mut c_char;
     }
     let text = CString::new(text).expect("no NUL");
-    // SAFETY: the text ends in NUL, and is copied.
+    // SAFETY: the string is NUL-terminated, and copied.
     unsafe { strdup(text.as_ptr()) }
 }
