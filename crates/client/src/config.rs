@@ -1,4 +1,4 @@
-//! What a grid is to be, as whoever opens it says.
+//! Configuration of a grid.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use gridrpc_sys::status_line::Progress;
 
 use crate::output::Output;
 
-/// What the program that starts workers is told before it starts any.
+/// Settings that the spawner receives before it starts a worker.
 #[derive(Clone, Debug, Default)]
 pub struct Preparation {
     /// Working directory; empty: the client's.
     pub directory: String,
-    /// Where modules are looked for.
+    /// Module search path.
     pub path: Vec<String>,
-    /// What workers have from the beginning.
+    /// Modules loaded before workers start.
     pub preload: Preload,
 }
 
@@ -25,27 +25,27 @@ pub struct Preparation {
 pub struct Preload {
     /// Python modules, by name.
     pub modules: Vec<String>,
-    /// Compiled ones, by file.
+    /// Compiled modules, by file.
     pub libraries: Vec<String>,
 }
 
 /// The program that starts workers.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
-    /// Its file.
+    /// Program file.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Program arguments.
     pub arguments: Vec<OsString>,
-    /// Environment variables set for it.
+    /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it is told first.
+    /// Settings sent to it first.
     pub preparation: Preparation,
-    /// What to do if it cannot be run, or ends before it has started a worker; empty: nothing is known.
+    /// Hint for the error message if the program cannot run or ends before it has started a worker; empty: none.
     pub advice: String,
 }
 
 impl Launch {
-    /// The command, for messages.
+    /// The command line, for messages.
     pub(crate) fn command(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,/:@%".contains(c);
         let quoted = |word: String| match word.chars().all(is_plain) && !word.is_empty() {
@@ -58,33 +58,33 @@ impl Launch {
         words.join(" ")
     }
 
-    /// The advice, as the end of a sentence.
+    /// The hint as the end of a sentence.
     pub(crate) fn advised(&self) -> String {
         if self.advice.is_empty() { String::new() } else { format!(": {}", self.advice) }
     }
 }
 
-/// What a grid is to be.
+/// Configuration of a grid.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What starts the workers.
+    /// Program that starts the workers.
     pub launch: Launch,
-    /// The bounds of the core.
+    /// Limits of the core.
     pub settings: Settings,
-    /// Sections of so many bytes and more go through shared memory.
+    /// Minimum size of sections that go through shared memory, bytes.
     pub shared_threshold: usize,
     /// Free shared memory kept for later calls, bytes.
     pub keep_free: u64,
-    /// Where the workers' output goes.
+    /// Destination of the workers' output.
     pub output: Output,
-    /// Hosts with more workers.
+    /// Host groups with more workers.
     pub groups: Option<HostGroups>,
-    /// How the user is told of hosts that are waited for.
+    /// How to report hosts that the program waits for.
     pub progress: Progress,
 }
 
 impl Config {
-    /// A grid of this machine alone.
+    /// A grid on this machine only.
     #[must_use]
     pub fn here(launch: Launch, settings: Settings) -> Config {
         Config {
@@ -99,43 +99,43 @@ impl Config {
     }
 }
 
-/// The groups of a grid.
+/// Host groups of a grid.
 #[derive(Clone, Debug)]
 pub struct HostGroups {
-    /// Which.
+    /// The groups.
     pub list: Vec<HostGroup>,
-    /// The `gridrpc` program of this machine, which hosts get a copy of.
+    /// The `gridrpc` program of this machine, which is copied to hosts.
     pub program: PathBuf,
-    /// What their workers are.
+    /// Workers on the hosts.
     pub workers: RemoteWorkers,
 }
 
-/// What the workers on hosts are.
+/// Configuration of workers on hosts.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteWorkers {
-    /// Python workers; none: native ones.
+    /// Python workers; `None`: native ones.
     pub python: Option<PythonWorkers>,
-    /// Environment variables, before those of each group.
+    /// Environment variables; those of a group take precedence.
     pub environment: Vec<(String, String)>,
-    /// Working directory on this machine, for groups that name none; empty: where the agent is.
+    /// Working directory on this machine, for groups without one; empty: the agent's.
     pub directory: String,
-    /// What they have from the beginning, for each group; none: nothing.
+    /// Modules loaded before workers start, for each group.
     pub preload: Vec<Preload>,
 }
 
-/// How Python workers are started.
+/// Command lines of Python workers.
 #[derive(Clone, Debug, Default)]
 pub struct PythonWorkers {
-    /// The client's own interpreter, for agents on this machine.
+    /// The client's interpreter, for agents on this machine.
     pub here: String,
-    /// Arguments of an interpreter on another host.
+    /// Interpreter arguments on another host.
     pub arguments: Vec<String>,
-    /// Arguments of one on this machine.
+    /// Interpreter arguments on this machine.
     pub arguments_here: Vec<String>,
-    /// Where this machine's look for modules.
+    /// Module search path on this machine.
     pub path: Vec<String>,
     /// Modules to import before workers are started.
     pub modules: Vec<String>,
-    /// Environment variables, before those of each group.
+    /// Environment variables; those of a group take precedence.
     pub environment: Vec<(String, String)>,
 }

@@ -1,4 +1,4 @@
-//! Why a grid cannot do what it was asked.
+//! Errors of a grid.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::names;
 
-/// Why a grid cannot do what it was asked.
+/// Error of a grid.
 #[derive(Debug, Error)]
 pub enum GridError {
     /// The call was refused.
@@ -17,38 +17,38 @@ pub enum GridError {
     /// The system refused something.
     #[error("{what}: {error}{}", gridrpc_sys::limit_of(.error))]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The process was forked: the grid belongs to its parent.
+    /// The process was forked: the grid belongs to the parent process.
     #[error("this grid belongs to the process that opened it; open another one after a fork")]
     Forked,
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// Nothing is called so that calls could be bound to.
+    /// There is no host group, host or machine with this name.
     #[error("there is no server {name:?}: the names that this grid knows are {}", names::listed(.known))]
     UnknownServer {
-        /// What it was called.
+        /// The unknown name.
         name: String,
-        /// What groups and hosts are called.
+        /// Valid names of host groups and hosts.
         known: Vec<String>,
     },
-    /// It cannot run on any host that is trusted.
+    /// No trusted host can run it.
     #[error("{what} needs a trusted host, and {} has none: servers with `trusted = false` run only functions of \
              compiled modules", whose(.group.as_deref()))]
     NotTrusted {
-        /// What needs one.
+        /// The object that needs a trusted host.
         what: String,
-        /// The group that it is bound to, if it is.
+        /// The host group that it is bound to, if any.
         group: Option<String>,
     },
-    /// Too many grids lie in each other.
+    /// Grids are nested too deeply.
     #[error("{0}")]
     TooDeep(String),
-    /// Workers are given up that could not be started, and those left are fewer than were wanted.
+    /// Workers that could not be started have been given up, and fewer are left than requested.
     #[error("too few workers could be started: {0}")]
     TooFewWorkers(Arc<Loss>),
 }

@@ -1,4 +1,4 @@
-//! Functions that calls can name.
+//! Functions that calls refer to.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_wire::{FunctionForm, Message, Place, Section, WireError};
 
-/// What workers are told of a function.
+/// Definition of a function that workers receive.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -24,21 +24,21 @@ pub(crate) struct Function {
     pub(crate) staged: Option<Staged>,
 }
 
-/// The file of a module, as hosts get it.
+/// The file of a module, as sent to hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Staged {
-    /// Names the content.
+    /// Hash of the content.
     pub(crate) hash: String,
-    /// The file's name without folder.
+    /// The file's name without its folder.
     pub(crate) name: String,
     pub(crate) content: Arc<Source>,
 }
 
-/// Files of modules that have been read, by path, and when they had been written.
+/// Module files that have been read, by path and modification time.
 pub(crate) type StagedFiles = Mutex<HashMap<Vec<u8>, (Option<SystemTime>, Staged)>>;
 
 impl Staged {
-    /// Reads a module's file, unless it is known.
+    /// Reads a module's file unless it is cached.
     pub(crate) fn read(files: &StagedFiles, path: &[u8]) -> io::Result<Staged> {
         let file = Path::new(OsStr::from_bytes(path));
         let written = file.metadata()?.modified().ok();
@@ -58,7 +58,7 @@ impl Staged {
 }
 
 impl Staged {
-    /// Sends it to a host, before all that is pushed later.
+    /// Sends the file to a host, before anything that is pushed later.
     ///
     /// # Errors
     /// When it exceeds a bound of the format.
@@ -70,13 +70,13 @@ impl Staged {
     }
 }
 
-/// Characters of a hash that name a file.
+/// Number of hash characters in a file name.
 const HASH: usize = 32;
 
-/// Numbers of functions that nobody holds any more; they are given out again.
+/// Numbers of dropped functions, for reuse.
 pub(crate) type Unused = Arc<Mutex<Vec<FunctionId>>>;
 
-/// A registered function. It stays known to the workers while this or a call of it lives.
+/// A registered function. Workers keep it while this reference or a call of it lives.
 #[derive(Debug)]
 pub struct FunctionRef {
     id: FunctionId,
@@ -109,7 +109,7 @@ impl FunctionRef {
         self.form == FunctionForm::Library
     }
 
-    /// Its name: `module/function`, or what people call it.
+    /// Its name: `module/function`, or its readable name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -1,7 +1,7 @@
-//! The client's side: a grid of worker processes, and calls to them.
+//! Client: a grid of worker processes, and calls to them.
 //!
-//! Callers write to idle workers themselves; one thread per grid, the reactor, reads all
-//! answers, keeps the timers and starts and buries workers.
+//! Callers write to idle workers themselves. One thread per grid, the reactor, reads all answers, runs the timers,
+//! starts workers and cleans up after them.
 
 mod call;
 mod common;

@@ -1,5 +1,5 @@
-//! Host groups by name: what calls and reserved workers may be bound to. A name means a group, or a host of one or
-//! several, or this machine.
+//! Names that calls and reserved workers can be bound to. A name means a host group, a host of one or several groups,
+//! or this machine.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use gridrpc_config::HostGroup;
 use gridrpc_core::{GroupId, WorkerId};
 
-/// Names that an error tells.
+/// Maximum number of names in an error message.
 const MOST_TOLD: usize = 20;
 
-/// What this machine is always called.
+/// Name of this machine.
 const HERE: &str = "localhost";
 
 /// The names of a grid.
@@ -19,14 +19,14 @@ const HERE: &str = "localhost";
 pub(crate) struct Names {
     /// The number of the first host.
     first: u32,
-    /// Host groups, and the names of their hosts, in the order of the core's.
+    /// Host groups and the names of their hosts, in the order of the core's.
     groups: Vec<(String, Vec<String>)>,
     /// Whether this machine has workers of its own.
     here: bool,
     known: Mutex<HashMap<String, GroupId>>,
 }
 
-/// What a name means.
+/// Meaning of a name.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Here,
@@ -34,7 +34,7 @@ enum Meaning {
 }
 
 impl Names {
-    /// For a grid with so many workers on this machine.
+    /// Names of a grid with this many workers on this machine.
     pub(crate) fn new(workers: u32, groups: &[HostGroup]) -> Names {
         let hosts = |group: &HostGroup| group.hosts.iter().map(|host| host.name.clone()).collect();
         let groups = groups.iter().map(|group| (group.name.clone(), hosts(group)));
@@ -42,15 +42,15 @@ impl Names {
         Names { first: workers, groups, here: workers > 0, known }
     }
 
-    /// Whether there are other executors than this machine's own workers.
+    /// Whether the grid has executors other than this machine's own workers.
     pub(crate) fn has_hosts(&self) -> bool {
         !self.groups.is_empty()
     }
 
-    /// What this name means; `add` makes a group of hosts that have not been called by it before.
+    /// The meaning of this name. `add` makes a group for hosts whose name is used for the first time.
     ///
     /// # Errors
-    /// All names, when it is none of them.
+    /// All names, when the name is unknown.
     pub(crate) fn find(
         &self,
         name: &str,
@@ -69,7 +69,7 @@ impl Names {
         Ok(id)
     }
 
-    /// The hosts of which this holds, given their group's name and their own.
+    /// The hosts for which `is_meant` holds, given the name of their group and their own.
     fn hosts(&self, is_meant: impl Fn(&str, &str) -> bool) -> Vec<WorkerId> {
         let all = self.groups.iter().flat_map(|(group, hosts)| {
             hosts.iter().map(move |host| (group.as_str(), host.as_str()))
@@ -94,7 +94,7 @@ impl Names {
         is_here.then_some(Meaning::Here)
     }
 
-    /// All names: of the groups, of hosts that are called otherwise, and of this machine.
+    /// All names: those of the groups, of hosts with other names, and of this machine.
     fn all(&self) -> Vec<String> {
         let mut all: Vec<String> = self.groups.iter().map(|(group, _)| group.clone()).collect();
         let hosts = self.groups.iter().flat_map(|(_, hosts)| hosts);
@@ -107,7 +107,7 @@ impl Names {
     }
 }
 
-/// The names that there are, for people.
+/// A list of the valid names, for people.
 pub(crate) fn listed(known: &[String]) -> String {
     let Some((last, others)) = known.split_last() else { return "none".to_owned() };
     if known.len() > MOST_TOLD {

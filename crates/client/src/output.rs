@@ -1,5 +1,5 @@
-//! What worker processes write to their standard output and error: passed on as it comes or line
-//! by line with the worker's name before each, and the last lines kept for error messages.
+//! Standard output and error of worker processes. Passes them on as they come, or line by line with the worker's name
+//! as a prefix, and keeps the last lines for error messages.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,40 +9,39 @@ use gridrpc_sys::printer::Printer;
 
 use crate::parent::Parent;
 
-/// What is kept, bytes.
+/// Size of the kept tail, bytes.
 const KEEP: usize = 4096;
-/// A line longer than this is passed on in pieces, bytes.
+/// Maximum line length, bytes; longer lines are split.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Where the output of workers goes.
+/// Destination of the workers' output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Output {
-    /// The workers write to the client's own standard output; what they write to their standard
-    /// error is passed on as it comes.
+    /// The workers write to the client's own standard output; their standard error is passed on as it comes.
     #[default]
     Plain,
-    /// Both come line by line, each line with its worker before it.
+    /// Both are passed on line by line, with the worker's name as a prefix.
     Labelled,
     /// Both go to the client that this grid works for.
     Parent,
-    /// Neither comes; only the last lines of the standard error are kept, for error messages.
+    /// Both are discarded; only the last lines of standard error are kept for error messages.
     Kept,
 }
 
-/// What becomes of what is read from a stream.
+/// Treatment of data read from a stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Passing {
     /// It is passed on as it comes.
     AsItComes,
-    /// It is passed on line by line, with this before each.
+    /// Passed on line by line with this prefix.
     Labelled(String),
-    /// It goes to the client that this grid works for, as that of this worker.
+    /// Sent to the client that this grid works for, as output of this worker.
     Up(Upward),
-    /// It is not passed on.
+    /// Not passed on.
     Not,
 }
 
-/// The way to the client that a grid works for.
+/// Route to the client that a grid works for.
 #[derive(Clone, Debug)]
 pub(crate) struct Upward {
     pub(crate) client: Arc<dyn Parent>,
@@ -56,7 +55,7 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-/// The client's own streams, which those of the processes are passed on to.
+/// The client's own standard output and error.
 #[derive(Clone, Debug)]
 pub(crate) struct Printers {
     stdout: Arc<Printer>,
@@ -78,31 +77,31 @@ impl Printers {
         }
     }
 
-    /// Writes to one of them as it comes.
+    /// Writes raw bytes to a stream.
     pub(crate) fn print(&self, stderr: bool, bytes: &[u8]) {
         self.of(if stderr { Stream::Stderr } else { Stream::Stdout }).print(bytes);
     }
 
-    /// Writes lines to one of them, with a label before each.
+    /// Writes lines to a stream, each with a label as prefix.
     pub(crate) fn print_labelled(&self, stderr: bool, label: &str, lines: &[u8]) {
         self.print(stderr, &labelled(label, lines));
     }
 
-    /// Waits until what has come is written, but not for ever.
+    /// Waits a bounded time until everything has been written.
     pub(crate) fn settle(&self) {
         self.stdout.settle();
         self.stderr.settle();
     }
 }
 
-/// Our end of a stream of a process.
+/// Our end of a process's stream.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pipe: std::fs::File,
     printer: Arc<Printer>,
     stream: Stream,
     passing: Passing,
-    /// A line whose end has not come, if lines are labelled.
+    /// An incomplete line, if lines are labelled.
     begun: Vec<u8>,
     kept: Vec<u8>,
 }
@@ -122,7 +121,7 @@ impl Outlet {
         self.pipe.as_fd()
     }
 
-    /// Reads what is there. `false`: nothing more will come.
+    /// Reads the available data. Returns `false` at the end of the stream.
     pub(crate) fn read(&mut self) -> bool {
         let mut buffer = [0; 8192];
         loop {
@@ -160,12 +159,12 @@ impl Outlet {
         self.printer.print(&labelled(label, &lines));
     }
 
-    /// Whether a line has begun whose end has not come.
+    /// Whether an incomplete line is buffered.
     pub(crate) fn has_begun(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// What has begun is a line too: its end will not come, or not soon.
+    /// Passes on the incomplete line: its end will not come, or not soon.
     pub(crate) fn end(&mut self) {
         if let Passing::Labelled(label) = &self.passing
             && !self.begun.is_empty()
@@ -175,13 +174,13 @@ impl Outlet {
         }
     }
 
-    /// The last lines.
+    /// The last lines, as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept).trim_end().to_owned()
     }
 }
 
-/// The lines with the label before each, and an end behind the last.
+/// The lines, each with the label as prefix and a line end.
 fn labelled(label: &str, lines: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len() + 64);
     for line in lines.split_inclusive(|byte| *byte == b'\n') {

@@ -1,20 +1,20 @@
-//! Whom a grid works for, if it is an agent's: a client on another host, which is told what happens.
+//! Client of an agent: receives the events of the agent's grid.
 
 use std::fmt;
 
 use gridrpc_core::Loss;
 
-/// The client of an agent. All methods return at once; they are called in the grid's own threads.
+/// The client of an agent. All methods return at once; the grid's own threads call them.
 pub trait Parent: fmt::Debug + Send + Sync {
-    /// The answers given so far can go.
+    /// The answers given so far can be sent.
     fn settle(&self);
 
-    /// Workers have answered or are lost.
+    /// The number of ready workers has changed.
     fn changed(&self);
 
-    /// No worker can be started any more. All calls have ended before.
+    /// No worker can be started any more. All calls have already ended.
     fn has_no_workers(&self, loss: &Loss);
 
-    /// A worker has written this to its standard error, or to its standard output.
+    /// A worker has written to its standard error or output.
     fn said(&self, worker: u32, stderr: bool, bytes: &[u8]);
 }

@@ -1,20 +1,19 @@
-//! The reactor lock: whoever holds it reads for all, and leads.
+//! Reactor lock: its holder reads for all threads and leads.
 //!
-//! A caller that waits for its own call leads by itself where it can: the answer then wakes one
-//! thread instead of two. Otherwise a thread of the grid's own leads. The protocol:
+//! A caller that waits for its own call leads by itself where it can: the answer then wakes one thread instead of
+//! two. Otherwise a thread of the grid leads. The protocol:
 //!
-//! - A caller that waits counts itself as a follower *before* it tries the lock. If the lock is
-//!   taken, its holder looks for followers *after* it has left the lock, and calls the grid's own
-//!   thread if there are any. So no follower is left with nobody leading.
-//! - The grid's thread leads until a caller asks for the lock: one that has got an answer as the
-//!   only follower, and so is likely to wait for the next one alone. The thread leaves only while
-//!   there are no followers. While it is back it looks every millisecond whether a caller has led
-//!   meanwhile, and takes the lock again if none has; so calls that nobody waits for, timers and
-//!   deaths are never late by more than that.
+//! - A waiting caller registers as a follower *before* it tries the lock. If the lock is taken, its holder checks for
+//!   followers *after* it has released the lock, and calls the grid's own thread if there are any. So there is no
+//!   follower without a leader.
+//! - The grid's thread leads until a caller requests the lock: a caller that got an answer as the only follower,
+//!   and is therefore likely to wait for the next one alone. The thread steps back only while there are no followers.
+//!   While it is away, it checks every millisecond whether a caller has led, and takes the lock again if none has.
+//!   Calls that nobody waits for, timers and losses are therefore never delayed by more than that.
 
 //!
-//! That no thread is left asleep for ever is checked by a model (crates/client/model), in which the
-//! grid's thread does not come back by itself.
+//! A model (crates/client/model) checks that no thread sleeps forever. In the model the grid's thread does not come
+//! back by itself.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -23,37 +22,37 @@ use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Time, TryMutex, fence, now,
 };
 
-/// What sits there: the reactor.
+/// The object behind the lock: the reactor.
 pub(crate) trait Read {
-    /// Waits for something to happen, at most until `until`, and deals with it. False: it has ended.
+    /// Waits for events until `until` at most, and handles them. Returns `false` when the grid has ended.
     fn turn(&mut self, until: Option<Time>) -> bool;
 }
 
-/// How to have whoever is in a turn come out of it.
+/// Wakes the thread that holds the lock.
 pub(crate) trait Wake {
-    /// The turn that is going on, or the next one, ends at once.
+    /// Ends the current turn, or the next one, at once.
     fn wake(&self);
 }
 
-/// How long the grid's thread stays away while callers lead.
+/// How long the grid's thread steps back while callers lead.
 const STEP_BACK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct ReactorLock<R, W> {
     reactor: TryMutex<R>,
     wakeup: Arc<W>,
-    /// Threads that wait for calls, leading or not.
+    /// Threads that wait for calls, whether they lead or not.
     followers: AtomicUsize,
-    /// A caller would rather lead itself.
+    /// A caller wants to lead.
     wanted: AtomicBool,
-    /// How often callers have led.
+    /// Number of times that callers have led.
     leads: AtomicU64,
     /// Calls the grid's thread back.
     called: Mutex<bool>,
     call: Condvar,
 }
 
-/// Counts a follower for as long as it lives.
+/// Registration of a follower, for as long as it lives.
 struct Follower<'s>(&'s AtomicUsize);
 
 impl Drop for Follower<'_> {
@@ -75,19 +74,19 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
         }
     }
 
-    /// What whoever leads is woken by.
+    /// Wakes the leader.
     pub(crate) fn wakeup(&self) -> &W {
         &self.wakeup
     }
 
-    /// The grid's own thread: leads while no caller does, until the grid is closed.
+    /// Runs the grid's own thread: leads while no caller does, until the grid is closed.
     pub(crate) fn serve(&self) {
         while self.lead_for_all() {
             self.step_back();
         }
     }
 
-    /// Leads until a caller would rather do so; false when there is nothing more to lead.
+    /// Leads until a caller wants to. Returns `false` when the grid has ended.
     fn lead_for_all(&self) -> bool {
         let mut reactor = self.reactor.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -97,7 +96,7 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
             if self.wanted.swap(false, Ordering::SeqCst) && !self.has_followers() {
                 drop(reactor);
                 if self.has_followers() {
-                    // One came while we left: it has not found the lock free.
+                    // A follower arrived while this thread left, and found the lock taken.
                     self.call_back();
                 }
                 return true;
@@ -113,7 +112,7 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
             let mut called = if *called {
                 called
             } else {
-                // Waking for no reason does no harm: it is as if the time had passed.
+                // A spurious wake-up is harmless: it only ends the pause early.
                 let waited = self.call.wait_timeout(called, STEP_BACK);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             };
@@ -123,19 +122,19 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
         }
     }
 
-    /// Has the grid's own thread lead, if it has stepped back.
+    /// Makes the grid's own thread lead, if it has stepped back.
     pub(crate) fn call_back(&self) {
         *self.called.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.call.notify_one();
     }
 
-    /// Has whoever leads look again whether it is ready.
+    /// Makes the leader check again whether it is ready.
     pub(crate) fn nudge(&self) {
         self.wakeup.wake();
     }
 
-    /// Waits until `ready`, at most until `until`; leads meanwhile if the lock is free, else sleeps
-    /// by `sleep`, which returns early when it is ready. Returns whether it is.
+    /// Waits until `ready`, or until `until`. Leads in the meantime if the lock is free; otherwise sleeps by `sleep`,
+    /// which returns early when it is ready. Returns whether it is.
     pub(crate) fn wait(
         &self,
         until: Time,
@@ -167,8 +166,8 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
         ready()
     }
 
-    /// Leads for a moment, if the lock is free, without sleeping: `look` asks what it is given as often as it
-    /// sees fit. Returns whether it is ready. It is for a thread that has other things to wait for.
+    /// Leads for a moment, without sleeping, if the lock is free: `look` calls its argument as often as it sees fit.
+    /// Returns whether it is ready. For a thread that also has to wait for other things.
     pub(crate) fn look(
         &self,
         look: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
@@ -196,14 +195,14 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
         is_ready
     }
 
-    /// Counts the caller in, so that whoever leaves the lock from here on sees it.
+    /// Registers the caller as a follower, so that every later release of the lock takes it into account.
     fn follower(&self) -> Follower<'_> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         Follower(&self.followers)
     }
 
-    /// Whether anybody waits. Asked by whoever has just left the lock, or thinks of it.
+    /// Whether anybody waits. Checked after the lock has been released, or before stepping back.
     fn has_followers(&self) -> bool {
         fence(Ordering::SeqCst);
         self.followers.load(Ordering::SeqCst) > 0

@@ -1,7 +1,7 @@
-//! Shared data: given once, present once on this machine however many workers read it.
+//! Shared data: sent once, stored once on this machine for any number of workers.
 //!
-//! New memory takes several times as long as a copy into memory that is there. So the memory of shared
-//! data is kept when all workers have said that they read it no more, and takes up later data.
+//! Allocating new memory takes several times as long as a copy into existing memory. So the memory of shared data is
+//! kept until all workers have released it, and is then reused for later data.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use gridrpc_link::buffers::{Held, Sink, Source};
 use gridrpc_shm::segment::{Lent, Pool, Segment};
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
-/// Parts start at multiples of this, so that arrays of any type lie well.
+/// Alignment of parts, which suits arrays of any type.
 const ALIGNMENT: u64 = 64;
 
 /// Data in memory that its readers map.
@@ -40,29 +40,30 @@ impl SharedData {
         Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
     }
 
-    /// Memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
+    /// Allocates memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no memory.
     pub fn to_be_filled(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<SharedData> {
         let (placed, end) = placed(lengths.iter().map(|len| *len as u64));
         let lent = pool.take(end)?;
-        // So that it can be written to.
+        // Maps the memory for writing.
         lent.start(end)?;
         Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
     }
 
-    /// Where the parts are to be written. Nobody reads them before that is over.
+    /// Destinations for the parts. Nobody reads the parts until they are complete.
     pub fn sinks(&self) -> Vec<Arc<Sink>> {
         let sink = |&(offset, len): &(u64, u64)| {
             let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
-            // SAFETY: the stretch lies in memory that is this data's alone, and mapped as long as it lives.
+            // SAFETY: the stretch lies in memory that belongs to this data alone and stays mapped as long as it
+            // lives.
             Arc::new(unsafe { Sink::new(start, len as usize) })
         };
         self.parts.iter().map(sink).collect()
     }
 
-    /// Has nobody write to it from now on.
+    /// Write-protects the memory.
     ///
     /// # Errors
     /// When its memory cannot be sealed.
@@ -77,8 +78,8 @@ impl SharedData {
         self.parts.iter().map(|(_, len)| *len).eq(lengths)
     }
 
-    /// The name of its content. Computed when something is shared that might be the same:
-    /// a pass over the data is a third of the time that sharing it takes.
+    /// Hash of the content. Computed only when similar data is shared: a pass over the data takes a third of the time
+    /// of sharing it.
     pub fn hash(&self) -> blake3::Hash {
         *self.hash.get_or_init(|| {
             let read = |&(offset, len): &(u64, u64)| self.read(offset, len);
@@ -86,7 +87,7 @@ impl SharedData {
         })
     }
 
-    /// How many parts it has.
+    /// Number of parts.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -103,44 +104,44 @@ impl SharedData {
         self.parts.iter().map(|(_, len)| len).sum()
     }
 
-    /// The memory that it lies in.
+    /// The memory of the data.
     pub(crate) fn segment(&self) -> &Segment {
         self.lent.segment()
     }
 
-    /// Somebody may read it for who knows how long: its memory must not take up other data.
+    /// Marks the memory as not reusable: a reader may keep it indefinitely.
     pub(crate) fn spend(&self) {
         self.lent.spend();
     }
 
-    /// The parts as workers of this machine find them.
+    /// The parts as sections in shared memory, for workers of this machine.
     pub(crate) fn sections(&self) -> Sections<'static> {
         let segment = self.segment().number();
         let place = |offset| Place::Shared(Lease { segment, offset });
         self.parts.iter().map(|&(offset, len)| Section { len, place: place(offset) }).collect()
     }
 
-    /// The parts as hosts are sent them.
+    /// The parts as streamed sections, for hosts.
     pub(crate) fn streamed_sections(&self) -> Sections<'static> {
         let place = Place::Stream;
         self.parts.iter().map(|&(_, len)| Section { len, place }).collect()
     }
 
-    /// The parts where they lie, for hosts.
+    /// The parts as data sources, for hosts.
     pub(crate) fn sources(self: &Arc<SharedData>) -> VecDeque<Arc<Source>> {
         let part = |index| Part { data: Arc::clone(self), index };
         (0..self.parts.len()).map(|index| Arc::new(Source::held(part(index)))).collect()
     }
 
     fn read(&self, offset: u64, len: u64) -> &[u8] {
-        // It was written to when this was made.
+        // Mapped when this was created.
         let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
         // SAFETY: `stretch` has checked the place; nobody writes there as long as this lives.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) }
     }
 }
 
-/// One part of shared data, on its way.
+/// One part of shared data in transit.
 #[derive(Debug)]
 struct Part {
     data: Arc<SharedData>,
@@ -153,7 +154,7 @@ impl Held for Part {
     }
 }
 
-/// The place of each part, and what they take in all.
+/// The place of each part, and the total length.
 fn placed(lengths: impl Iterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
     let mut end = 0_u64;
     let place = |len: u64| {
@@ -165,7 +166,7 @@ fn placed(lengths: impl Iterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
     (placed, end.max(1))
 }
 
-/// Names the parts: their lengths first, so that no two divisions of the same bytes are equal.
+/// Hashes the parts. The lengths come first, so that different divisions of the same bytes differ.
 pub fn hash(parts: &[&[u8]]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -177,7 +178,7 @@ pub fn hash(parts: &[&[u8]]) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// Shared data as its owners hold it.
+/// Shared data and its owners.
 #[derive(Debug)]
 pub(crate) struct Owned {
     pub(crate) blob: BlobId,

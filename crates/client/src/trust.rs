@@ -1,5 +1,5 @@
-//! Hosts that are not trusted: they run functions of compiled modules, and are given nothing of Python. All other
-//! calls are bound to groups without them.
+//! Untrusted hosts. They run functions of compiled modules and receive nothing of Python. All other calls are bound
+//! to groups without them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,21 @@ use gridrpc_wire::FunctionForm;
 use crate::error::GridError;
 use crate::function::FunctionRef;
 
-/// What errors call all trusted executors together.
+/// Name of all trusted executors together in errors.
 const ALL: &str = "(all that are trusted)";
 
-/// Which executors a grid trusts, if there are others as well.
+/// Trusted executors of a grid that has untrusted ones.
 #[derive(Debug)]
 pub(crate) struct Trust {
     untrusted: HashSet<WorkerId>,
-    /// All other hosts, and this machine; none: there are no such executors.
+    /// All trusted hosts and this machine; `None`: there are no such executors.
     all: Option<GroupId>,
-    /// By group: its name, and the group of those of its executors that are trusted, if there are any.
+    /// By group: its name, and the group of its trusted executors, if it has any.
     groups: HashMap<GroupId, (String, Option<GroupId>)>,
 }
 
 impl Trust {
-    /// None: all executors are trusted. The first host has the number `first`.
+    /// Returns `None` if all executors are trusted. The first host has the number `first`.
     pub(crate) fn of<T: Clone>(
         core: &mut Core<T>,
         first: u32,
@@ -43,7 +43,7 @@ impl Trust {
         Some(Trust { untrusted, all, groups: HashMap::new() })
     }
 
-    /// Notes a group of some hosts that calls can be bound to.
+    /// Records a group of hosts that calls can be bound to.
     pub(crate) fn note<T: Clone>(
         &mut self,
         core: &mut Core<T>,
@@ -61,15 +61,15 @@ impl Trust {
         self.groups.insert(id, (name.to_owned(), theirs));
     }
 
-    /// Whether this executor is a host that is trusted, or no host.
+    /// Whether this executor is a trusted host or not a host.
     pub(crate) fn trusts(&self, id: WorkerId) -> bool {
         !self.untrusted.contains(&id)
     }
 
-    /// What a call is bound to that has to run on a trusted executor of a group, or on any.
+    /// The group for a call that has to run on a trusted executor, of one group or of any.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such executor.
     pub(crate) fn bound(
         &self,
         group: Option<GroupId>,
@@ -88,11 +88,11 @@ impl Trust {
         Err(GridError::NotTrusted { what: what.to_owned(), group: name })
     }
 
-    /// What a call is to be bound to. `refers`: it needs shared data, or results of other calls; `on`: a reserved
+    /// The group that a call is bound to. `refers`: it needs shared data, or results of other calls; `on`: a reserved
     /// worker has to run it.
     ///
     /// # Errors
-    /// When it needs a trusted executor, and can have none.
+    /// When it needs a trusted executor and none is available.
     pub(crate) fn bound_of<T: Clone>(
         &self,
         core: &Core<T>,

@@ -1,4 +1,4 @@
-//! How whoever leads is woken.
+//! Wake-up of the thread that holds the reactor lock.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::reactor_lock::Wake;
 
-/// A descriptor that can be read from when somebody wants the reactor.
+/// A descriptor that becomes readable when somebody wants the reactor.
 #[derive(Debug)]
 pub(crate) struct Wakeup(EventFd);
 
@@ -17,7 +17,7 @@ impl Wakeup {
         Ok(Wakeup(EventFd::from_value_and_flags(0, flags)?))
     }
 
-    /// The reactor has heard.
+    /// Clears the wake-up.
     pub(crate) fn clear(&self) {
         let _ = self.0.read();
     }

@@ -1,4 +1,4 @@
-//! Results that other calls need: whoever else takes them, and wherever they are.
+//! Results that other calls need.
 
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
@@ -13,7 +13,7 @@ use crate::call::outcome::{Kept, Missing, Outcome};
 use crate::call::remote_result::KeptResult;
 
 impl Hold {
-    /// None: its result has been taken already, and cannot be given again.
+    /// Returns `None` if the result has been taken already and cannot be handed out again.
     #[must_use]
     pub fn new(call: &Arc<Call>) -> Option<Hold> {
         call.hold().then(|| Hold(Arc::clone(call)))
@@ -27,7 +27,7 @@ impl Drop for Hold {
 }
 
 impl Call {
-    /// Keeps the result for a call that needs it. `false`: it has been taken and is not there any more.
+    /// Keeps the result for a call that needs it. Returns `false` if the result has been taken and is gone.
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.lock();
         let taken = inner.done && !inner.failed && inner.outcome.is_none();
@@ -39,7 +39,7 @@ impl Call {
         !gone
     }
 
-    /// One of those that need the result has it, or needs it no more.
+    /// Drops one hold: a call that needed the result has it or no longer needs it.
     pub(crate) fn let_go(&self) {
         let mut inner = self.lock();
         let Some(beside) = inner.beside.as_mut() else { return };
@@ -54,7 +54,7 @@ impl Call {
         drop((gone, kept));
     }
 
-    /// A host has answered, and keeps the result.
+    /// Records that the call has returned and that a host keeps the result.
     pub(crate) fn keep_there(&self, kept: KeptResult, stamps: Stamps, clock_error: u64) {
         let mut inner = self.lock();
         inner.profile.retrieve = monotonic_ns();
@@ -77,7 +77,7 @@ impl Call {
         }
     }
 
-    /// The host that keeps the result is gone. Whether it was not here as well.
+    /// Handles the loss of the host that keeps the result. Returns whether there was no copy here either.
     pub(crate) fn lose_kept(&self) -> bool {
         let mut inner = self.lock();
         let kept = inner.forget_kept();
@@ -87,17 +87,17 @@ impl Call {
         lost
     }
 
-    /// Its result, if a host keeps it.
+    /// The result, if a host keeps it.
     pub(crate) fn kept(&self) -> Option<KeptResult> {
         self.lock().beside.as_ref()?.kept.clone()
     }
 
-    /// If a host keeps its result, that is fetched.
+    /// Fetches the result if a host keeps it.
     pub(crate) fn fetch(&self) {
         drop(self.want(self.lock()));
     }
 
-    /// The result that a host keeps has come.
+    /// Stores the result that a host has sent.
     pub(crate) fn fetched(&self, sections: Vec<Incoming>) {
         let inner = self.lock();
         if !inner.done {
@@ -105,7 +105,7 @@ impl Call {
         }
     }
 
-    /// Waits until it has returned, wherever its result is, or ended otherwise; at most so long. Returns whether
+    /// Waits up to `timeout` until the call has returned, wherever its result is, or ended otherwise. Returns whether
     /// it has.
     pub(crate) fn settled(&self, timeout: Duration) -> bool {
         let has = |inner: &Inner| {
@@ -122,17 +122,17 @@ impl Call {
         has(&inner)
     }
 
-    /// Whether its result may stay where it is made: nobody has made room for it.
+    /// Whether the result may stay on the host that makes it: the caller has not provided memory for it.
     pub(crate) fn result_can_stay(&self) -> bool {
         self.extras.as_ref().is_none_or(|extras| extras.sinks.is_empty())
     }
 
-    /// Whether its arguments can be sent to anybody.
+    /// Whether its arguments can be sent to any executor.
     pub(crate) fn arguments_are_here(&self) -> bool {
         self.lock().payload.as_ref().is_some_and(|payload| !payload.is_kept_in_part())
     }
 
-    /// Takes out its arguments without the results of other calls, which are to be added.
+    /// Takes its arguments without the results of other calls, which are added later.
     pub(crate) fn take_own_arguments(&self) -> Option<Payload> {
         let mut inner = self.lock();
         let mut payload = Arc::into_inner(inner.payload.take()?)?;
@@ -143,12 +143,12 @@ impl Call {
         Some(payload)
     }
 
-    /// Takes back what [`Call::take_own_arguments`] has given.
+    /// Restores the arguments that [`Call::take_own_arguments`] has returned.
     pub(crate) fn give_back_arguments(&self, payload: Payload) {
         self.lock().payload = Some(Arc::new(payload));
     }
 
-    /// What it has returned.
+    /// The result of the call.
     pub(crate) fn returned(&self) -> Result<Vec<Incoming>, Missing> {
         let mut inner = self.lock();
         let returned = inner.outcome.as_mut().and_then(Kept::returned);
@@ -163,7 +163,7 @@ impl Call {
         dependencies.map(|one| Arc::clone(&one.call)).collect()
     }
 
-    /// Its arguments are all there.
+    /// Stores the complete arguments.
     pub(crate) fn complete(&self, payload: Payload) {
         let mut inner = self.lock();
         if inner.done {
@@ -171,7 +171,7 @@ impl Call {
             return;
         }
         inner.profile.bytes_in = payload.bytes;
-        // They may be needed once more, if they are lost.
+        // They may be needed again if they are lost.
         let again = payload.is_kept_in_part();
         inner.payload = Some(Arc::new(payload));
         let beside = inner.beside.as_mut().filter(|_| !again);
@@ -180,7 +180,7 @@ impl Call {
         drop(dependencies);
     }
 
-    /// Gives the owner of the dependency that has failed to `tell`, if the call has ended with one.
+    /// Passes the owner of the failed dependency to `tell`, if the call ended because of one.
     pub fn with_failed_dependency<R>(&self, tell: impl FnOnce(&dyn Any) -> R) -> Option<R> {
         let failed = self.lock().beside.as_mut()?.dependencies.pop()?;
         let told = tell(&*failed.owner);

@@ -1,4 +1,4 @@
-//! The handle of a call: what it was sent with, how it ends, and waiting for that.
+//! Handle of a call: its request, its outcome, and waiting for it.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -27,51 +27,50 @@ pub(super) struct Inner {
     pub(super) profile: Profile,
     pub(super) outcome: Option<Kept>,
     pub(super) done: bool,
-    /// It has ended, and not returned.
+    /// The call ended without returning.
     pub(super) failed: bool,
-    /// It may run again when its worker is lost.
+    /// The call may run again when its worker is lost.
     idempotent: bool,
-    /// Threads that sleep until it has ended: to wake nobody is a system call as well.
+    /// Threads that sleep until the call ends. Counted because waking nobody costs a system call too.
     pub(super) sleepers: u32,
-    /// Few calls have any: they take memory of their own.
+    /// Boxed because few calls have any.
     pub(super) beside: Option<Box<Beside>>,
 }
 
-/// Calls that a function may have made without having been given their results. Workers keep to it as well, by
-/// waiting (MOST_UNDER_WAY in python/gridrpc/_current.py).
+/// Maximum number of calls per function whose results the function has not received. Workers enforce the same bound
+/// by waiting (MOST_UNDER_WAY in python/gridrpc/_current.py).
 const MOST_CHILDREN: usize = 1000;
-/// Callbacks of one call that may run. There may be one of each worker that was lost with it.
+/// Maximum number of concurrent callbacks of a call: one for each worker that was lost with it.
 const MOST_CALLBACKS: u32 = 16;
 
-/// What only some calls have.
+/// Fields that only some calls need.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// Those that have been dropped meanwhile are told nothing.
+    /// Watchers of the call. Watchers that have been dropped are skipped.
     pub(super) watches: Vec<(Weak<dyn Watcher>, u64)>,
-    /// What the worker was sent beside the call itself, and may still read.
+    /// Payloads sent to the worker in addition to the call itself. The worker may still read them.
     pub(super) sent_beside: Vec<Arc<Payload>>,
-    /// Calls whose results it needs, until it has them.
+    /// Calls whose results this call still needs.
     pub(super) dependencies: Vec<Dependency>,
-    /// Calls that its function has made and has not been given the results of, by their own numbers, until that
-    /// function has ended.
+    /// Calls that its function has made and whose results it has not received, by number, until the function ends.
     pub(super) children: HashMap<CallId, Arc<Call>>,
-    /// Callbacks of its function that have not been answered.
+    /// Unanswered callbacks of its function.
     pub(super) callbacks: u32,
-    /// How many others need its own result.
+    /// Number of calls that need the result of this one.
     pub(super) holds: u32,
-    /// Its result, once the caller has taken it: for those that need it.
+    /// The result, kept for the calls that need it after the caller has taken it.
     pub(super) returned: Option<Vec<Incoming>>,
-    /// Its result, if a host keeps it.
+    /// The result, if a host keeps it.
     pub(super) kept: Option<KeptResult>,
-    /// Whether that has been asked for.
+    /// Whether the kept result has been requested.
     pub(super) fetching: bool,
-    /// Threads that wait until it has returned, wherever its result is.
+    /// Threads that wait until the call has returned, wherever its result is.
     pub(super) settling: u32,
-    /// How many sections its arguments have, and bytes, without the results of other calls.
+    /// Number of sections and bytes of its arguments, without the results of other calls.
     pub(super) own: Option<(usize, u64)>,
 }
 
-/// A call whose result another one needs: its result is kept for that one, whoever else takes it.
+/// A call whose result another call needs. The result is kept for that call even if the caller takes it.
 #[derive(Debug)]
 pub struct Hold(pub(crate) Arc<Call>);
 
@@ -79,7 +78,7 @@ pub struct Hold(pub(crate) Arc<Call>);
 pub struct Dependency {
     /// The call.
     pub call: Arc<Hold>,
-    /// What the binding knows it by; dropped when the result has been passed on.
+    /// The binding's object for the call; dropped when the result has been passed on.
     pub owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -90,7 +89,7 @@ impl fmt::Debug for Dependency {
 }
 
 impl Dependency {
-    /// Its name in the grid.
+    /// The call's id in the grid.
     pub(crate) fn id(&self) -> Option<CallId> {
         self.call.0.id()
     }
@@ -102,14 +101,14 @@ pub struct Call {
     inner: Mutex<Inner>,
     pub(super) finished: Condvar,
     function: Arc<FunctionRef>,
-    /// What calls of modules' functions have.
+    /// Fields that only calls of module functions need.
     pub(super) extras: Option<Box<Extras>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Extras {
     pub(super) callbacks: Option<Callbacks>,
-    /// Where streamed sections of the result are to lie.
+    /// Destinations of streamed sections of the result.
     pub(super) sinks: Vec<(u16, Arc<Sink>)>,
 }
 
@@ -158,7 +157,7 @@ impl Call {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it may run again when its worker is lost.
+    /// Whether the call may run again when its worker is lost.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         self.lock().idempotent
@@ -168,12 +167,12 @@ impl Call {
         self.lock().id = Some(id);
     }
 
-    /// Its name in the grid, once it has been taken.
+    /// The call's id in the grid, once the grid has accepted it.
     pub(crate) fn id(&self) -> Option<CallId> {
         self.lock().id
     }
 
-    /// What has to be sent. None once the call has ended.
+    /// The payload to send. `None` once the call has ended.
     pub(crate) fn send(&self, worker: u32, pid: u32) -> Option<Arc<Payload>> {
         let mut inner = self.lock();
         inner.profile.sent = monotonic_ns();
@@ -182,8 +181,7 @@ impl Call {
         inner.payload.clone()
     }
 
-    /// Finds the results that the worker has left where arguments lay. Those of module functions find
-    /// their own way.
+    /// Finds the results that the worker has left in place of arguments. Module functions find their own.
     ///
     /// # Errors
     /// When they are not there.
@@ -204,12 +202,12 @@ impl Call {
         Ok(())
     }
 
-    /// Takes the payload out, to be kept or given up by the connection.
+    /// Takes the payload, for the connection to keep or drop.
     pub(crate) fn take_payload(&self) -> Option<Arc<Payload>> {
         self.lock().payload.take()
     }
 
-    /// What the worker was sent for a callback is kept until the call ends.
+    /// Keeps the payload sent for a callback until the call ends.
     pub(crate) fn keep(&self, payload: Arc<Payload>) {
         self.lock().beside.get_or_insert_default().sent_beside.push(payload);
     }
@@ -218,7 +216,7 @@ impl Call {
         self.extras.as_ref()?.callbacks.as_ref()
     }
 
-    /// Where a streamed section of the result is to lie.
+    /// Destination of a streamed section of the result.
     pub(crate) fn sink(&self, section: usize) -> Option<Arc<Sink>> {
         let mut sinks = self.extras.as_ref()?.sinks.iter();
         let sink = sinks.find(|(index, _)| usize::from(*index) == section);
@@ -229,7 +227,7 @@ impl Call {
         self.finish_in(self.lock(), outcome, stamps);
     }
 
-    /// The same with stamps of another host, which may be wrong by so much, ns; `host`: its name, if it is
+    /// Finishes the call with stamps of another host, which may be wrong by `error` ns. `host`: its name, if it is
     /// another machine.
     pub(crate) fn finish_there(&self, outcome: Outcome, stamps: Stamps, error: u64, host: &str) {
         let mut inner = self.lock();
@@ -246,7 +244,7 @@ impl Call {
         self.finish_at(inner, outcome, stamps, "");
     }
 
-    /// `host`: where it ran, if that was not this machine.
+    /// `host`: where the call ran, if not on this machine.
     fn finish_at(
         &self,
         mut inner: MutexGuard<'_, Inner>,
@@ -258,7 +256,7 @@ impl Call {
         if let Some(stamps) = stamps {
             inner.profile.stamps = stamps;
             if stamps.pid != 0 {
-                // A host says which of its workers it was.
+                // A host reports which of its workers ran the call.
                 (inner.profile.worker, inner.profile.pid) = (stamps.worker, stamps.pid);
             }
         }
@@ -279,7 +277,7 @@ impl Call {
         inner.outcome = Some(Kept::keep(outcome));
         inner.done = true;
         let beside = inner.beside.as_mut().map(|beside| {
-            // What it needs is needed no more, but to tell what has failed.
+            // The dependencies are no longer needed, except to report which one failed.
             let mut dependencies = std::mem::take(&mut beside.dependencies);
             let failed =
                 dependencies.iter().position(|one| missing.is_some() && one.id() == missing);
@@ -304,19 +302,19 @@ impl Call {
         }
     }
 
-    /// What it runs.
+    /// The function that it runs.
     #[must_use]
     pub fn function(&self) -> &FunctionRef {
         &self.function
     }
 
-    /// Whether it has ended, and its result is here. One that a host keeps is fetched if this is asked.
+    /// Whether the call has ended and its result is here. Fetches the result if a host keeps it.
     #[must_use]
     pub fn done(&self) -> bool {
         self.want(self.lock()).done
     }
 
-    /// Somebody wants the result: if a host keeps it, it is asked for.
+    /// Requests the result if a host keeps it.
     pub(super) fn want<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         let to_ask = match &inner.beside {
             Some(beside) if !inner.done && !beside.fetching => beside.kept.as_ref(),
@@ -329,7 +327,7 @@ impl Call {
         self.lock()
     }
 
-    /// Waits until it has ended, at most so long. Returns whether it has.
+    /// Waits up to `timeout` until the call has ended. Returns whether it has.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let mut inner = self.want(self.lock());
@@ -346,8 +344,8 @@ impl Call {
         self.take(false)
     }
 
-    /// Takes the outcome, once, for somebody who holds on to it as long as to the call. What lies in
-    /// shared memory can then still become an argument of another call.
+    /// Takes the outcome, once, for a caller that keeps it as long as the call. Data in shared memory can then still
+    /// become an argument of another call.
     #[must_use]
     pub fn take_outcome_to_hold(&self) -> Option<Outcome> {
         self.take(true)
@@ -364,14 +362,14 @@ impl Call {
         Some(kept.take())
     }
 
-    /// Whether its function may make one more call: the function, or the host that says it runs it, could else
-    /// have the client hold any number.
+    /// Whether its function may make one more call. Without this bound a function, or a host that claims to run it,
+    /// could make the client keep any number of calls.
     pub(crate) fn has_room_for_child(&self) -> bool {
         let inner = self.lock();
         inner.beside.as_ref().is_none_or(|beside| beside.children.len() < MOST_CHILDREN)
     }
 
-    /// Its function has made a call. Returns that one's number, or None if this one has ended.
+    /// Adds a call that its function has made. Returns the number of that call, or `None` if this call has ended.
     pub(crate) fn add_child(&self, child: &Arc<Call>) -> Option<CallId> {
         let id = child.id()?;
         let mut inner = self.lock();
@@ -382,16 +380,16 @@ impl Call {
         Some(id)
     }
 
-    /// The call of that number that its function has made.
+    /// The call with this number that its function has made.
     pub(crate) fn child(&self, number: CallId) -> Option<Arc<Call>> {
         self.lock().beside.as_ref()?.children.get(&number).cloned()
     }
 
-    /// Its function is given the result of a call that it has made, and asks for it no more.
+    /// Removes a call whose result its function has received or no longer needs.
     pub(crate) fn leave_child(&self, child: &Call) {
         let Some(id) = child.id() else { return };
         let left = self.lock().beside.as_mut().and_then(|beside| beside.children.remove(&id));
-        // Behind the lock.
+        // Dropped after the lock is released.
         drop(left);
     }
 
@@ -402,7 +400,7 @@ impl Call {
         children.unwrap_or_default().into_values().collect()
     }
 
-    /// Its function waits for a callback. Returns whether it may: a function makes one at a time.
+    /// Registers a callback that its function waits for. Returns whether it may: a function makes one at a time.
     pub(crate) fn begin_callback(&self) -> bool {
         let mut inner = self.lock();
         let callbacks = &mut inner.beside.get_or_insert_default().callbacks;
@@ -413,21 +411,21 @@ impl Call {
         true
     }
 
-    /// A callback of its function is answered.
+    /// Unregisters an answered callback of its function.
     pub(crate) fn end_callback(&self) {
         if let Some(beside) = &mut self.lock().beside {
             beside.callbacks = beside.callbacks.saturating_sub(1);
         }
     }
 
-    /// Its times so far.
+    /// Timestamps recorded so far.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.lock().profile
     }
 
-    /// Has `token` appear in `watch` when the call ends, or now if it has. The call does not keep the
-    /// watch alive: a program may wait again and again, with a new watch each time.
+    /// Pushes `token` to `watch` when the call ends, or now if it has. The call does not keep the watch alive: a
+    /// program may wait repeatedly, each time with a new watch.
     pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
         let mut inner = self.want(self.lock());
         if inner.done {

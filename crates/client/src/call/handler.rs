@@ -1,16 +1,16 @@
-//! What the callbacks of a call do.
+//! Callback handlers of a call.
 
 use std::fmt;
 use std::sync::Arc;
 
 use gridrpc_link::payload::{Incoming, Payload};
 
-/// What the callbacks of a call do.
+/// Handler for the callbacks of a call.
 pub trait CallbackHandler: Send + Sync {
-    /// Runs the callback parameter number `index` with these arguments; returns its results.
+    /// Runs the callback parameter with number `index` and these arguments, and returns its results.
     ///
     /// # Errors
-    /// What the caller should be told; the call fails with it.
+    /// A message for the caller; the call fails with it.
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String>;
 }
 

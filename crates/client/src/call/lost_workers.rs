@@ -1,4 +1,4 @@
-//! Lost workers: how messages tell of them, and what is left of a call with many items.
+//! Lost workers: their encoding in messages, and the remains of a call with many items.
 
 use gridrpc_core::{Cause, Loss};
 use gridrpc_link::payload::Incoming;
@@ -6,7 +6,7 @@ use gridrpc_wire::{HostLoss, Order, RemoteError, Value, decode_values, encode_va
 
 use crate::call::Outcome;
 
-/// A loss as an agent tells it.
+/// Encodes a loss for the wire.
 pub fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
     let Loss { worker, pid, host, cause, stderr } = loss;
     let (cause, number, why) = match cause {
@@ -19,7 +19,7 @@ pub fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
     HostLoss { worker: *worker, pid: *pid, cause, number, why, host, stderr }
 }
 
-/// A loss that an agent has told.
+/// Decodes a loss that an agent has reported.
 pub fn loss_from_the_wire(loss: &HostLoss<'_>) -> Loss {
     let cause = match loss.cause {
         HostLoss::EXIT => Cause::Exit(loss.number),
@@ -37,22 +37,22 @@ pub fn loss_from_the_wire(loss: &HostLoss<'_>) -> Loss {
     }
 }
 
-/// A call with many items whose worker was lost. As an [`Outcome`] it is the error
-/// [`RemoteError::ItemLost`]: section 0 tells of the loss, those behind it hold the results.
+/// A call with many items whose worker was lost. As an [`Outcome`] it is the error [`RemoteError::ItemLost`]: section
+/// 0 describes the loss, the following sections hold the results.
 #[derive(Debug)]
 pub struct LostItems {
     /// How the worker was lost.
     pub loss: Loss,
-    /// How many items have ended: their results are kept.
+    /// Number of items that have ended. Their results are kept.
     pub ended: u64,
-    /// Whether the one behind them was running, and is lost.
+    /// Whether the next item was running and is lost.
     pub running: bool,
-    /// Results, as the worker has written them.
+    /// Results as the worker wrote them.
     pub results: Vec<Incoming>,
 }
 
 impl LostItems {
-    /// As the outcome of a call of this function.
+    /// Converts it to the outcome of a call of this function.
     pub(crate) fn into_outcome(self, function: &str) -> Outcome {
         let LostItems { loss, ended, running, results } = self;
         let HostLoss { worker, pid, cause, number, why, host, stderr } = loss_on_the_wire(&loss);
@@ -78,13 +78,13 @@ impl LostItems {
         Outcome::Raised { error, message, trace: String::new(), sections }
     }
 
-    /// Whether these are the fields of one.
+    /// Whether `error` is the error name of lost items.
     #[must_use]
     pub fn are_told(error: &str) -> bool {
         RemoteError::from_name(error) == Some(RemoteError::ItemLost)
     }
 
-    /// From the sections of that error; `None`: they make no sense.
+    /// Decodes the sections of that error. Returns `None` if they are malformed.
     #[must_use]
     pub fn decode(sections: Vec<Incoming>) -> Option<LostItems> {
         let mut sections = sections.into_iter();

@@ -1,4 +1,4 @@
-//! One call as its caller sees it: what was sent, what came of it, and who waits for it.
+//! Calls from the caller's view: request, outcome and waiting.
 
 mod dependencies;
 mod handle;

@@ -1,4 +1,4 @@
-//! What came of a call, and when.
+//! Outcome and timestamps of a call.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
 use gridrpc_wire::Stamps;
 
-/// A call has no result, or it is not there any more.
+/// A call has no result, or the result is gone.
 #[derive(Debug)]
 pub(crate) struct Missing;
 
-/// Results below this size are kept without more memory than they need, bytes.
+/// Results below this size are copied into memory of their exact size, bytes.
 const SMALL: usize = 4096;
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
     /// The function has returned these sections.
@@ -24,17 +24,17 @@ pub enum Outcome {
         error: String,
         /// Its message.
         message: String,
-        /// Where it was raised, for people.
+        /// Where it was raised, in readable form.
         trace: String,
-        /// The error itself, pickled, if it could be.
+        /// The pickled error, if it could be pickled.
         sections: Vec<Incoming>,
     },
-    /// It ended without an answer.
+    /// The call ended without an answer.
     Ended(End),
 }
 
 impl Outcome {
-    /// Bytes that came with it.
+    /// Number of bytes received with it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Outcome::Returned(sections) | Outcome::Raised { sections, .. } => {
@@ -48,13 +48,13 @@ impl Outcome {
 /// Times and places of a call. Times are ns on this host's monotonic clock; 0: not reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Profile {
-    /// The caller handed it over.
+    /// The caller submitted it.
     pub submit: u64,
     /// It was sent to a worker.
     pub sent: u64,
-    /// The function started, and returned.
+    /// The function started and returned.
     pub stamps: Stamps,
-    /// The result was here.
+    /// The result arrived.
     pub retrieve: u64,
     /// The worker's number; `u32::MAX`: none.
     pub worker: u32,
@@ -64,14 +64,14 @@ pub struct Profile {
     pub bytes_in: u64,
     /// Payload bytes that came back.
     pub bytes_out: u64,
-    /// By how much the stamps may be wrong, as they are of another host's clock.
+    /// Maximum error of the stamps, which come from another host's clock.
     pub clock_error: u64,
 }
 
-/// An outcome while it waits to be taken. There may be a million, nearly all of them small results.
+/// An outcome that waits to be taken. There may be a million, nearly all of them small results.
 #[derive(Debug)]
 pub(super) enum Kept {
-    /// Returned one section, received bytes.
+    /// One returned section, received as bytes.
     Small(Box<[u8]>),
     Other(Box<Outcome>),
 }
@@ -89,7 +89,7 @@ impl Kept {
         }
     }
 
-    /// The sections of a result. Large ones are there once, whoever has them.
+    /// The sections of a result. Large sections are shared, not copied.
     pub(super) fn returned(&mut self) -> Option<Vec<Incoming>> {
         match self {
             Kept::Small(bytes) => Some(vec![Incoming::Bytes(bytes.to_vec())]),
@@ -109,8 +109,8 @@ impl Kept {
         }
     }
 
-    /// Whether it is a small pickle with parts beside it that lie in shared memory. They stay there as long
-    /// as what is made of them, and can be passed on.
+    /// Whether it is a small pickle whose other parts lie in shared memory. They stay there as long as the objects
+    /// made of them, and can be passed on.
     pub(super) fn lies_in_shared_memory(&self) -> bool {
         let Kept::Other(outcome) = self else { return false };
         let Outcome::Returned(sections) = &**outcome else { return false };
@@ -131,7 +131,7 @@ impl Kept {
     }
 }
 
-/// A section for the caller, who may change it.
+/// A section that the caller may modify.
 fn taken(section: Incoming) -> Incoming {
     match section {
         Incoming::Kept(bytes) => Incoming::Bytes(Arc::unwrap_or_clone(bytes)),
@@ -139,8 +139,8 @@ fn taken(section: Incoming) -> Incoming {
     }
 }
 
-/// Bytes of a section that were moved. What the worker has written into the caller's own memory was
-/// not.
+/// Number of bytes of a section that were transferred. Data that the worker wrote into the caller's own memory does
+/// not count.
 pub(crate) fn moved(section: &Incoming) -> u64 {
     match section {
         Incoming::Argument(..) | Incoming::Left(_) => 0,

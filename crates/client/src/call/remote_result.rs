@@ -1,4 +1,4 @@
-//! Results that stay on the host where they were made: who has them kept, and what is wanted of them.
+//! Results that stay on the host where they were made.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +9,7 @@ use gridrpc_link::payload::Incoming;
 use crate::reactor_lock::Wake;
 use crate::wakeup::Wakeup;
 
-/// A result on a host. Whoever holds this has the host keep it.
+/// Keeps a result on a host for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) host: WorkerId,
@@ -22,7 +22,7 @@ impl Keeper {
         Arc::new(Keeper { host, call, requests: Arc::downgrade(requests) })
     }
 
-    /// Has the reactor ask for the result.
+    /// Makes the reactor request the result.
     pub(crate) fn fetch(&self) {
         self.ask(KeptRequest::Fetch(self.host, self.call));
     }
@@ -43,9 +43,9 @@ impl Drop for Keeper {
 /// A section of a result that a host keeps.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptPart {
-    /// It is small, and came with the answer.
+    /// A small section that came with the answer.
     Here(Incoming),
-    /// It stayed there: its length, bytes.
+    /// A section that stayed on the host: its length, bytes.
     There(u64),
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct KeptResult {
 }
 
 impl KeptResult {
-    /// How much of it is there, bytes.
+    /// Number of bytes that stayed on the host.
     pub(crate) fn bytes(&self) -> u64 {
         let there = |part: &KeptPart| match part {
             KeptPart::Here(_) => 0,
@@ -67,19 +67,19 @@ impl KeptResult {
     }
 }
 
-/// What is to be said to a host. It is asked for in any thread, under any lock, and said by the reactor.
+/// A request to a host about a kept result. Any thread may queue one under any lock; the reactor sends it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeptRequest {
     Fetch(WorkerId, u64),
     Drop(WorkerId, u64),
 }
 
-/// What has not been said yet.
+/// Requests that have not been sent yet.
 #[derive(Debug)]
 pub(crate) struct KeptRequests {
     list: Mutex<Vec<KeptRequest>>,
     any: AtomicBool,
-    /// Wakes the reactor, which says it.
+    /// Wakes the reactor, which sends the requests.
     wakeup: Arc<Wakeup>,
 }
 

@@ -1,9 +1,8 @@
-//! The trace of a program: a line for each of its calls that has ended, in the form of a run of gridbench,
-//! which makes a report of it.
+//! Trace of a program: one line for each ended call, in the format of a gridbench run. gridbench can make a report of
+//! it.
 //!
-//! `GRIDRPC_TRACE` names a folder. Each process that opens a grid has a folder of its own in it, with
-//! `run.json` and `timeline.journal.jsonl`, which grow while it runs. A program that is not traced pays one
-//! atomic read for each call.
+//! `GRIDRPC_TRACE` names a folder. Each process that opens a grid has its own folder in it, with `run.json` and
+//! `timeline.journal.jsonl`, which grow while it runs. Without a trace, each call costs one atomic read.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,14 +18,14 @@ use serde_json::{Value, json};
 
 use crate::call::outcome::{Outcome, Profile};
 
-/// The variable that names the folder.
+/// Environment variable with the trace folder.
 const VARIABLE: &str = "GRIDRPC_TRACE";
-/// How long lines may wait in memory: a program that is killed loses no more, ns.
+/// How long lines may stay in memory, ns: the most that a killed program loses.
 const WAIT: u64 = 500_000_000;
 
 static TRACE: OnceLock<Option<Trace>> = OnceLock::new();
 
-/// Of this process.
+/// Trace of this process.
 struct Trace {
     folder: PathBuf,
     /// t = 0: when its first grid was opened.
@@ -36,15 +35,15 @@ struct Trace {
 }
 
 struct Lines {
-    /// None: it could not be written, which has been told.
+    /// `None` after a write error, which has been reported.
     journal: Option<BufWriter<File>>,
     count: u64,
-    /// Where calls have run: host and process.
+    /// Executors of calls: host and process.
     workers: HashSet<(String, u32)>,
     flushed: u64,
 }
 
-/// Begins the trace of this process, if it is to have one and has none yet.
+/// Starts the trace of this process if one is requested and none exists.
 ///
 /// # Errors
 /// When the folder cannot be written to.
@@ -56,12 +55,12 @@ pub(crate) fn begin() -> io::Result<()> {
         Some(folder) => Some(Trace::new(folder.into())?),
         None => None,
     };
-    // Where two threads open grids, one of them comes second.
+    // If two threads open grids at once, the first one wins.
     let _ = TRACE.set(trace);
     Ok(())
 }
 
-/// A grid of this process has been closed: all that has ended until now is kept.
+/// Flushes the trace when a grid of this process has been closed.
 pub(crate) fn settle() {
     if let Some(trace) = active() {
         let mut lines = trace.lock();
@@ -70,7 +69,7 @@ pub(crate) fn settle() {
     }
 }
 
-/// A call has ended. `host`: where, if that was not this machine.
+/// Records a call that has ended. `host`: where it ran, if not on this machine.
 pub(super) fn record(profile: &Profile, outcome: &Outcome, host: &str) {
     if let Some(trace) = active() {
         trace.record(profile, &status(outcome), host);
@@ -79,7 +78,7 @@ pub(super) fn record(profile: &Profile, outcome: &Outcome, host: &str) {
 
 fn active() -> Option<&'static Trace> {
     let trace = TRACE.get()?.as_ref()?;
-    // A forked child has the file as well, but it is its parent's.
+    // A forked child has the file too, but it belongs to its parent.
     (trace.generation == forks::generation()).then_some(trace)
 }
 
@@ -88,7 +87,7 @@ impl Trace {
         let folder = folder.join(format!("{}-{}", program(), std::process::id()));
         fs::create_dir_all(&folder)?;
         if fs::symlink_metadata(&folder)?.uid() != geteuid().as_raw() {
-            // Whoever has made it could have put links to files of this user there.
+            // The folder's owner could have placed links to this user's files in it.
             let what = format!("`{}` belongs to another user", folder.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
@@ -114,7 +113,7 @@ impl Trace {
         let ran = stamps.calc_out != 0 && stamps.calc_in != 0;
         let length = stamps.calc_out.saturating_sub(stamps.calc_in) as f64 / 1e9;
         let worker = if profile.pid == 0 { String::new() } else { profile.pid.to_string() };
-        // The columns of a timeline: see the package gridbench.
+        // Columns of a timeline; see the gridbench package.
         let row = json!([
             lines.count,
             Value::Null,
@@ -138,7 +137,7 @@ impl Trace {
         lines.write(&row, profile.retrieve);
     }
 
-    /// Seconds from t = 0; none for what was not reached.
+    /// Seconds since t = 0; `None` for stages that the call did not reach.
     fn at(&self, stamp: u64) -> Option<f64> {
         (stamp != 0).then(|| (stamp as i64 - self.begun as i64) as f64 / 1e9)
     }
@@ -182,7 +181,7 @@ impl Lines {
         }
     }
 
-    /// The program goes on without its trace.
+    /// Stops tracing; the program continues without a trace.
     fn give_up(&mut self, error: io::Error) {
         self.journal = None;
         complain(error);
@@ -195,7 +194,7 @@ fn complain(error: io::Error) {
     );
 }
 
-/// In one line.
+/// The outcome in one line.
 fn status(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned(_) => "ok".to_owned(),
@@ -222,7 +221,7 @@ fn one_line(text: &str) -> String {
     words.join(" ").chars().take(300).collect()
 }
 
-/// The name of the program, for a folder; of an interpreter that of its script.
+/// The program's name as a folder name. For an interpreter, the name of its script.
 fn program() -> String {
     let mut words = std::env::args_os().map(PathBuf::from);
     let name = |path: &PathBuf| path.file_stem().map(|name| name.to_string_lossy().into_owned());

@@ -1,11 +1,11 @@
-//! Who is told that calls have ended.
+//! Notification of callers when calls end.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is told that calls have ended, in whichever thread notices.
+/// Receiver of notifications that calls have ended, in whichever thread notices.
 pub trait Watcher: fmt::Debug + Send + Sync {
     /// The call with this token has ended.
     fn ended(&self, token: u64);
@@ -17,7 +17,7 @@ impl Watcher for Watch {
     }
 }
 
-/// Calls that have ended, in the order in which they did, by the tokens of their watchers.
+/// Calls that have ended, in order, by their watchers' tokens.
 #[derive(Debug, Default)]
 pub struct Watch {
     ended: Mutex<VecDeque<u64>>,
@@ -25,13 +25,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Appends a token. Also for waking a thread that waits for calls.
+    /// Appends a token. Also wakes a thread that waits for calls.
     pub fn push(&self, token: u64) {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push_back(token);
         self.more.notify_one();
     }
 
-    /// The tokens that have come, waiting at most so long for the first.
+    /// Takes the tokens that have arrived. Waits up to `timeout` for the first.
     #[must_use]
     pub fn take(&self, timeout: Duration) -> VecDeque<u64> {
         let until = Instant::now() + timeout;

@@ -1,7 +1,7 @@
 //! Callbacks: functions of the client that a running function calls.
 //!
-//! They run in threads of their own, so that one may take long, or make calls itself, without
-//! keeping answers of other calls waiting. A thread that is free is used again.
+//! They run in their own threads, so that one may take long or make calls itself without delaying the answers of
+//! other calls. Idle threads are reused.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use gridrpc_wire::Message;
 use crate::call::{Call, Callbacks};
 use crate::common::Common;
 
-/// One callback that a worker waits for.
+/// A callback that a worker waits for.
 pub(crate) struct Wanted {
     pub(crate) worker: WorkerId,
     pub(crate) id: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) arguments: Vec<Incoming>,
 }
 
-/// How long a thread without work stays.
+/// How long an idle thread stays.
 const IDLE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Runner {
         Arc::new(Runner { desk: Mutex::default(), more: Condvar::new(), common })
     }
 
-    /// Has a callback run, soon.
+    /// Queues a callback.
     pub(crate) fn take(self: &Arc<Runner>, wanted: Wanted) {
         if !wanted.call.begin_callback() {
             return self.answer(&wanted, Err("too many callbacks of the call run".to_owned()));
@@ -78,7 +78,7 @@ impl Runner {
         }
     }
 
-    /// No callback is run any more.
+    /// Stops running callbacks.
     pub(crate) fn close(&self) {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.more.notify_all();
@@ -88,7 +88,7 @@ impl Runner {
         while let Some(mut wanted) = self.next() {
             let arguments = std::mem::take(&mut wanted.arguments);
             let result = match wanted.call.callbacks() {
-                // Nobody waits for the call any more.
+                // The call has ended; nobody waits for the callback.
                 _ if wanted.call.done() => Err("the call has ended".to_owned()),
                 None => Err("the call has no callbacks".to_owned()),
                 Some(Callbacks(handler)) => handler.run(wanted.index, arguments),

@@ -1,4 +1,4 @@
-//! Calls that need the results of other calls: when those are there, they become part of the arguments.
+//! Calls that need the results of other calls. Once the results exist, they become part of the arguments.
 
 use std::io;
 use std::sync::Arc;
@@ -20,37 +20,37 @@ struct Needed {
     there: Option<KeptResult>,
 }
 
-/// What of it is used.
+/// Which copy of it is used.
 enum Used {
     Here(Vec<Incoming>),
     There(KeptResult),
 }
 
-/// How far the arguments of a call have come.
+/// State of the arguments of a call.
 enum Gathered {
     Here,
-    /// So many bytes of them are on this host.
+    /// This many bytes of them are on this host.
     There(WorkerId, u64),
     /// These results have to be fetched first; the first of them has this number.
     Fetch(u64, Vec<Arc<Hold>>),
-    /// These calls run again.
+    /// These calls have to run again.
     Again(Vec<CallId>),
     /// This call has not returned.
     Failed(CallId),
     NoMemory(io::Error),
-    /// The call was given up meanwhile.
+    /// The call has been cancelled.
     Unwanted,
 }
 
-/// From so many bytes on, results are sent from where they lie.
+/// Results of this many bytes and more are sent without a copy.
 const LARGE: usize = 64 << 10;
-/// How long a call that has ended may take to say so, each time it is asked.
+/// How long one wait for a call that is about to settle may take.
 const SOON: Duration = Duration::from_secs(1);
 
 impl Keeps for Keeper {}
 
 impl Common {
-    /// Puts the arguments of calls together whose dependencies have ended, and has them sent.
+    /// Assembles the arguments of calls whose dependencies have ended, and sends the calls.
     pub(crate) fn gather(&self, ready: Vec<(CallId, Arc<Call>)>) {
         let near = |(id, call)| (id, call, true);
         let mut ready: Vec<(CallId, Arc<Call>, bool)> = ready.into_iter().map(near).collect();
@@ -74,7 +74,7 @@ impl Common {
                         }
                     }
                     Gathered::Fetch(first, holds) => {
-                        // The last of them to come has all that there are put together.
+                        // The arguments are assembled when the last result arrives.
                         ready.extend(state.kept.wait(first, (id, call)).map(near));
                         to_fetch.extend(holds);
                     }
@@ -96,13 +96,13 @@ impl Common {
         }
     }
 
-    /// `near`: results that are on a host may stay there.
+    /// `near`: results on a host may stay there.
     fn put_together(&self, call: &Call, near: bool) -> Gathered {
         let mut all = Vec::new();
         let mut again = Vec::new();
         for hold in call.needs() {
             let live = || hold.0.id().is_some_and(|id| self.lock().core.payload(id).is_some());
-            // The core knows of its end a little earlier than its callers.
+            // The core sees the call end slightly before its callers do.
             while !hold.0.settled(SOON) && !live() {}
             let (here, there) = (hold.0.returned().ok(), hold.0.kept());
             match hold.0.id() {
@@ -146,7 +146,7 @@ impl Common {
     }
 }
 
-/// The host that has most of the results.
+/// The host that holds most of the results.
 fn where_most_is(needed: &[Needed]) -> Option<WorkerId> {
     let mut bytes: Vec<(WorkerId, u64)> = Vec::new();
     for kept in needed.iter().filter_map(|needed| needed.there.as_ref()) {
@@ -158,7 +158,7 @@ fn where_most_is(needed: &[Needed]) -> Option<WorkerId> {
     bytes.into_iter().max_by_key(|(_, sum)| *sum).map(|(host, _)| host)
 }
 
-/// How many bytes of results are on a host.
+/// Number of bytes of the results on a host.
 fn bytes_there(used: &[Used]) -> u64 {
     let there = |used: &Used| match used {
         Used::Here(_) => 0,
@@ -167,7 +167,7 @@ fn bytes_there(used: &[Used]) -> u64 {
     used.iter().map(there).sum()
 }
 
-/// How many sections of results are on a host.
+/// Number of sections of the results on a host.
 fn sections_there(used: &[Used]) -> usize {
     let there = |used: &Used| match used {
         Used::Here(_) => 0,
@@ -176,7 +176,7 @@ fn sections_there(used: &[Used]) -> usize {
     used.iter().map(there).sum()
 }
 
-/// Adds the results to the arguments of a call that needs them.
+/// Adds the results to the arguments of the call that needs them.
 fn add_results(payload: &mut PayloadBuilder<'_>, used: &[Used]) -> io::Result<()> {
     let count = |used: &Used| match used {
         Used::Here(sections) => sections.len(),
@@ -214,7 +214,7 @@ fn add_section(
     table: &mut Table,
     section: &Incoming,
 ) -> io::Result<()> {
-    // The table is a section as well.
+    // The table takes a section too.
     if payload.room() > 1 && payload.passes_on(section) {
         table.refer(payload.sections(), section.len());
         payload.pass_on(section)

@@ -1,4 +1,4 @@
-//! What the threads of a client share: the state under its lock, memory, and what is done when the lock is free.
+//! State that the threads of a client share, and work to do after its lock is released.
 
 pub(crate) mod callbacks;
 mod gather;
@@ -25,33 +25,33 @@ use crate::reactor_lock::Wake;
 use crate::state::State;
 use crate::wakeup::Wakeup;
 
-/// What the client's threads share.
+/// State shared by the client's threads.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) state: Mutex<State>,
-    /// Signalled when there may be room for calls, or the number of ready workers has changed.
+    /// Signalled when there may be room for calls or the number of ready workers has changed.
     pub(crate) changed: Condvar,
     pub(crate) wakeup: Arc<Wakeup>,
     pub(crate) pool: Arc<Pool>,
-    /// Where shared data lie.
+    /// Memory pool for shared data.
     pub(crate) shared_pool: Arc<Pool>,
     unused: Unused,
-    /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
-    /// they are sent what lies in the caller's memory.
+    /// Whether sections lie in shared memory, and from which size on, bytes. If all workers are on hosts, they are
+    /// sent data straight from the caller's memory.
     shared_memory: bool,
     pub(crate) shared_threshold: usize,
-    /// Files of modules for hosts, if there are any.
+    /// Module files for hosts, if there are any hosts.
     staged: Option<StagedFiles>,
-    /// What is wanted of the results that hosts keep.
+    /// Requests about results that hosts keep.
     pub(crate) kept_requests: Arc<KeptRequests>,
-    /// What calls can be bound to.
+    /// Names that calls can be bound to.
     pub(crate) names: Names,
-    /// Whom this grid works for, if it is an agent's.
+    /// The client of the agent that owns this grid, if any.
     pub(crate) parent: Option<Arc<dyn Parent>>,
 }
 
 impl Common {
-    /// What is shared in a grid of this configuration.
+    /// Creates the shared state for a configuration.
     pub(crate) fn new(
         config: &Config,
         state: State,
@@ -80,19 +80,19 @@ impl Common {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something to put a payload together with.
+    /// A builder for payloads.
     pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
         PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
     }
 
-    /// Releases the lock, sends what has been pushed and tells those who wait.
+    /// Releases the lock, sends the pushed messages and notifies waiters.
     pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
         let unsent = state.take_unsent();
-        // Whoever leads may wait for just the calls that end here.
+        // The thread that holds the reactor lock may be waiting for the calls that end here.
         let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
         let wake = state.needs_reactor() || ends;
         if wake {
-            // One signal is enough until the reactor has looked.
+            // One signal is enough until the reactor has checked.
             state.reactor_sleeps_until = None;
         }
         let to_run = std::mem::take(&mut state.to_run);
@@ -112,7 +112,7 @@ impl Common {
         if freed {
             let gone = self.shared_pool.gone();
             if !gone.is_empty() {
-                // Workers keep no memory that nobody will use.
+                // Let workers drop memory that nobody will use.
                 let mut state = self.lock();
                 state.drop_segments(&gone, true);
                 let unsent = state.take_unsent();
@@ -125,7 +125,7 @@ impl Common {
         }
     }
 
-    /// Gives up a call. Returns whether it had not ended yet.
+    /// Cancels a call. Returns whether it had not ended yet.
     pub(crate) fn cancel(&self, call: &Call) -> bool {
         let Some(id) = call.id() else { return false };
         let mut state = self.lock();
@@ -135,12 +135,12 @@ impl Common {
         cancelled
     }
 
-    /// Whether there is memory that is, or was, for sharing.
+    /// Whether there is memory that is, or was, used for sharing.
     pub(crate) fn has_memory(&self) -> bool {
         self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
     }
 
-    /// Gives up memory that has been free for some time. `maps_results`: workers have memory here as well.
+    /// Frees memory that has been unused for some time. `maps_results`: workers have memory mapped here too.
     pub(crate) fn give_up_old(&self, maps_results: bool) {
         if !maps_results && !self.has_memory() {
             return;
@@ -164,7 +164,7 @@ impl Common {
         Staged::read(files, path.as_bytes())
     }
 
-    /// Makes a function known.
+    /// Registers a function.
     pub(crate) fn register(
         &self,
         name: &str,
@@ -172,7 +172,7 @@ impl Common {
         body: Vec<u8>,
     ) -> Arc<FunctionRef> {
         let staged = match &self.staged {
-            // A file that cannot be read is told of by whoever is to load it.
+            // An unreadable file is reported by the worker or host that has to load it.
             Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
             _ => None,
         };

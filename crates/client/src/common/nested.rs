@@ -1,4 +1,4 @@
-//! Calls that running functions make: they run on the grid that runs the function.
+//! Calls made by running functions. They run on the grid that runs the function.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::common::request::{Request, SubmitError};
 use crate::function::FunctionRef;
 use crate::state::Waiting;
 
-/// Notices the end of a call that a worker waits for.
+/// Watcher of a call that a worker waits for.
 #[derive(Debug)]
 pub(crate) struct Told {
     common: Arc<Common>,
@@ -32,13 +32,13 @@ impl Watcher for Told {
     }
 }
 
-/// Pickled functions of such calls that stay registered.
+/// Maximum number of pickled functions of such calls that stay registered.
 const MOST_FUNCTIONS: usize = 256;
 
 type Answer = Result<Payload, String>;
 
 impl Common {
-    /// Does what a running function asks for.
+    /// Serves a request of a running function.
     pub(crate) fn serve_nested(self: &Arc<Common>, wanted: &Wanted) {
         let Wanted { worker, call: root, index, arguments, .. } = wanted;
         let texts = arguments.first().and_then(|section| decode(section.bytes()));
@@ -115,7 +115,7 @@ impl Common {
         match root.add_child(&child) {
             Some(number) => Ok(self.said(&[number.0.to_string()])),
             None => {
-                // Nobody wants what it would do.
+                // The caller has ended, so the result is not needed.
                 self.cancel(&child);
                 Err("the call has ended".to_owned())
             }
@@ -137,7 +137,7 @@ impl Common {
         function
     }
 
-    /// None: the worker is told when there is something to tell.
+    /// Returns `None` if the worker is answered later.
     fn wait_nested(
         self: &Arc<Common>,
         worker: WorkerId,
@@ -166,7 +166,7 @@ impl Common {
         None
     }
 
-    /// Calls that workers are to run themselves which wait for them.
+    /// Tells workers to run the calls that they wait for themselves.
     pub(crate) fn tell_to_run(&self, calls: Vec<(CallId, Arc<Call>)>) {
         for (id, call) in calls {
             let waiting = self.lock().nested.remove(&id);
@@ -190,7 +190,7 @@ impl Common {
             Ok(payload) => {
                 let payload = Arc::new(payload);
                 state.answer_callback(worker, id.0, &payload);
-                // Over a connection it is read before it can go.
+                // Over a connection, the payload is read before it can be dropped.
                 if payload.is_lent() && !state.hosts.is_host(worker) {
                     root.keep(payload);
                 }
@@ -202,7 +202,7 @@ impl Common {
 
     fn said<T: AsRef<str>>(&self, texts: &[T]) -> Payload {
         let mut payload = self.payload();
-        // Small, and so in the frame: nothing can be lacking.
+        // It is small and so part of the frame: no data can be missing.
         let added = payload.add_owned(encode(texts));
         debug_assert!(added.is_ok(), "{added:?}");
         payload.finish()

@@ -1,4 +1,4 @@
-//! A call as it is handed over, and why it may not be taken.
+//! Submission of a call, and the reasons to reject it.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use crate::state::State;
 /// A call to be submitted.
 #[derive(Debug)]
 pub struct Request {
-    /// What to run.
+    /// Function to run.
     pub function: Arc<FunctionRef>,
     /// Its arguments, from [`Grid::payload`](crate::Grid::payload).
     pub payload: Payload,
-    /// The shared data that they refer to.
+    /// Shared data that they refer to.
     pub blobs: Vec<BlobId>,
-    /// How it is to be made.
+    /// Options of the call.
     pub options: CallOptions,
-    /// What its function may call back.
+    /// Callbacks that its function may call.
     pub callbacks: Option<Callbacks>,
-    /// Where streamed sections of its result are to lie, by number.
+    /// Destinations of streamed sections of its result, by number.
     pub sinks: Vec<(u16, Arc<Sink>)>,
-    /// Calls whose results it needs, in the order in which its pickle counts them.
+    /// Calls whose results it needs, in the order of their numbers in the pickle.
     pub after: Vec<Dependency>,
 }
 
 impl Request {
-    /// A call that needs nothing but its arguments.
+    /// Creates a request without dependencies.
     #[must_use]
     pub fn new(function: Arc<FunctionRef>, payload: Payload, options: CallOptions) -> Request {
         let (blobs, sinks, after) = (Vec::new(), Vec::new(), Vec::new());
@@ -41,13 +41,13 @@ impl Request {
     }
 }
 
-/// Why a call was not taken.
+/// Reason to reject a call.
 #[derive(Debug, Error)]
 pub enum SubmitError {
-    /// Too many calls, or bytes of their data, wait for workers. The request comes back.
+    /// Too many calls, or bytes of their data, wait for workers. Returns the request.
     #[error("too many calls wait for workers")]
     Full(Box<Request>),
-    /// It cannot be taken at all.
+    /// The grid cannot accept the call at all.
     #[error(transparent)]
     Failed(#[from] GridError),
 }
@@ -101,7 +101,7 @@ impl Common {
     fn drop_segments(&self, state: &mut State) {
         let gone = self.pool.gone();
         if !gone.is_empty() {
-            // They go with whatever is sent next: the worker only holds on to memory longer.
+            // The drops go with the next message: until then the worker only keeps the memory longer.
             state.drop_segments(&gone, false);
         }
     }

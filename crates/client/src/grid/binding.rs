@@ -1,4 +1,4 @@
-//! Binding calls to a group, a host or this machine.
+//! Binding of calls to a host group, a host or this machine.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::grid::Grid;
 use crate::state::State;
 
 impl Grid {
-    /// What calls can be bound to by this name: a group, a host, or this machine's own workers,
+    /// Finds what calls can be bound to by this name: a host group, a host, or this machine's own workers,
     /// "localhost", if it has any.
     ///
     /// # Errors
-    /// When there is nothing of this name.
+    /// When nothing has this name.
     pub fn group(&self, name: &str) -> Result<GroupId, GridError> {
         self.check_process()?;
         let add = |hosts| self.common.lock().add_group(name, hosts);
@@ -22,7 +22,7 @@ impl Grid {
         found.map_err(|known| GridError::UnknownServer { name: name.to_owned(), known })
     }
 
-    /// Waits, at most so long, until a worker of a group has answered. Returns whether one has.
+    /// Waits up to `timeout` until a worker of a group is ready. Returns whether one is.
     ///
     /// # Errors
     /// When none can be started, or the grid has been closed.
@@ -47,7 +47,7 @@ impl Grid {
         Ok(state.core.ready_on(id)? > 0)
     }
 
-    /// Whether there are other executors than this machine's own workers.
+    /// Whether the grid has executors other than this machine's own workers.
     #[must_use]
     pub fn has_hosts(&self) -> bool {
         self.common.names.has_hosts()

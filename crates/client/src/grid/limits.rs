@@ -1,16 +1,16 @@
-//! How many workers this system bears.
+//! Limit on the number of workers on this system.
 
 use gridrpc_sys::fd_limit;
 
 use crate::error::GridError;
 
 const MOST_WORKERS: u32 = 100_000;
-/// Descriptors that a worker takes in the client: its connection, standard output and error.
+/// Descriptors that a worker uses in the client: its connection, standard output and error.
 const DESCRIPTORS_PER_WORKER: u64 = 3;
-/// Descriptors left for everything else.
+/// Descriptors reserved for everything else.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Whether so many workers can be had. Makes room for their files where that takes no time.
+/// Checks that this many workers fit. Raises the file limit where that takes no time.
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
     if workers == 0 || workers > MOST_WORKERS {
         return Err(GridError::Config(format!(

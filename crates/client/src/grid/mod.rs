@@ -43,10 +43,10 @@ use crate::wakeup::Wakeup;
 
 pub use waiter::Waiter;
 
-/// How a grid is getting on.
+/// Counts of workers and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Workers that have answered.
+    /// Ready workers.
     pub ready: usize,
     /// Calls that wait for a worker.
     pub queued: usize,
@@ -62,26 +62,25 @@ pub struct Grid {
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     owned: Mutex<HashMap<BlobId, Owned>>,
-    /// Those that it was asked for, reserved ones left out.
+    /// Number of requested workers, without reserved ones.
     pub(super) workers: AtomicU32,
     generation: u64,
-    /// What it is called, and its hosts.
+    /// Names of the grid and its hosts.
     about: Arc<About>,
-    /// Tells the user of hosts that are waited for.
+    /// Reports hosts that the program waits for.
     waiting: Mutex<Option<start_progress::Teller>>,
 }
 
 impl Grid {
-    /// Asks for the workers and returns without waiting for them.
+    /// Requests the workers and returns without waiting for them.
     ///
     /// # Errors
-    /// When the configuration makes no sense or the system refuses a thread or a descriptor.
+    /// When the configuration is invalid or the system refuses a thread or a descriptor.
     pub fn open(config: Config) -> Result<Grid, GridError> {
         Grid::open_with(config, None)
     }
 
-    /// The same, with a spawner that this process has forked. If that ends, another one is started as
-    /// `config` says.
+    /// Opens a grid with a spawner that this process has forked. If it ends, another one is started from `config`.
     ///
     /// # Errors
     /// As [`Grid::open`]; then the forked process ends.
@@ -89,7 +88,7 @@ impl Grid {
         Grid::open_for(config, forked, None)
     }
 
-    /// The same for an agent, whose client is told what happens.
+    /// Opens a grid for an agent and reports events to its client.
     pub fn open_for(
         mut config: Config,
         forked: Option<Forked>,
@@ -149,8 +148,8 @@ impl Grid {
         })
     }
 
-    /// Has a Python module imported once for all workers, if none has been started yet. They would
-    /// have to import it one by one.
+    /// Imports a Python module once for all workers if none has been started yet. Otherwise each worker would have to
+    /// import it.
     pub fn prepare(&self, module: &str) {
         let mut state = self.common.lock();
         if !state.forked && !state.closing {
@@ -159,27 +158,27 @@ impl Grid {
         self.common.finish(state);
     }
 
-    /// Where memory for arguments comes from.
+    /// Memory pool for arguments.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.common.pool
     }
 
-    /// Where memory for shared data comes from.
+    /// Memory pool for shared data.
     pub fn shared_pool(&self) -> &Arc<Pool> {
         &self.common.shared_pool
     }
 
-    /// From how many bytes on sections lie in shared memory.
+    /// Minimum size of sections in shared memory, bytes.
     pub fn shared_threshold(&self) -> usize {
         self.common.shared_threshold
     }
 
-    /// Submits a call however many wait.
+    /// Submits a call regardless of how many wait.
     pub fn submit_at_once(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
         self.common.submit(request, false)
     }
 
-    /// Takes a call back that no worker has been given. Nothing is told of it any more.
+    /// Withdraws a call that no worker has received. Nothing more is reported of it.
     pub fn withdraw(&self, call: &Call) -> bool {
         let Some(id) = call.id() else { return false };
         let mut state = self.common.lock();
@@ -189,7 +188,7 @@ impl Grid {
         withdrawn.is_some()
     }
 
-    /// How it is getting on.
+    /// Current counts of workers and calls.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let state = self.common.lock();
@@ -197,12 +196,12 @@ impl Grid {
         Counts { ready: core.ready(), queued: core.queued(), live: core.live() }
     }
 
-    /// Makes a function known.
+    /// Registers a function.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
         self.common.register(name, form, body)
     }
 
-    /// Something to put a payload together with.
+    /// A builder for payloads.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
         self.common.payload()
@@ -211,15 +210,15 @@ impl Grid {
     /// Submits a call.
     ///
     /// # Errors
-    /// When too many calls wait for workers (the request comes back: wait for room), the grid takes
-    /// no calls, or shared data is not there.
+    /// When too many calls wait for workers (the error returns the request: wait for room), the grid accepts no
+    /// calls, or shared data is missing.
     pub fn submit(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
         self.check_process()?;
         self.common.submit(request, true)
     }
 
-    /// Waits, at most so long, until a call with so many bytes may be submitted. Returns
-    /// whether it may. Threads that submit at once may go over the bound by a call each.
+    /// Waits up to `timeout` until a call with this many bytes may be submitted. Returns whether it may. Threads that
+    /// submit at the same time may exceed the limit by one call each.
     #[must_use]
     pub fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool {
         let mut state = self.common.lock();
@@ -236,19 +235,19 @@ impl Grid {
         !no_room(&state)
     }
 
-    /// Gives up a call. Returns whether it had not ended yet.
+    /// Cancels a call. Returns whether it had not ended yet.
     pub fn cancel(&self, call: &Call) -> bool {
         self.check_process().is_ok() && self.common.cancel(call)
     }
 
-    /// Ends all calls that are alive, and all workers, and waits until they are gone.
+    /// Ends all live calls and all workers, and waits until they are gone.
     pub fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         let teller = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.check_process().is_err() {
             std::mem::forget(teller);
-            // The thread lives in the parent; there is nothing of ours to end.
+            // The thread lives in the parent; this process has nothing to end.
             std::mem::forget(thread);
             return;
         }

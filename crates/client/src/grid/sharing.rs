@@ -1,4 +1,4 @@
-//! Sharing data with all workers of a grid.
+//! Data shared with all workers of a grid.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::grid::Grid;
 use crate::shared::{Owned, SharedData, hash};
 
 impl Grid {
-    /// Shares data, in parts. Equal data that is shared already is shared once.
+    /// Shares data, in parts. Equal data is shared only once.
     ///
     /// # Errors
     /// When there are too many parts or no memory for them.
@@ -43,7 +43,7 @@ impl Grid {
         Ok(blob)
     }
 
-    /// One of the owners of shared data has given it up.
+    /// Drops one owner of shared data.
     pub fn unshare(&self, blob: BlobId) {
         if self.check_process().is_err() {
             return;
@@ -61,14 +61,14 @@ impl Grid {
         self.common.finish(state);
     }
 
-    /// Shares data under a number of the caller's.
+    /// Shares data under the caller's number.
     pub fn share_as(&self, blob: BlobId, data: Arc<SharedData>) {
         let mut state = self.common.lock();
         state.shared.insert(blob, data);
         state.core.share(blob);
     }
 
-    /// Shares such data no more.
+    /// Stops sharing data under the caller's number.
     pub fn unshare_named(&self, blob: BlobId) {
         let mut state = self.common.lock();
         state.drive(|core, out| core.unshare(blob, out));

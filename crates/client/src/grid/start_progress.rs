@@ -1,5 +1,5 @@
-//! What a user sees while hosts are waited for: a line on a terminal, rewritten in place and gone at the end; in a
-//! log, a line when something has changed.
+//! Progress display while the program waits for hosts. On a terminal, one line that is rewritten in place and removed
+//! at the end; in a log, a line for each change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,18 +13,18 @@ use gridrpc_sys::status_line::{self, Progress};
 use crate::common::Common;
 use crate::hosts::states::{HostState, Named, states};
 
-/// Nothing is told of a start that takes no longer.
+/// Shorter starts are not reported.
 const QUICK: Duration = Duration::from_secs(2);
-/// How often it is looked while hosts are waited for, and else.
+/// Poll interval while waiting for hosts, and otherwise.
 const LOOK: Duration = Duration::from_millis(250);
 const LOOK_AT_ALL: Duration = Duration::from_secs(1);
-/// Lines of a log come no faster.
+/// Minimum interval between log lines.
 const LOG: Duration = Duration::from_secs(30);
-/// How long the line stays when the first workers are there, and the program may have something to say itself.
+/// How long the line stays once the first workers are ready and the program may print something itself.
 const BESIDE: Duration = Duration::from_secs(30);
-/// The longest line, characters, if the terminal does not say how wide it is.
+/// Maximum line length, characters, if the terminal does not report its width.
 const WIDE: usize = 100;
-/// Tells of hosts that are waited for, in a thread. When it is dropped, it ends.
+/// Thread that reports hosts that the program waits for. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Teller {
     end: Option<Sender<()>>,
@@ -32,7 +32,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// None: nothing is to be told, or no thread can be had.
+    /// Returns `None` if there is nothing to report or no thread is available.
     pub(super) fn start(
         progress: Progress,
         common: &Arc<Common>,
@@ -62,18 +62,18 @@ impl Teller {
 impl Drop for Teller {
     fn drop(&mut self) {
         drop(self.end.take());
-        // One that has panicked has nothing more to tell.
+        // A thread that panicked has nothing more to report.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// What has been told.
+/// State of the report.
 #[derive(Debug)]
 struct Telling {
     progress: Progress,
-    /// Since when hosts are waited for.
+    /// Start of the wait for hosts.
     since: Option<Instant>,
-    /// Since when some workers are there.
+    /// Time when the first workers were ready.
     works_since: Option<Instant>,
     logged: Option<Instant>,
     last: String,
@@ -84,7 +84,7 @@ impl Telling {
         Telling { progress, since: None, works_since: None, logged: None, last: String::new() }
     }
 
-    /// When to look again.
+    /// Time until the next poll.
     fn pause(&self) -> Duration {
         if self.since.is_some() { LOOK } else { LOOK_AT_ALL }
     }
@@ -99,7 +99,7 @@ impl Telling {
         }
     }
 
-    /// What is to be written now; none: nothing.
+    /// Text to write now, if any.
     fn text(&mut self, now: Instant, states: &[HostState]) -> Option<String> {
         let waits = states.iter().any(|one| matches!(one.state, "queued" | "starting"));
         let works = states.iter().any(|one| one.state == "ready");
@@ -131,7 +131,7 @@ impl Telling {
     }
 }
 
-/// How many hosts of each group are how far, and why those wait that do.
+/// Number of hosts of each group in each state, and why some wait.
 fn summary(states: &[HostState]) -> String {
     let mut groups: BTreeMap<&str, Vec<&HostState>> = BTreeMap::new();
     states.iter().for_each(|one| groups.entry(&one.group).or_default().push(one));
@@ -160,10 +160,10 @@ fn summary(states: &[HostState]) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// How many characters the terminal has in a line.
+/// Width of the terminal, characters.
 fn width() -> usize {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: it writes no more than that structure.
+    // SAFETY: the call writes no more than that structure.
     let done = unsafe { libc::ioctl(2, libc::TIOCGWINSZ, &mut size) };
     if done == 0 && size.ws_col > 20 { usize::from(size.ws_col) - 1 } else { WIDE }
 }

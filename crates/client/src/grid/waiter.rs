@@ -14,7 +14,7 @@ use crate::reactor::Reactor;
 use crate::reactor_lock::ReactorLock;
 use crate::sync::{now, ns};
 
-/// Waits for calls of one grid, and reads answers meanwhile.
+/// Waits for calls of one grid and reads answers in the meantime.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     reactor_lock: Arc<ReactorLock<Reactor, Common>>,
@@ -22,7 +22,7 @@ pub struct Waiter {
 }
 
 impl Grid {
-    /// What to wait for calls with.
+    /// Returns a waiter for calls.
     #[must_use]
     pub fn waiter(&self) -> Waiter {
         Waiter { reactor_lock: Arc::clone(&self.reactor_lock), generation: self.generation }
@@ -30,8 +30,8 @@ impl Grid {
 }
 
 impl Waiter {
-    /// Whether this process may wait: not if it is a forked child of the one that opened the grid.
-    /// Ask before anything else; a thread of the parent may have held any lock at the fork.
+    /// Checks that this process may wait: not if it is a forked child of the process that opened the grid. Check
+    /// first; a thread of the parent may have held any lock at the fork.
     ///
     /// # Errors
     /// `GridError::Forked` if it may not.
@@ -39,28 +39,27 @@ impl Waiter {
         if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
-    /// Waits until the call has ended, at most so long. Returns whether it has.
+    /// Waits up to `timeout` until the call has ended. Returns whether it has.
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
     }
 
-    /// Reads answers for a moment, as long as the call has not ended, if that has been of use lately, and does
-    /// not sleep.
+    /// Reads answers for a moment, without sleeping, while the call has not ended and spinning has paid off lately.
     pub fn look(&self, call: &Call, patience: &mut SpinWait) {
         if patience.makes_sense() {
             let _ = self.reactor_lock.look(|step| patience.look_now(step), || call.done());
         }
     }
 
-    /// Has a thread that waits by [`Waiter::wait_until`] and reads answers meanwhile look again
-    /// whether it is ready. Needed when something else than an answer makes it so.
+    /// Makes a thread in [`Waiter::wait_until`] check again whether it is ready. Needed when something other than an
+    /// answer makes it so.
     pub fn nudge(&self) {
         self.reactor_lock.nudge();
     }
 
-    /// Waits until `ready`, at most so long, and reads answers meanwhile; if another thread does,
-    /// by `sleep`, which has to return as soon as it is ready. Returns whether it is.
+    /// Waits up to `timeout` until `ready`, and reads answers in the meantime. If another thread reads them, waits by
+    /// `sleep`, which must return as soon as it is ready. Returns whether it is.
     #[must_use]
     pub fn wait_until(
         &self,
@@ -71,7 +70,7 @@ impl Waiter {
         if ready() {
             return true;
         }
-        // What is waited for may be a call that still waits for others to be sent with.
+        // The awaited call may still be held back in a batch.
         let wakeup = self.reactor_lock.wakeup();
         let mut state = wakeup.lock();
         let unsent = state.take_all_unsent();

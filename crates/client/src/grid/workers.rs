@@ -1,4 +1,4 @@
-//! The workers of a grid: how many there are, waiting for them, more of them, and workers that work for one owner.
+//! Workers of a grid: counting, waiting, growing and reserving.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -14,7 +14,7 @@ use crate::grid::limits::check_workers;
 use crate::state::State;
 
 impl Grid {
-    /// Waits, at most so long, until all workers have answered. Returns whether they have.
+    /// Waits up to `timeout` until all workers are ready. Returns whether they are.
     ///
     /// # Errors
     /// When not all can be started, or the grid has been closed.
@@ -22,7 +22,7 @@ impl Grid {
         self.wait_for(None, timeout)
     }
 
-    /// Waits, at most so long, until so many workers have answered. Returns whether they have.
+    /// Waits up to `timeout` until this many workers are ready. Returns whether they are.
     ///
     /// # Errors
     /// When so many cannot be started, or the grid has been closed.
@@ -30,7 +30,7 @@ impl Grid {
         self.wait_for(Some(wanted), timeout)
     }
 
-    /// Waits for so many workers, or for all.
+    /// Waits for this many workers, or for all.
     fn wait_for(&self, wanted: Option<usize>, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
         let mut state = self.common.lock();
@@ -65,7 +65,7 @@ impl Grid {
         }
     }
 
-    /// Hosts without a worker that has answered, with what is known of them, for people: some lines at most.
+    /// Hosts without a ready worker and their details, for people. At most some lines.
     #[must_use]
     pub fn absent_hosts(&self) -> Vec<String> {
         let state = self.common.lock();
@@ -76,20 +76,20 @@ impl Grid {
         summarise_hosts(state.core.absent_hosts().map(told))
     }
 
-    /// How many workers it is to have, those of hosts as far as they have told.
+    /// Number of workers that the grid is to have. Hosts count once they have reported theirs.
     #[must_use]
     pub fn workers(&self) -> u32 {
         let here = self.workers.load(Ordering::Relaxed);
         here + self.common.lock().core.places_on_hosts() as u32
     }
 
-    /// The host of a worker, as the configuration names it; none: this machine.
+    /// The host of a worker, as the configuration names it; `None`: this machine.
     #[must_use]
     pub fn host_of(&self, worker: u32) -> Option<Arc<str>> {
         self.common.lock().hosts.host_of(worker)
     }
 
-    /// Asks for more workers, so that there are `workers` in all.
+    /// Requests more workers, up to `workers` in all.
     ///
     /// # Errors
     /// When there are too many for this system.
@@ -99,7 +99,7 @@ impl Grid {
         let here = self.workers.load(Ordering::Relaxed);
         let more = workers.saturating_sub(here + state.core.places_on_hosts() as u32);
         if more == 0 || here == 0 {
-            // A grid of hosts alone stays one.
+            // A grid of hosts only remains one.
             return Ok(());
         }
         check_workers(more)?;
@@ -109,8 +109,8 @@ impl Grid {
         Ok(())
     }
 
-    /// Asks for workers that work for one owner each, on a group if that is named, and returns without
-    /// waiting for them. `python`: what they run are not only functions of compiled modules.
+    /// Reserves workers that serve one owner each, on a group if one is named, and returns without waiting for them.
+    /// `python`: they run more than functions of compiled modules.
     ///
     /// # Errors
     /// When there are too many for this system, no host is trusted with Python, or the grid is closed.
@@ -138,14 +138,14 @@ impl Grid {
         Ok(reserved)
     }
 
-    /// How a reserved worker is getting on.
+    /// State of a reserved worker.
     #[must_use]
     pub fn standing(&self, of: Reservation) -> Standing {
         let state = self.common.lock();
         if state.closing { Standing::Released } else { state.core.standing(of) }
     }
 
-    /// Waits, at most so long, until a reserved worker has answered or is known to be lost.
+    /// Waits up to `timeout` until a reserved worker is ready or lost.
     #[must_use]
     pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
         let state = self.common.lock();
@@ -156,7 +156,7 @@ impl Grid {
         self.standing(of)
     }
 
-    /// Gives a reserved worker up: its calls are cancelled, and its process ends.
+    /// Releases a reserved worker: its calls are cancelled and its process ends.
     pub fn release(&self, of: Reservation) {
         if self.check_process().is_err() {
             return;

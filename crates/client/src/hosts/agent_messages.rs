@@ -1,4 +1,4 @@
-//! What an agent says, as events for the core.
+//! Messages of an agent, as events for the core.
 
 use gridrpc_core::Loss;
 use gridrpc_link::payload::{Incoming, take_sections};
@@ -10,11 +10,11 @@ use gridrpc_wire::{HostEnd, Message, Place, RemoteError, Section, Stamps, VERSIO
 
 use crate::call::{KeptPart, Outcome, loss_from_the_wire};
 
-/// What an agent has said.
+/// An event reported by an agent.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
     Join(Joined),
-    /// An agent of this version of gridrpc, whose messages are of another one.
+    /// An agent of this gridrpc version with another message format.
     Stranger(String),
     Workers {
         ready: u32,
@@ -26,13 +26,13 @@ pub(crate) enum HostEvent {
         stamps: Stamps,
         outcome: Outcome,
     },
-    /// A call has returned, and its result stays there.
+    /// A call has returned, and its result stays on the host.
     Kept {
         call: u64,
         stamps: Stamps,
         parts: Vec<KeptPart>,
     },
-    /// A result that had stayed there.
+    /// A result that had stayed on the host.
     Fetched {
         call: u64,
         sections: Vec<Incoming>,
@@ -72,36 +72,36 @@ pub(crate) enum HostEvent {
     },
 }
 
-/// Who an agent is.
+/// Identity of an agent.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) pid: u32,
     pub(crate) processors: u32,
-    /// In bytes; 0: it is not known.
+    /// Bytes; 0: unknown.
     pub(crate) memory: u64,
     pub(crate) host: String,
     pub(crate) boot: String,
-    /// Where other agents can dial it.
+    /// Addresses at which other agents can dial it.
     pub(crate) addresses: Vec<String>,
 }
 
-/// How a call has ended there.
+/// How a call ended on a host.
 #[derive(Debug)]
 pub(crate) enum EndThere {
     Lost(Loss),
     NoWorkers(Loss),
     Cancelled,
-    /// It was not taken: why.
+    /// It was rejected, with the reason.
     Refused(String),
 }
 
-/// The receiving half of a connection to an agent.
+/// Receiving half of a connection to an agent.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) receiver: Receiver,
     /// Whether the host is trusted.
     trusted: bool,
-    /// Why it cannot go on.
+    /// Why the connection must end.
     pub(crate) broken: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Conversation {
         Conversation { receiver, trusted, broken: None }
     }
 
-    /// What has come in whole. A message that makes no sense marks the conversation as broken.
+    /// The events received in full. A malformed message marks the conversation as broken.
     pub(crate) fn events(&mut self) -> Vec<HostEvent> {
         let mut events = Vec::new();
         let trusted = self.trusted;
@@ -128,12 +128,12 @@ impl Conversation {
     }
 }
 
-/// Refuses what a host that is not trusted has no reason to say: it has been given neither Python nor shared data,
-/// and was not asked to keep a result.
+/// Rejects messages that an untrusted host has no reason to send: it has received neither Python nor shared data, and
+/// no request to keep a result.
 fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
     let is_kept = |section: &Section<'_>| matches!(section.place, Place::Kept { .. });
     let what = match message {
-        // The only error with something beside it that is no pickle.
+        // The only error with sections that are not a pickle.
         Message::Failure { error, sections, .. }
             if RemoteError::from_name(error) != Some(RemoteError::RanksLost)
                 && sections.iter().any(|section| section.len > 0) =>
@@ -228,7 +228,7 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
     })
 }
 
-/// What has not been taken there is an error of the call.
+/// A call that the host rejected ends with an error.
 pub(crate) fn refused(why: String) -> Outcome {
     Outcome::Raised {
         error: RemoteError::OutOfMemory.name().to_owned(),

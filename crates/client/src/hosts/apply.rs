@@ -1,4 +1,4 @@
-//! What a host has said, applied to the state under its lock.
+//! Applies messages of a host to the state, under its lock.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use crate::hosts::peers::called;
 use crate::state::State;
 use crate::state::remote_results::again;
 
-/// Who has said something, and what is to be done about it when the lock is free.
+/// The sender of the messages, and work to do after the lock is released.
 pub(crate) struct Applied<'a> {
     pub(crate) id: WorkerId,
-    /// The host as its owner names it; empty: this machine.
+    /// The host's name in the configuration; empty: this machine.
     pub(crate) name: &'a str,
     pub(crate) offset: Offset,
     pub(crate) common: &'a Arc<Common>,
     /// Calls that have ended.
     pub(crate) answered: Vec<(Arc<Call>, Outcome, Stamps)>,
-    /// Calls whose results stay there.
+    /// Calls whose results stay on the host.
     pub(crate) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
-    /// Calls whose results had stayed there.
+    /// Calls whose results had stayed on the host.
     pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>)>,
-    /// What is of no use to anybody.
+    /// Outcomes that nobody needs.
     pub(crate) unwanted: Vec<Outcome>,
-    /// Callbacks.
+    /// Callbacks to run.
     pub(crate) wanted: Vec<Wanted>,
-    /// What concerns no call.
+    /// Events that concern no call.
     pub(crate) later: Vec<HostEvent>,
-    /// What it has said that fits nothing that it was asked.
+    /// A message that does not match any request.
     pub(crate) broken: Option<String>,
-    /// Workers have come or gone.
+    /// Workers have been added or lost.
     pub(crate) changed: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// Applies one message.
+    /// Applies one event.
     pub(crate) fn apply(&mut self, state: &mut State, event: HostEvent) {
         let now = Time(monotonic_ns());
         let id = self.id;
@@ -170,7 +170,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// A call has returned, and its result stays there.
+    /// Handles a call that has returned and whose result stays on the host.
     fn kept(
         &mut self,
         state: &mut State,
@@ -185,7 +185,7 @@ impl<'a> Applied<'a> {
         state.hosts.keeps(self.id, call);
         let again = again(&state.core, CallId(call));
         let keeper = Keeper::new(self.id, call, &self.common.kept_requests);
-        // Without its keeper, the host is told to drop it.
+        // Without its keeper, the host receives a request to drop the result.
         let Some(executor) = executor else { return };
         let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));
         match replied {
@@ -212,8 +212,8 @@ impl<'a> Applied<'a> {
         state.kept_nothing(self.id, call);
         let Some(executor) = executor else { return };
         if executor == self.id && matches!(end, EndThere::NoWorkers(_)) {
-            // None of its workers has begun the call, and none will: others may run it. The host says next that it
-            // ends, and gets no more calls until then.
+            // No worker of the host has begun the call, and none will: others may run it. The host reports next that
+            // it ends, and gets no more calls until then.
             return state.drive(|core, out| {
                 core.host_leaves(now, executor, out);
                 core.retracted(now, executor, &[CallId(call)], out);
@@ -249,14 +249,14 @@ impl<'a> Applied<'a> {
             Err(error) => self.broken = Some(error.to_string()),
         }
         if let Some(loss) = lost {
-            // A reserved worker is lost for good.
+            // The loss of a reserved worker is final.
             state.hosts.guest_left(executor);
             state.drive(|core, out| core.worker_lost(now, executor, None, loss, out));
             self.changed = true;
         }
     }
 
-    /// A reserved worker has started, or is lost.
+    /// Handles the start or loss of a reserved worker.
     fn reserved(&mut self, state: &mut State, now: Time, number: u32, lost: Option<Loss>) {
         let guest = state.hosts.guest(number);
         let Some(guest) = guest.filter(|guest| state.core.home(*guest) == Some(self.id)) else {
@@ -276,7 +276,7 @@ impl<'a> Applied<'a> {
     }
 }
 
-/// Has the stamps of an answer tell times of this host's clock and the grid's number of the worker.
+/// Converts the stamps of an answer to this host's clock and to the grid's worker number.
 fn seen_from_here(stamps: &mut Stamps, offset: &Offset, first_worker: u32) -> Took {
     stamps.worker = stamps.worker.saturating_add(first_worker);
     for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {

@@ -1,25 +1,25 @@
-//! The clock of another host, as this one sees it: how far it is ahead, and how wrong that may be.
+//! Offset of another host's clock, and its maximum error.
 
 use std::collections::VecDeque;
 
-/// What two clocks may gain on each other in a second, ns: a crystal's worth, and more.
+/// Maximum drift between two clocks, ns per second. A quartz clock drifts less.
 const DRIFT: u64 = 50_000;
-/// Readings that are kept.
+/// Number of readings kept.
 const KEPT: usize = 32;
 
 /// A reading of the other clock.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    /// When it was taken, on this clock, ns.
+    /// Time of the reading on this clock, ns.
     at: u64,
-    /// How far the other was ahead then, ns.
+    /// Offset of the other clock at that time, ns.
     ahead: i64,
-    /// By how much that may be wrong, ns.
+    /// Maximum error of the offset, ns.
     error: u64,
 }
 
 impl Reading {
-    /// By how much it may be wrong now.
+    /// Maximum error now.
     fn error_at(&self, now: u64) -> u64 {
         let age = now.saturating_sub(self.at);
         self.error.saturating_add(age / 1_000_000 * DRIFT / 1_000)
@@ -29,12 +29,12 @@ impl Reading {
 /// A host's clock.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
-    /// It is the same clock as this one, as far as is known.
+    /// Whether it seems to be the same clock as this one.
     same: bool,
     readings: VecDeque<Reading>,
 }
 
-/// How far a clock is ahead of this one, and by how much that may be wrong, ns.
+/// Offset of a clock from this one, and its maximum error, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offset {
     ahead: i64,
@@ -42,25 +42,24 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    /// The time on this clock that the other one had as `theirs`.
+    /// Converts a time of the other clock to this clock.
     pub(crate) fn here(self, theirs: u64) -> u64 {
         theirs.saturating_add_signed(self.ahead.saturating_neg())
     }
 }
 
 impl Clock {
-    /// `same`: both hosts run the same kernel, and so read the same clock, unless one of them is in a time
-    /// namespace.
+    /// `same`: both hosts run the same kernel and so read the same clock, unless one of them is in a time namespace.
     pub(crate) fn new(same: bool) -> Clock {
         Clock { same, readings: VecDeque::new() }
     }
 
-    /// The other clock was read between these two times.
+    /// Adds a reading of the other clock, taken between these two times.
     pub(crate) fn heard(&mut self, asked: u64, heard: u64, theirs: u64) {
         let error = heard.saturating_sub(asked).div_ceil(2);
         let middle = asked + error;
         let ahead = i64::try_from(i128::from(theirs) - i128::from(middle)).unwrap_or(0);
-        // What differs by more is another clock, or one that has been put forward or back meanwhile.
+        // A larger difference means another clock, or one that has been set in the meantime.
         let differs = |from: i64, error: u64| ahead.abs_diff(from) > error;
         self.same &= !differs(0, error);
         self.readings.retain(|old| !differs(old.ahead, old.error_at(heard).saturating_add(error)));
@@ -70,7 +69,7 @@ impl Clock {
         self.readings.push_back(Reading { at: heard, ahead, error });
     }
 
-    /// The best that is known now. Nothing is known before the first reading.
+    /// The best estimate now. Before the first reading the error is unbounded.
     pub(crate) fn offset(&self, now: u64) -> Offset {
         if self.same {
             return Offset::default();
@@ -122,7 +121,7 @@ mod tests {
         clock.heard(2_000, 42_000, 5_030_000);
         let offset = clock.offset(50_000);
         assert_eq!((offset.here(5_000_100), offset.error), (1_100, 100));
-        // After an hour a slow answer of now tells more.
+        // After an hour, a new slow answer is more precise.
         let later = 3_600 * SECOND;
         clock.heard(later, later + 1_000_000, later + 9_500_000);
         let offset = clock.offset(later + 1_000_000);

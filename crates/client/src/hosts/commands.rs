@@ -1,4 +1,4 @@
-//! What agents are told to do.
+//! Commands to agents.
 
 use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_link::NOT_PRELOADED;
@@ -11,7 +11,7 @@ use crate::hosts::launching::Plan;
 use crate::hosts::peers::Hosts;
 
 impl Hosts {
-    /// `staged`: the compiled modules that are loaded before workers are started.
+    /// `staged`: compiled modules to load before workers start.
     pub(crate) fn serve<'a>(
         &'a self,
         plan: &Plan,
@@ -64,7 +64,7 @@ impl Hosts {
         self.workers.preload.get(plan.group)
     }
 
-    /// The compiled modules that a host is sent before its workers are started.
+    /// Compiled modules to send to a host before its workers start.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -77,7 +77,7 @@ impl Hosts {
         libraries.iter().map(read).collect()
     }
 
-    /// What Python workers of a group run; none: they are native.
+    /// The Python interpreter of a group's workers; `None`: they are native.
     pub(crate) fn python<'a>(&'a self, group: &'a HostGroup) -> Option<&'a str> {
         let python = self.workers.python.as_ref().filter(|_| group.trusted)?;
         let usual = if group.launcher.shares_files() { python.here.as_str() } else { "python3" };
@@ -85,12 +85,12 @@ impl Hosts {
     }
 }
 
-/// Whether a group's agents run on this machine, as this user sees it.
+/// Whether a group's agents run on this machine as this user.
 pub(crate) fn is_here(group: &HostGroup) -> bool {
     matches!(group.launcher, LauncherKind::Local { .. })
 }
 
-/// What is the same for all hosts of a grid.
+/// Settings that are the same for all hosts of a grid.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes {
     pub(crate) shared_threshold: u64,

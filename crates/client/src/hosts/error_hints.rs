@@ -1,4 +1,4 @@
-//! Why a host has no workers though its agent is there, and what to do about it.
+//! Reasons why a host has no workers although its agent is there, with hints.
 
 use std::io;
 use std::time::Duration;
@@ -7,14 +7,13 @@ use gridrpc_core::{Cause, Loss};
 use gridrpc_launch::{QUEUED, SUBMITTED, UNANSWERED};
 use gridrpc_link::NOT_PRELOADED;
 
-/// What its Python says that belongs to an installation of another minor version: _versions.py.
+/// Part of the error of a Python installation with another minor version: _versions.py.
 const OTHER_PYTHON: &str = "is of another minor version than the client's Python";
 
-/// What the program `gridrpc` puts before its messages.
+/// Prefix of the messages of the program `gridrpc`.
 const OWN: &str = "gridrpc: ";
 
-/// Why no worker can be started on a host, for people. `python`: what workers run there; empty: they are
-/// native.
+/// Why no worker can start on a host, for people. `python`: the interpreter of its workers; empty: they are native.
 pub(crate) fn no_workers(python: &str, loss: &Loss) -> String {
     let said = |words: &str| loss.stderr.lines().rev().find(|line| line.contains(words));
     if let Some(line) = said(OTHER_PYTHON) {
@@ -47,7 +46,7 @@ pub(crate) fn no_workers(python: &str, loss: &Loss) -> String {
     }
 }
 
-/// An agent whose connection has ended though it was wanted.
+/// An agent whose connection ended unexpectedly.
 pub(crate) fn agent_gone(how: &str) -> String {
     format!(
         "its agent is gone ({how}): somebody has killed it, as the kernel does where memory is short, or \
@@ -55,12 +54,12 @@ pub(crate) fn agent_gone(how: &str) -> String {
     )
 }
 
-/// An agent that is gone, and whose launcher says how that came.
+/// An agent that is gone, with the launcher's reason.
 pub(crate) fn agent_left(how: &str) -> String {
     format!("its agent is gone: {how}")
 }
 
-/// An agent that has not dialled. `state`: how far its start has come.
+/// An agent that has not dialled. `state`: progress of its start.
 pub(crate) fn not_come(timeout: Duration, state: &str) -> String {
     let seconds = timeout.as_secs_f64();
     if state.starts_with(QUEUED) {
@@ -84,17 +83,17 @@ pub(crate) fn not_come(timeout: Duration, state: &str) -> String {
     )
 }
 
-/// An agent that has ended before it was there. `said`: what it has written.
+/// An agent that ended before it connected. `said`: its output.
 pub(crate) fn agent_ended(how: &str, said: &str) -> String {
     let text = format!("its agent ended before it had dialled this client ({how})");
-    // What the program writes last before it ends: why, in some lines.
+    // The program's last message, of one or more lines, gives the reason.
     let why = said.rfind(OWN).map(|at| &said[at + OWN.len()..]);
     let lines: Vec<&str> = why.unwrap_or(said).lines().map(str::trim).collect();
     let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
     if lines.is_empty() { text } else { format!("{text}: {}", lines.join("; ")) }
 }
 
-/// An agent that could not be asked for, since there is no listener for it.
+/// An agent that could not be requested because there is no listener for it.
 pub(crate) fn not_asked_for(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
@@ -105,7 +104,7 @@ pub(crate) fn not_asked_for(error: &io::Error) -> String {
     }
 }
 
-/// An agent whose messages are not this client's. `version`: of its gridrpc, if it could tell.
+/// An agent with another message format. `version`: of its gridrpc, if it sent one.
 pub(crate) fn other_version(version: Option<&str>) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let theirs = match version {

@@ -1,10 +1,9 @@
-//! Which large answers are on their way, of hosts that wait with them until they are asked.
+//! Flow control of large answers: which are in transit, on hosts that hold them back until they are fetched.
 //!
-//! If all hosts sent at once, the switch before the client would drop much of it, and TCP waits for
-//! 0.2 s and longer before it sends the last of a lost answer again. With 400 answers of 1 MB
-//! through 1 Gbit/s, each over a connection of its own, a quarter of all packets was lost, and the last answer
-//! came after twice the time that the link needs. With some at a time next to nothing is lost, and the
-//! first come far earlier.
+//! If all hosts sent at once, the switch in front of the client would drop many packets, and TCP waits 0.2 s or
+//! longer before it retransmits the end of a lost answer. With 400 answers of 1 MB over 1 Gbit/s, each on its own
+//! connection, a quarter of all packets was lost, and the last answer arrived after twice the time that the link
+//! needs. With a bounded number in transit almost nothing is lost, and the first answers arrive far earlier.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -12,29 +11,28 @@ use std::time::Duration;
 use gridrpc_core::Time;
 use gridrpc_link::Coming;
 
-/// With so many hosts and fewer, large answers do not get into each other's way.
+/// With this many hosts or fewer, large answers do not congest the link.
 pub(crate) const FEW: usize = 16;
-/// Where a message needs longer than this to go there and back, answers wait for no turn: they do not meet,
-/// and asking costs more than it brings.
+/// Above this round-trip time answers are not held back: they do not collide, and a request costs more than it saves.
 pub(crate) const FAR: Duration = Duration::from_millis(10);
-/// Answers with so many streamed bytes and more wait for their turn.
+/// Answers with at least this many streamed bytes are held back.
 pub(crate) const LARGE: usize = 32 << 10;
-/// As many may be on their way.
+/// Maximum number of answers in transit.
 const AT_ONCE: usize = 16;
-/// More may be on their way as long as they have less than so many bytes to go.
+/// More may be in transit while fewer bytes than this are left to receive.
 const FEW_BYTES: usize = 1 << 20;
-/// How long an answer of which nothing arrives keeps others waiting, ns. Its link may be dead.
+/// How long a stalled answer holds back others, ns. Its link may be dead.
 const HANDSHAKE_TIMEOUT: u64 = 1_000_000_000;
 
-/// An answer: of which host, and which one on its connection. Each host sends those that are asked for in
-/// the order in which it has announced them.
+/// An answer: its host and its number on the connection. Each host sends requested answers in the order in which it
+/// has announced them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Answer {
     host: usize,
     number: u32,
 }
 
-/// An answer that has been asked for.
+/// A requested answer.
 #[derive(Debug)]
 struct UnderWay {
     answer: Answer,
@@ -42,7 +40,7 @@ struct UnderWay {
     until: Time,
 }
 
-/// What waits, first come first served, and what has been asked for.
+/// Announced answers, first in first out, and requested ones.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     /// The last answer that each host has announced.
@@ -52,7 +50,7 @@ pub(crate) struct Fetches {
 }
 
 impl Fetches {
-    /// Something has come from a host, of which these answers have not come in whole.
+    /// Records data from a host. `coming`: its answers that are not complete.
     pub(crate) fn heard(&mut self, now: Time, host: usize, coming: impl Iterator<Item = Coming>) {
         let coming: Vec<Coming> = coming.filter(|coming| coming.total >= LARGE).collect();
         self.under_way.retain_mut(|one| {
@@ -76,14 +74,14 @@ impl Fetches {
         }
     }
 
-    /// A host is gone: nothing of it is on its way any more.
+    /// Forgets a host that is gone.
     pub(crate) fn forget(&mut self, host: usize) {
         self.announced.remove(&host);
         self.waiting.retain(|(answer, _)| answer.host != host);
         self.under_way.retain(|one| one.answer.host != host);
     }
 
-    /// The next host that is to send an answer, if there is room for one.
+    /// The next host to send an answer, if there is room for one.
     pub(crate) fn next(&mut self, now: Time) -> Option<usize> {
         let in_time = || self.under_way.iter().filter(|one| one.until > now);
         let left: usize = in_time().map(|one| one.left).sum();
@@ -100,7 +98,7 @@ impl Fetches {
         self.waiting.is_empty()
     }
 
-    /// When the next answer keeps others waiting no more.
+    /// When the next answer stops holding back others.
     pub(crate) fn due(&self, now: Time) -> Option<Time> {
         if self.waiting.is_empty() {
             return None;
@@ -123,7 +121,7 @@ mod tests {
         std::iter::from_fn(|| fetching.next(now)).collect()
     }
 
-    /// Hosts that have announced an answer each.
+    /// Hosts that have announced one answer each.
     fn waiting(now: Time, hosts: usize, total: usize) -> Fetches {
         let mut fetching = Fetches::default();
         for host in 0..hosts {
@@ -140,7 +138,7 @@ mod tests {
             fetching.heard(now, host, [announced(1, MB)].into_iter());
         }
         assert_eq!(asked(&mut fetching, now), Vec::from_iter((24..40).rev()));
-        // One has come in whole, and one in part.
+        // One answer is complete, and one is partial.
         fetching.heard(now, 25, [].into_iter());
         fetching.heard(now, 26, [Coming { number: 1, total: MB, left: MB / 2 }].into_iter());
         assert_eq!(asked(&mut fetching, now), [23]);
@@ -175,7 +173,7 @@ mod tests {
         assert!((now + HANDSHAKE_TIMEOUT..now + 3 * HANDSHAKE_TIMEOUT).contains(&due));
         assert_eq!(asked(&mut fetching, Time(due.0 - 1)).len(), 0);
         assert_eq!(asked(&mut fetching, due).len(), AT_ONCE);
-        // None waits behind the last ones.
+        // No answer waits behind the last ones.
         assert_eq!(asked(&mut fetching, due + 3 * HANDSHAKE_TIMEOUT).len(), 4);
         assert_eq!(fetching.due(now), None);
     }

@@ -1,4 +1,4 @@
-//! Getting agents: the listener that they dial, the launchers that start them, and what those tell.
+//! Starting agents: the listener that they dial, and the launchers.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,14 +16,14 @@ use crate::hosts::listeners::Listeners;
 use crate::reactor_lock::Wake as _;
 use crate::sync::ns;
 
-/// Something that other threads have to tell the reactor of an agent.
+/// News of an agent from another thread for the reactor.
 #[derive(Debug)]
 pub(crate) enum News {
     Launcher(u32, Event),
     Admitted(Admitted),
 }
 
-/// What has been told and not been heard.
+/// News that the reactor has not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Mutex<Vec<News>>);
 
@@ -37,17 +37,17 @@ impl Inbox {
     }
 }
 
-/// A host, as it is to be started.
+/// A host to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Which of the groups it belongs to.
+    /// Index of its host group.
     pub(crate) group: usize,
     pub(crate) name: String,
-    /// How many workers; 0: as many as it has processors.
+    /// Number of workers; 0: as many as the host has processors.
     pub(crate) workers: u32,
 }
 
-/// The hosts of these groups, in their order.
+/// The hosts of these groups, in order.
 pub(crate) fn plans(groups: &[HostGroup]) -> Vec<Plan> {
     let plan = |(group, one): (usize, &HostGroup)| {
         let workers = one.workers;
@@ -61,12 +61,13 @@ pub(crate) fn plans(groups: &[HostGroup]) -> Vec<Plan> {
     groups.iter().enumerate().flat_map(plan).collect()
 }
 
-/// How many workers each host is to have, 0 where only it knows.
+/// Number of workers of each host; 0 where only the host knows.
 pub(crate) fn expected(groups: &[HostGroup]) -> Vec<u32> {
     plans(groups).into_iter().map(|plan| plan.workers).collect()
 }
 
-/// Tells the core what hosts have for calls, and which of them come and go; the first host has the number `first`.
+/// Configures the core with the resources of the hosts, and with which hosts start and end on demand. The first host
+/// has the number `first`.
 pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, groups: &[HostGroup]) {
     let mut next = first;
     for group in groups {
@@ -81,7 +82,7 @@ pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, groups: &[HostG
     }
 }
 
-/// Asks for agents.
+/// Starts and ends agents.
 #[derive(Debug)]
 pub(crate) struct Launching {
     groups: Vec<HostGroup>,
@@ -115,7 +116,7 @@ impl Launching {
         &self.groups[plan.group]
     }
 
-    /// Asks for these agents, all of a group in one request. Returns those that cannot even be asked for.
+    /// Requests these agents, with one request for each group. Returns those that could not be requested.
     pub(crate) fn start(&mut self, wanted: &[(u32, Plan)]) -> Vec<(u32, io::Error)> {
         let mut failed = Vec::new();
         let mut starts: HashMap<usize, Vec<Start>> = HashMap::new();
@@ -139,12 +140,12 @@ impl Launching {
         failed
     }
 
-    /// An agent is gone. Whether its launcher will say how that came.
+    /// Records that an agent is gone. Returns whether its launcher will report the reason.
     pub(crate) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
         self.launchers[plan.group].as_mut().is_some_and(|launcher| launcher.lost(agent))
     }
 
-    /// Ends an agent, wherever it is, and lets it in no more.
+    /// Ends an agent, wherever it is, and revokes its ticket.
     pub(crate) fn stop(&mut self, agent: u32, plan: &Plan) {
         self.listeners.revoke(agent);
         if let Some(launcher) = &mut self.launchers[plan.group] {
@@ -152,7 +153,7 @@ impl Launching {
         }
     }
 
-    /// Ends all agents, and waits until they are gone.
+    /// Ends all agents and waits until they are gone.
     pub(crate) fn close(&mut self) {
         self.listeners.close();
         gridrpc_launch::close_all(self.launchers.iter_mut().filter_map(Option::take).collect());

@@ -1,4 +1,4 @@
-//! The listeners of a client, and the tickets with which agents come in by them.
+//! The listeners of a client, and the tickets that admit agents.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,23 +10,23 @@ use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_transport::listener::{Admitted, Listener};
 use gridrpc_transport::{Keys, SECRET, Ticket, addresses};
 
-/// What a listener is for: whether connections are encrypted, the ports it may have, and whether agents come from
-/// this machine only.
+/// Key of a listener: whether connections are encrypted, its port range, and whether agents come from this machine
+/// only.
 type Port = (bool, Option<(u16, u16)>, bool);
 
-/// All listeners. Each is opened when the first agent is asked for that needs it.
+/// All listeners. Each one opens when the first agent that needs it is requested.
 pub struct Listeners {
     admit: Arc<dyn Fn(Admitted) + Send + Sync>,
     open: HashMap<Port, (Listener, Option<Arc<Keys>>)>,
 }
 
 impl Listeners {
-    /// `admit` hears of agents that have come in. It is called by a listener's thread and must not wait.
+    /// `admit` receives the agents that have connected. A listener's thread calls it, so it must not block.
     pub fn new(admit: impl Fn(Admitted) + Send + Sync + 'static) -> Listeners {
         Listeners { admit: Arc::new(admit), open: HashMap::new() }
     }
 
-    /// Makes a ticket for an agent of this group, and opens a listener for it if there is none.
+    /// Makes a ticket for an agent of this group, and opens a listener if there is none for it.
     pub fn ticket(&mut self, agent: u32, group: &HostGroup) -> io::Result<Ticket> {
         let here = is_here(group);
         let port = (group.encryption, group.ports, here);
@@ -53,12 +53,12 @@ impl Listeners {
         Ok(Ticket { addresses, secret, keys: keys.as_ref().map(|keys| keys.ticket()) })
     }
 
-    /// Lets an agent in no more that has not come in.
+    /// Revokes the ticket of an agent that has not connected.
     pub fn revoke(&self, agent: u32) {
         self.open.values().for_each(|(listener, _)| listener.revoke(agent));
     }
 
-    /// Closes all.
+    /// Closes all listeners.
     pub fn close(&mut self) {
         self.open.clear();
     }
@@ -70,7 +70,7 @@ impl fmt::Debug for Listeners {
     }
 }
 
-/// Whether agents dial from where this process is.
+/// Whether agents dial from this machine.
 fn is_here(group: &HostGroup) -> bool {
     group.addresses.is_empty()
         && matches!(&group.launcher, LauncherKind::Local { prefix } if prefix.is_empty())

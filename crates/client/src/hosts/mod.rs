@@ -1,4 +1,4 @@
-//! Hosts with workers of this grid: what their agents are told, and what they say.
+//! Hosts with workers of this grid: commands to their agents, and the agents' reports.
 
 pub(crate) mod agent_messages;
 pub(crate) mod apply;

@@ -1,4 +1,4 @@
-//! All hosts of a grid, as the reactor knows them.
+//! The reactor's state of all hosts of a grid.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::hosts::clock::Clock;
 use crate::hosts::fetches::Fetches;
 use crate::hosts::launching::{Inbox, Launching, Plan, plans};
 
-/// All hosts of a grid, as the reactor knows them.
+/// The reactor's state of all hosts of a grid.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     pub(crate) first: u32,
@@ -24,45 +24,45 @@ pub(crate) struct Hosts {
     pub(crate) launching: Launching,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) workers: RemoteWorkers,
-    /// Large answers.
+    /// Flow control of large answers.
     pub(crate) fetching: Fetches,
-    /// How many agents have been asked for.
+    /// Number of agents requested so far.
     pub(crate) agents: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct HostEntry {
-    /// Counts the connections that this host has had.
+    /// Number of connections that this host has had.
     pub(crate) generation: u32,
-    /// The agent that was asked for, and has not ended.
+    /// The agent that was requested and has not ended.
     pub(crate) agent: Option<u32>,
     pub(crate) stage: Stage,
-    /// How far its start has come, as the launcher says.
+    /// Progress of its start, as the launcher reports it.
     pub(crate) state: String,
-    /// How its agent has ended, if the launcher knew before its connection did.
+    /// How its agent ended, if the launcher reported that before the connection closed.
     pub(crate) ended: Option<String>,
     /// When its agent will be ended, if the launcher knows.
     pub(crate) ends: Option<Time>,
-    /// The last of what the agent and its launcher have said.
+    /// Last output of the agent and its launcher.
     pub(crate) said: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Stage {
     Absent,
-    /// Its agent has been asked for, and has not dialled.
+    /// Its agent has been requested and has not dialled.
     Asked,
     There(Box<Peer>),
-    /// Its agent is gone, and the launcher will say how, if it does so in time.
+    /// Its agent is gone, and the launcher may report the reason in time.
     Left(Box<Left>),
 }
 
 /// A host whose agent is gone.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// What is told if the launcher says nothing.
+    /// Reason to report if the launcher does not report one.
     pub(crate) why: String,
-    /// What the host called itself.
+    /// The name that the host reported.
     pub(crate) host: String,
     pub(crate) pid: u32,
 }
@@ -72,26 +72,26 @@ pub(crate) struct Left {
 pub(crate) struct Peer {
     pub(crate) conversation: Conversation,
     pub(crate) up: Arc<Outbound>,
-    /// What the host calls itself.
+    /// The name that the host reported.
     pub(crate) host: String,
     pub(crate) pid: u32,
     pub(crate) joined: bool,
-    /// Whether it waits with large answers until they are fetched.
+    /// Whether it holds back large answers until they are fetched.
     pub(crate) holds: bool,
-    /// When something came of it last.
+    /// Time of the last data from it.
     pub(crate) heard: Time,
-    /// When it was last time to ask whether it is there.
+    /// Time of the last liveness check.
     pub(crate) asked: Time,
-    /// Questions that have not been answered: number, and when they were put, ns.
+    /// Unanswered pings: number and time sent, ns.
     pub(crate) pings: VecDeque<(u64, u64)>,
     pub(crate) pinged: u64,
-    /// The shortest way there and back so far, ns.
+    /// The shortest round-trip time so far, ns.
     pub(crate) round_trip: u64,
     pub(crate) clock: Clock,
 }
 
 impl Peer {
-    /// Asks whether it is there, and what its clock says.
+    /// Sends a ping, which checks that the host is there and reads its clock.
     pub(crate) fn ask(&mut self) {
         self.pinged += 1;
         let number = self.pinged;
@@ -142,7 +142,7 @@ impl Hosts {
     }
 }
 
-/// A host as its owner names it, and as it names itself if that differs.
+/// A host's name in the configuration, and the name that it reports if that differs.
 pub(crate) fn called(name: &str, host: &str) -> String {
     match (name, host) {
         ("", host) => host.to_owned(),

@@ -1,4 +1,4 @@
-//! What hosts are told of the results that they keep, and what becomes of those when a host is lost.
+//! Requests about results that hosts keep, and recovery when such a host is lost.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::state::remote_results::KeptCall;
 use crate::sync::now;
 
 impl State {
-    /// Tells hosts what calls and their users want of the results that they keep.
+    /// Sends hosts the requests of calls and users about results that they keep.
     pub(crate) fn pass_to_hosts(&mut self, requests: Vec<KeptRequest>) {
         for request in requests {
             match request {
@@ -24,7 +24,7 @@ impl State {
         }
     }
 
-    /// A host is gone, and with it the results that it kept. Calls that may run again do so; returns the others.
+    /// Handles the loss of the results of a host that is gone. Idempotent calls run again; returns the others.
     pub(crate) fn lose_results(&mut self, host: WorkerId) -> Vec<Arc<Call>> {
         let mut failed = Vec::new();
         for KeptCall { call, again, waiting, .. } in self.kept.take_of(host) {

@@ -1,4 +1,4 @@
-//! How hosts are getting on, for programs and for people.
+//! States of hosts, for programs and people.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ pub(crate) struct Named {
     pub(crate) host: Arc<str>,
 }
 
-/// How a host is getting on.
+/// State of a host.
 #[derive(Clone, Debug)]
 pub struct HostState {
-    /// The group that it belongs to.
+    /// Its host group.
     pub group: Arc<str>,
-    /// Its name, as the configuration has it.
+    /// Its name in the configuration.
     pub host: Arc<str>,
     /// `unwanted`, `queued`, `starting`, `ready`, `ending` or `lost`.
     pub state: &'static str,
-    /// Workers there that have answered.
+    /// Ready workers on it.
     pub ready: usize,
-    /// How many there are to be; 0: it has not told yet.
+    /// Number of workers that it is to have; 0: not reported yet.
     pub workers: usize,
-    /// What is known of it, for people: `is queued as job 3 (waiting for resources: Resources)`.
+    /// Details for people: `is queued as job 3 (waiting for resources: Resources)`.
     pub detail: String,
 }
 
@@ -45,19 +45,19 @@ pub(crate) fn named(config: &Config) -> Arc<[Named]> {
     named.map(|((group, host), number)| Named { id: WorkerId(number), group, host }).collect()
 }
 
-/// How hosts are getting on.
+/// The states of these hosts.
 pub(crate) fn states(common: &Common, hosts: &[Named]) -> Vec<HostState> {
     let state = common.lock();
     hosts.iter().filter_map(|named| state_of(&state, named)).collect()
 }
 
-/// How a host is getting on.
+/// The state of a host.
 pub(crate) fn state_of(state: &State, named: &Named) -> Option<HostState> {
     let status = state.core.host_status(named.id)?;
     Some(told(named, &status, state.hosts.state(named.id)))
 }
 
-/// `far`: how far its start has come.
+/// `far`: progress of its start.
 fn told(named: &Named, status: &HostStatus, far: &str) -> HostState {
     let detail = match (status.stage, &status.loss) {
         (HostStage::GivenUp | HostStage::Starting, Some(loss)) => loss.to_string(),

@@ -1,8 +1,8 @@
-//! What a running grid tells of itself to other programs of its user, such as `gridrpc top`.
+//! Live statistics that a running grid offers to other programs of its user, such as `gridrpc top`.
 //!
-//! Each grid listens at a socket whose name is in no file system ([`place`]). Whoever connects is sent one
-//! document, [`Stats`] as JSON, and the connection ends. So a grid at which nobody looks has one more
-//! descriptor and nothing else to do, and nothing of it is left behind when its process is killed.
+//! Each grid listens on a socket whose name is in no file system ([`place`]). It sends each connection one document,
+//! [`Stats`] as JSON, and closes it. An unobserved grid has one more descriptor and no other cost, and nothing
+//! remains when its process is killed.
 
 mod offer;
 pub mod place;

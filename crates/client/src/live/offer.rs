@@ -1,4 +1,4 @@
-//! Where other programs of the user may look how a grid is getting on.
+//! The socket that offers a grid's statistics.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -13,10 +13,10 @@ use crate::common::Common;
 use crate::live::place::{Place, user_of};
 use crate::live::snapshot::{About, snapshot};
 
-/// How long somebody who looks has to take what the socket does not hold.
+/// How long a reader may take to receive the data that the socket does not hold.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A socket that tells whoever connects.
+/// A socket that sends statistics to each connection.
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: UnixListener,
@@ -24,18 +24,18 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// None: the system has no such sockets. Then nobody can look from elsewhere, and all else is as ever.
+    /// Returns `None` if the system has no abstract sockets. Then the grid works but cannot be observed.
     pub(crate) fn open(about: Arc<About>) -> Option<Offer> {
         let user = nix::unistd::geteuid().as_raw();
         let place = Place { user, pid: std::process::id(), grid: about.number };
         let listener = place.listen().ok()?;
         listener.set_nonblocking(true).ok()?;
-        // A child would keep the name, and not answer.
+        // A child would keep the name and never answer.
         forks::close_in_children(listener.as_raw_fd());
         Some(Offer { listener, about })
     }
 
-    /// Tells all who have connected.
+    /// Answers all open connections.
     pub(crate) fn answer(&self, common: &Common) {
         while let Ok((stream, _)) = self.listener.accept() {
             let me = nix::unistd::geteuid().as_raw();
@@ -46,7 +46,7 @@ impl Offer {
     }
 }
 
-/// Sends what the socket takes at once; whoever reads slowly is waited for in a thread of its own.
+/// Sends as much as the socket takes at once; a separate thread waits for slow readers.
 fn send(mut stream: UnixStream, text: Vec<u8>) {
     if stream.set_nonblocking(true).is_err() {
         return;
@@ -62,12 +62,12 @@ fn send(mut stream: UnixStream, text: Vec<u8>) {
     }
     if sent < text.len() {
         let rest = move || {
-            // One who has gone away wants no more.
+            // A reader that has disconnected needs no answer.
             let _ = stream.set_nonblocking(false).and_then(|()| {
                 TimedStream::new(stream, HANDSHAKE_TIMEOUT).write_all(&text[sent..])
             });
         };
-        // Without a thread, who looks sees that something is missing, and looks again.
+        // Without a thread the reader receives a truncated document and tries again.
         let _ = std::thread::Builder::new().name("gridrpc-looked".into()).spawn(rest);
     }
 }

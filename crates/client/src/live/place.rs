@@ -1,9 +1,9 @@
-//! Where grids can be looked at: sockets with abstract names, which the kernel lists, and which end with the last
-//! process that has them. So there is no folder to be made, and no file to be left behind.
+//! Addresses of grid statistics: sockets with abstract names. The kernel lists them, and they end with the last
+//! process that holds them, so no folder has to be created and no file is left behind.
 //!
-//! Everybody may connect to such a socket, and everybody may make one under any name. So both sides ask the kernel who
-//! the other is: a grid answers its own user and root, and whoever looks believes a process of the user and of the
-//! number that the name has, and no other.
+//! Every user may connect to such a socket, and every user may create one under any name. So both sides get the
+//! peer's identity from the kernel: a grid answers its own user and root, and a reader trusts only a process with the
+//! user and process id in the name.
 
 use std::fs;
 use std::io::{self, Read};
@@ -21,48 +21,48 @@ use thiserror::Error;
 
 use crate::live::Stats;
 
-/// How long a grid has to answer.
+/// How long a grid may take to answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest document that is read, bytes.
+/// Maximum length of a document, bytes.
 const LONGEST: u64 = 16 << 20;
-/// Names tried for a grid: one may be taken, by a process of another container that has the same number.
+/// Names tried for a grid. A process with the same id in another container may have taken one.
 const TRIES: u32 = 16;
 
-/// Where a grid can be looked at.
+/// Address of a grid's statistics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Whose it is.
+    /// User id of its owner.
     pub user: u32,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Which of that process, from 1 on.
+    /// Number of the grid in its process, from 1.
     pub grid: u32,
 }
 
-/// Why nothing is known of a grid.
+/// Reason why a grid's statistics are not available.
 #[derive(Debug, Error)]
 pub enum LookError {
     /// It is gone.
     #[error("it has ended")]
     Gone,
-    /// It is another user's.
+    /// It belongs to another user.
     #[error("it is of user {0}, and only that user and root can look at it")]
     NotYours(u32),
-    /// Somebody else has taken its name.
+    /// Another process has taken its name.
     #[error("process {pid} of user {user} listens in its place, and is not believed")]
     Impostor {
-        /// Who listens.
+        /// User id of the listening process.
         user: u32,
-        /// Its process.
+        /// Its process id.
         pid: i32,
     },
-    /// It takes longer than a grid does.
+    /// It did not answer in time.
     #[error("it has not answered within {} s: its process may have been stopped", HANDSHAKE_TIMEOUT.as_secs())]
     Late,
-    /// It does not answer as it should.
+    /// It did not answer correctly.
     #[error("it does not answer: {0}")]
     Silent(io::Error),
-    /// It answers something else.
+    /// Its answer is not valid.
     #[error("what it answers makes no sense: {0}")]
     Nonsense(serde_json::Error),
 }
@@ -79,7 +79,7 @@ impl Place {
         (place.name() == name).then_some(place)
     }
 
-    /// Listens there, or at the next place that is free.
+    /// Listens at this address, or at the next free one.
     ///
     /// # Errors
     /// When the system refuses.
@@ -93,10 +93,10 @@ impl Place {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// What the grid there tells.
+    /// Reads the statistics of the grid.
     ///
     /// # Errors
-    /// When it tells nothing.
+    /// When it does not answer.
     pub fn look(&self) -> Result<Stats, LookError> {
         let mut stream = TimedStream::new(self.connect()?, HANDSHAKE_TIMEOUT).take(LONGEST);
         let mut text = Vec::new();
@@ -111,15 +111,15 @@ impl Place {
         serde_json::from_slice(&text).map_err(LookError::Nonsense)
     }
 
-    /// Whether somebody else has taken the name of a grid.
+    /// Whether another process has taken the name of the grid.
     pub fn is_impostor(&self) -> bool {
         matches!(self.connect(), Err(LookError::Impostor { .. }))
     }
 
-    /// Connects to a process that may be believed.
+    /// Connects to a process after verifying its identity.
     fn connect(&self) -> Result<UnixStream, LookError> {
         let silent = |errno: Errno| LookError::Silent(errno.into());
-        // A process that accepts nobody would keep a blocking one for ever.
+        // A process that accepts no connection would block a blocking socket forever.
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket: OwnedFd =
             socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(silent)?;
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// Whether a process has this number, perhaps in a container. One that cannot be seen from here may have it.
+/// Whether a process has this id, perhaps in a container. A process that is not visible from here may have it.
 fn is_called(process: i32, number: u32) -> bool {
     if u32::try_from(process) == Ok(number) {
         return true;
@@ -154,12 +154,12 @@ fn is_called(process: i32, number: u32) -> bool {
     numbers.is_none_or(|all| all.split_whitespace().any(|one| one.parse() == Ok(number)))
 }
 
-/// Who is at the other end.
+/// User id of the peer.
 pub(crate) fn user_of(stream: &impl AsFd) -> io::Result<u32> {
     Ok(getsockopt(stream, sockopt::PeerCredentials)?.uid())
 }
 
-/// All grids of this machine that can be looked at, of all users, by process.
+/// All observable grids of this machine, of all users, by process.
 ///
 /// # Errors
 /// When the kernel does not list them.
@@ -172,7 +172,7 @@ pub fn all() -> io::Result<Vec<Place>> {
     Ok(places)
 }
 
-/// The place that a line of /proc/net/unix tells of. Only the listening socket counts, not its connections.
+/// Parses a line of /proc/net/unix. Only the listening socket counts, not its connections.
 fn listed(line: &str) -> Option<Place> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, _, _, flags, .., path] = fields[..] else { return None };

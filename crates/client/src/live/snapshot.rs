@@ -1,4 +1,4 @@
-//! How a grid is getting on, put together for whoever asks.
+//! Snapshot of a grid's statistics.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,20 +14,20 @@ use crate::state::State;
 use crate::state::past_calls::OTHERS;
 use crate::sync::now;
 
-/// Functions that are told of one by one.
+/// Maximum number of functions listed one by one.
 const MOST_FUNCTIONS: usize = 200;
-/// Of the command line, so many characters.
+/// Maximum length of the command line, characters.
 const LONGEST_PROGRAM: usize = 200;
 
-/// Numbers the grids of this process.
+/// Number of grids that this process has opened.
 static GRIDS: AtomicU32 = AtomicU32::new(0);
 
-/// What does not change while a grid is open.
+/// Properties that do not change while a grid is open.
 #[derive(Debug)]
 pub(crate) struct About {
-    /// Which grid of its process it is, from 1 on.
+    /// Number of the grid in its process, from 1.
     pub(crate) number: u32,
-    /// The server and the name of each host.
+    /// The group and the name of each host.
     pub(crate) hosts: Arc<[Named]>,
     /// Whether this machine has workers of its own.
     has_own_workers: bool,
@@ -42,7 +42,7 @@ impl About {
     }
 }
 
-/// How the grid is getting on.
+/// The current statistics of the grid.
 pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     let state = common.lock();
     let core = &state.core;
@@ -86,7 +86,7 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     }
 }
 
-/// Several functions may have one name: they are told of together.
+/// Counters by name. Functions with the same name are merged.
 fn by_function(state: &State) -> HashMap<String, CallCounters> {
     let mut call_counters: HashMap<String, CallCounters> = HashMap::new();
     let now = state.functions.iter().map(|function| &function.name).zip(state.core.call_counters());
@@ -101,7 +101,7 @@ fn by_function(state: &State) -> HashMap<String, CallCounters> {
     call_counters
 }
 
-/// Those that have run longest, one by one, and the others together.
+/// The functions with the longest run time, one by one, and the others together.
 fn functions(call_counters: HashMap<String, CallCounters>) -> Vec<FunctionStats> {
     let mut all: Vec<(String, CallCounters)> = call_counters.into_iter().collect();
     let weight = |counters: &CallCounters| std::cmp::Reverse((counters.ran, counters.submitted));
@@ -174,10 +174,10 @@ fn at_work(activity: &Activity) -> HostStats {
     }
 }
 
-/// What this process is called instead of by its command line.
+/// Name of this process, in place of its command line.
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
-/// Call this process so, and not by its command line. The first name stays.
+/// Sets the name of this process, which replaces its command line. The first name stays.
 pub fn name_program(name: String) {
     let _ = PROGRAM.set(name);
 }

@@ -1,9 +1,8 @@
-//! The document that a grid tells of itself. Fields that another version does not know are passed over, and
-//! those that it does not tell are zero.
+//! Statistics document of a grid. Readers ignore unknown fields, and missing fields are zero.
 
 use serde::{Deserialize, Serialize};
 
-/// How a grid is getting on. What is counted is counted since it was opened.
+/// Statistics of a grid. Counters start when it opens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stats {
@@ -11,21 +10,21 @@ pub struct Stats {
     pub gridrpc: String,
     /// Its process.
     pub pid: u32,
-    /// Which grid of its process it is, from 1 on.
+    /// Number of the grid in its process, from 1.
     pub grid: u32,
     /// The command line of its process.
     pub program: String,
-    /// The machine that it is on.
+    /// Its machine.
     pub host: String,
-    /// How long it has been open, s.
+    /// Time since it was opened, s.
     pub uptime: f64,
-    /// Workers that there are to be, those of hosts as far as they have told.
+    /// Number of workers that it is to have. Hosts count once they have reported theirs.
     pub workers: u64,
-    /// Workers that have answered.
+    /// Ready workers.
     pub ready: u64,
     /// Workers that run a call.
     pub busy: u64,
-    /// Calls that wait for a worker, or for the results of others.
+    /// Calls that wait for a worker or for the results of other calls.
     pub queued: u64,
     /// Bytes of their arguments.
     pub queued_bytes: u64,
@@ -35,9 +34,9 @@ pub struct Stats {
     pub losses: u64,
     /// All calls.
     pub calls: CallCounts,
-    /// Those of each function, the one that has run longest first; beyond some hundreds, the rest are one.
+    /// Calls by function, the one with the longest run time first. Beyond some hundreds, the rest are merged.
     pub functions: Vec<FunctionStats>,
-    /// Where the workers are: this machine first, if it has some.
+    /// Workers by host: this machine first, if it has any.
     pub hosts: Vec<HostStats>,
 }
 
@@ -45,22 +44,22 @@ impl Stats {
     /// The document, in one line.
     #[must_use]
     pub fn json(&self) -> String {
-        // It is made of numbers and texts: there is nothing in it that JSON has not.
+        // The document consists of numbers and strings, which JSON can always represent.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// What has become of calls. Those that have not ended are in `submitted` alone.
+/// Counts of calls by outcome. Calls that have not ended count in `submitted` only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallCounts {
-    /// Taken by the grid.
+    /// Accepted by the grid.
     pub submitted: u64,
     /// The function returned.
     pub returned: u64,
     /// It raised an error.
     pub raised: u64,
-    /// Cancelled, or ended as the grid was closed.
+    /// Cancelled, or ended when the grid closed.
     pub cancelled: u64,
     /// Their deadline passed.
     pub expired: u64,
@@ -72,9 +71,9 @@ pub struct CallCounts {
     pub inside: u64,
     /// Bytes of arguments.
     pub argument_bytes: u64,
-    /// Bytes of results that came.
+    /// Bytes of results received.
     pub result_bytes: u64,
-    /// How long functions ran, s.
+    /// Total run time of functions, s.
     pub seconds: f64,
 }
 
@@ -85,7 +84,7 @@ impl CallCounts {
         self.outcomes().iter().map(|(_, count)| count).sum()
     }
 
-    /// How many have ended in which way.
+    /// Number of ended calls by outcome.
     #[must_use]
     pub fn outcomes(&self) -> [(&'static str, u64); 7] {
         [
@@ -99,7 +98,7 @@ impl CallCounts {
         ]
     }
 
-    /// Those that have ended without a result and that nobody has cancelled.
+    /// Calls that ended without a result and were not cancelled.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.raised + self.expired + self.lost + self.failed
@@ -112,7 +111,7 @@ impl CallCounts {
 pub struct FunctionStats {
     /// Its name.
     pub name: String,
-    /// What has become of them.
+    /// Counts of its calls.
     #[serde(flatten)]
     pub calls: CallCounts,
 }
@@ -121,24 +120,24 @@ pub struct FunctionStats {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostStats {
-    /// The server that it belongs to; `localhost`: this machine's own workers.
+    /// Its host group; `localhost`: this machine's own workers.
     pub server: String,
     /// Its name.
     pub host: String,
     /// `unwanted`, `queued`, `starting`, `ready`, `ending` or `lost`.
     pub state: String,
-    /// What else is known, for people.
+    /// Details for people.
     pub detail: String,
-    /// Workers that there are to be; 0: it has not told yet.
+    /// Number of workers that it is to have; 0: not reported yet.
     pub workers: u64,
-    /// Workers that have answered.
+    /// Ready workers.
     pub ready: u64,
-    /// Workers that run a call, or keep their place for one that uses several.
+    /// Workers that run a call, or are reserved for a multi-core call.
     pub busy: u64,
-    /// Further workers, each of which works for one remote object alone.
+    /// Additional workers that serve one remote object each.
     pub reserved: u64,
     /// Calls that were answered there.
     pub calls: u64,
-    /// Workers that were lost there; of a host, those that were lost with a call.
+    /// Workers lost on this machine; on a host, only workers lost with a call.
     pub losses: u64,
 }

@@ -1,69 +1,68 @@
-//! All that is due in the reactor, by one clock: what it has to do at some moment if nothing else happens, and so
-//! until when it may sleep.
+//! Deadlines of the reactor: what it has to do at some time if nothing else happens, and so until when it may sleep.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use gridrpc_core::Time;
 
-/// A process in a worker's place. Once it is gone, nothing of what is due for it matters.
+/// A process in a worker's place. When it is gone, its deadlines no longer matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) index: u32,
     pub(super) generation: u32,
 }
 
-/// Something the spawner has been asked to do.
+/// A request to the spawner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Asked {
     pub(super) process: Process,
-    /// Whether the worker is to end; else it is to start, which takes as long as imports take.
+    /// Whether the worker is to end. Otherwise it is to start, which takes as long as its imports.
     pub(super) to_end: bool,
-    /// Whether the spawner has been continued meanwhile, in case that it was stopped.
+    /// Whether the spawner has been sent SIGCONT in the meantime, in case it was stopped.
     pub(super) urged: bool,
 }
 
-/// An agent that has been asked for, of the host of this index.
+/// A requested agent of the host with this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Agent {
     pub(super) index: u32,
     pub(super) agent: u32,
 }
 
-/// A connection to the agent of the host of this index.
+/// A connection to the agent of the host with this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Connection {
     pub(super) index: u32,
     pub(super) generation: u32,
 }
 
-/// What is due once.
+/// A one-time deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// A worker that has closed its connection has had time to end by itself.
+    /// A worker that has closed its connection should have ended by itself.
     Gone(Process),
-    /// A line that a worker has begun is passed on as it is, such as a question.
+    /// An incomplete line of a worker, such as a prompt, is passed on as it is.
     Line(Process),
-    /// The spawner ought to have done it by now.
+    /// The spawner should have carried out the request.
     Answer(Asked),
-    /// The agent ought to have dialled by now.
+    /// The agent should have dialled.
     Dialled(Agent),
-    /// Is the host still there?
+    /// Liveness check of the host.
     Heard(Connection),
-    /// The launcher ought to have said by now how this connection's agent came to be gone.
+    /// The launcher should have reported why this connection's agent is gone.
     Left(Connection),
 }
 
-/// What comes again and again: each has one moment at which it is due next, or none for now.
+/// A recurring deadline. Each has one time at which it is due next, or none.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Routine {
-    /// The core has a timer, or callers want something.
+    /// The core has a timer, or callers have a request.
     Core,
-    /// It is looked for memory that nobody uses.
+    /// Search for unused memory.
     Memory,
-    /// A host's large answers keep others waiting no more.
+    /// A stalled answer of a host stops holding back others.
     Fetches,
-    /// The grid is closed: is everything gone?
+    /// The grid is closed: check whether everything is gone.
     Closing,
 }
 
@@ -81,17 +80,17 @@ impl Deadlines {
         Deadlines { once: BinaryHeap::new(), routines: [NEVER; ROUTINES] }
     }
 
-    /// Has something done once.
+    /// Adds a one-time deadline.
     pub(super) fn add(&mut self, at: Time, due: Due) {
         self.once.push(Reverse((at, due)));
     }
 
-    /// When something is due next that comes again and again.
+    /// Sets the next time of a recurring deadline.
     pub(super) fn set(&mut self, routine: Routine, at: Option<Time>) {
         self.routines[routine as usize] = at.unwrap_or(NEVER);
     }
 
-    /// Takes out what is to be done by now, what was due first.
+    /// Takes out the earliest deadline that has passed.
     pub(super) fn take(&mut self, now: Time) -> Option<Due> {
         let Reverse((at, due)) = *self.once.peek()?;
         if at > now {
@@ -101,7 +100,7 @@ impl Deadlines {
         Some(due)
     }
 
-    /// When the next is due of all there is.
+    /// Time of the earliest deadline.
     pub(super) fn next(&self) -> Option<Time> {
         let routines = self.routines.iter().fold(NEVER, |first, at| first.min(*at));
         let once = self.once.peek().map_or(NEVER, |Reverse((at, _))| *at);

@@ -1,4 +1,4 @@
-//! Reading what hosts say.
+//! Reading messages from hosts.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::hosts::peers::{Peer, Stage};
 use crate::reactor::{Reactor, Token};
 use crate::sync::now;
 
-/// Readings of a host's clock that are taken at once when it has joined.
+/// Number of clock readings taken when a host has joined.
 const FIRST_READINGS: u64 = 8;
 
 impl Reactor {
@@ -31,7 +31,7 @@ impl Reactor {
         })
     }
 
-    /// Goes on sending to a host.
+    /// Continues to send to a host.
     pub(super) fn send_to_host(&mut self, index: u32) {
         if let Some(peer) = self.peer(index as usize) {
             peer.up.flush();
@@ -45,7 +45,7 @@ impl Reactor {
         }
     }
 
-    /// Reads what a host has said.
+    /// Reads messages from a host.
     pub(super) fn hear_host(&mut self, index: u32) {
         let index = index as usize;
         loop {
@@ -62,7 +62,7 @@ impl Reactor {
                     let has_begun = peer.joined || !events.is_empty();
                     self.note_coming(index);
                     self.apply_host(index, events);
-                    // Behind that: what it has said may fit nothing that it was asked.
+                    // Checked afterwards: a message may not match any request.
                     let broken = self.peer(index).and_then(|peer| peer.conversation.broken.clone());
                     if let Some(why) = broken {
                         let why = match has_begun {
@@ -84,7 +84,7 @@ impl Reactor {
         }
     }
 
-    /// Notes how far large answers of a host have come.
+    /// Records the progress of large answers of a host.
     pub(super) fn note_coming(&mut self, index: usize) {
         let Some(hosts) = &mut self.hosts else { return };
         if let Stage::There(peer) = &hosts.entries[index].stage
@@ -95,7 +95,7 @@ impl Reactor {
         }
     }
 
-    /// Asks for as many large answers as there is room for; says when there is more.
+    /// Requests as many large answers as there is room for. Returns when there will be more room.
     pub(super) fn fetch_from_hosts(&mut self) -> Option<Time> {
         let hosts = self.hosts.as_mut().filter(|hosts| !hosts.fetching.is_idle())?;
         let now = now();
@@ -110,7 +110,7 @@ impl Reactor {
         hosts.fetching.due(now)
     }
 
-    /// Applies what a host has said.
+    /// Applies messages of a host.
     fn apply_host(&mut self, index: usize, events: Vec<HostEvent>) {
         let Some(hosts) = &self.hosts else { return };
         let offset = match &hosts.entries[index].stage {
@@ -118,13 +118,13 @@ impl Reactor {
             _ => Offset::default(),
         };
         let plan = &hosts.plans[index];
-        // On this machine it only tells agents apart.
+        // On this machine the name only distinguishes agents.
         let here = is_here(hosts.launching.group(plan));
         let name = if here { String::new() } else { plan.name.clone() };
         let common = Arc::clone(&self.common);
-        // Made before the lock, and what it holds is dropped behind it.
+        // Created before the lock, so that its contents are dropped after the lock is released.
         let mut applied = Applied::new(hosts.id(index), &name, offset, &common);
-        // Most of what comes are answers: one lock for all that come together.
+        // Most messages are answers: one lock for all that arrive together.
         let mut state = common.lock();
         events.into_iter().for_each(|event| applied.apply(&mut state, event));
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
@@ -156,7 +156,7 @@ impl Reactor {
         }
     }
 
-    /// What concerns no call.
+    /// Handles events that concern no call.
     fn hear_rest(&mut self, index: usize, event: HostEvent) {
         match event {
             HostEvent::Join(joined) if self.peer(index).is_some_and(|peer| !peer.joined) => {

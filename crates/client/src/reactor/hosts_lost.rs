@@ -1,4 +1,4 @@
-//! Noticing that hosts are gone or do not come, and letting go of them.
+//! Detection of lost or missing hosts, and their release.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::reactor::Reactor;
 use crate::reactor::deadlines::{Agent, Connection, Due};
 use crate::sync::{now, ns};
 
-/// As often each end looks whether the other is there, in the time after which that is taken for lost.
+/// Number of liveness checks by each end within the time-out of a connection.
 pub(super) const LOOKS: u64 = 3;
-/// How long a launcher is waited for that will say how an agent came to be gone, ns. Its calls wait as long.
+/// How long to wait for a launcher to report why an agent is gone, ns. The agent's calls wait too.
 const SAYING: u64 = 3_000_000_000;
 
 impl Reactor {
-    /// An agent ought to have dialled by now.
+    /// Handles an agent that should have dialled by now.
     pub(super) fn see_to_agent(&mut self, asked: Agent) {
         let index = asked.index as usize;
         let Some(hosts) = &self.hosts else { return };
@@ -30,7 +30,7 @@ impl Reactor {
         }
     }
 
-    /// Looks whether a host is there that ought to be, and asks it.
+    /// Checks that a host is alive, and sends it a ping.
     pub(super) fn see_to_host(&mut self, connection: Connection) {
         let index = connection.index as usize;
         let Some(hosts) = &mut self.hosts else { return };
@@ -42,7 +42,7 @@ impl Reactor {
         let heartbeat = hosts.launching.group(&hosts.plans[index]).heartbeat;
         let now = now();
         if peer.heard + ns(heartbeat) <= now && peer.conversation.receiver.is_readable() {
-            // It has spoken; it is this process that has not come to hear it.
+            // Data has arrived; this process has not got round to reading it.
             peer.heard = now;
         }
         if peer.heard + ns(heartbeat) <= now {
@@ -56,7 +56,7 @@ impl Reactor {
         let pause = ns(heartbeat) / LOOKS;
         if peer.asked + pause <= now {
             peer.asked = now;
-            // It is to speak first.
+            // The agent sends first.
             if peer.joined {
                 peer.ask();
             }
@@ -65,7 +65,7 @@ impl Reactor {
         self.deadlines.add(next, Due::Heard(connection));
     }
 
-    /// A host's agent is gone. Where its launcher can say how that came, it is waited for.
+    /// Handles the loss of a host's agent. If its launcher can report the reason, waits for that.
     pub(super) fn leave_host(&mut self, index: usize, why: String) {
         let Some(hosts) = &mut self.hosts else { return };
         let id = hosts.id(index);
@@ -87,13 +87,13 @@ impl Reactor {
         let gone = Stage::Left(Box::new(Left { why, host, pid }));
         let peer = std::mem::replace(&mut entry.stage, gone);
         let mut state = self.common.lock();
-        // Nothing more is sent there meanwhile.
+        // Nothing more is sent there in the meantime.
         state.drive(|core, out| core.host_leaves(now, id, out));
         self.common.finish(state);
         drop(peer);
     }
 
-    /// A launcher has not said in time how the agent of this connection came to be gone.
+    /// Handles a launcher that has not reported in time why the agent of this connection is gone.
     pub(super) fn see_to_left(&mut self, connection: Connection) {
         let index = connection.index as usize;
         let Some(hosts) = &self.hosts else { return };
@@ -106,7 +106,7 @@ impl Reactor {
         }
     }
 
-    /// A host is gone, or cannot be had.
+    /// Handles a host that is gone or unavailable.
     pub(super) fn lose_host(&mut self, index: usize, cause: Cause) {
         let Some(hosts) = &mut self.hosts else { return };
         let id = hosts.id(index);
@@ -123,7 +123,7 @@ impl Reactor {
                 (peer.host.clone(), peer.pid)
             }
         };
-        // One that says goodbye ends by itself.
+        // An agent that says goodbye ends by itself.
         if let Some(agent) = entry.agent.take()
             && self.closing.is_none()
         {
@@ -151,7 +151,7 @@ impl Reactor {
         self.common.changed.notify_all();
     }
 
-    /// Gives hosts back that are not wanted any longer: their agents end by themselves, or do not start.
+    /// Releases hosts that are no longer wanted: their agents end by themselves, or do not start.
     pub(super) fn retire_hosts(&mut self, ids: &[WorkerId]) {
         for id in ids {
             let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(*id)) else {
@@ -168,14 +168,14 @@ impl Reactor {
         }
     }
 
-    /// Gives up a host that was to be sent what the format does not hold.
+    /// Gives up a host because a message to it exceeds the limits of the format.
     pub(super) fn give_up_host(&mut self, id: WorkerId, error: &WireError) {
         if let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(id)) {
             self.lose_host(index, Cause::Failed(format!("a message cannot be sent: {error}")));
         }
     }
 
-    /// Tells all agents that nothing more is wanted.
+    /// Tells all agents to end.
     pub(super) fn dismiss_hosts(&mut self) {
         let Some(hosts) = &mut self.hosts else { return };
         for index in 0..hosts.entries.len() {
@@ -199,7 +199,7 @@ impl Reactor {
         }
     }
 
-    /// All that is left of agents ends.
+    /// Ends all remaining agents.
     pub(super) fn end_hosts(&mut self) {
         if let Some(hosts) = &mut self.hosts {
             hosts.launching.close();

@@ -1,4 +1,4 @@
-//! Asking for agents, and greeting those that come.
+//! Requesting agents, and the handshake with those that connect.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::reactor::{Reactor, Token};
 use crate::state::send_queues::HostOut;
 use crate::sync::{now, ns};
 
-/// What is kept of what an agent and its launcher say, bytes.
+/// Kept tail of the output of an agent and its launcher, bytes.
 const KEEP: usize = 4096;
 
 impl Reactor {
-    /// Asks for agents on these hosts.
+    /// Requests agents on these hosts.
     pub(super) fn start_hosts(&mut self, ids: &[WorkerId]) {
         let Some(hosts) = &mut self.hosts else { return };
         let mut wanted = Vec::with_capacity(ids.len());
@@ -54,7 +54,7 @@ impl Reactor {
         }
     }
 
-    /// Takes what launchers and the listener have told.
+    /// Handles news from launchers and the listener.
     pub(super) fn hear_of_hosts(&mut self) {
         let Some(hosts) = &self.hosts else { return };
         for news in hosts.inbox.take() {
@@ -77,7 +77,7 @@ impl Reactor {
         match event {
             Event::State(state) => {
                 entry.state.clone_from(&state);
-                // An agent that is there has come further than its launcher knows.
+                // A connected agent is further along than its launcher knows.
                 if !matches!(entry.stage, Stage::Asked) {
                     return;
                 }
@@ -110,7 +110,7 @@ impl Reactor {
                         let why = agent_ended(&how, &String::from_utf8_lossy(&entry.said));
                         self.lose_host(index, Cause::Failed(why));
                     }
-                    // Its connection tells.
+                    // The connection reports the loss.
                     Stage::There(_) => entry.ended = Some(how),
                     Stage::Left(_) => self.lose_host(index, Cause::Failed(agent_left(&how))),
                     Stage::Absent => {}
@@ -170,7 +170,7 @@ impl Reactor {
             let connection = Connection { index: index as u32, generation: entry.generation };
             self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
         }
-        // It may have said something already, which the socket does not tell of again.
+        // Data may have arrived already; the socket does not report it again.
         self.hear_host(index as u32);
     }
 
@@ -223,8 +223,8 @@ impl Reactor {
         if let Some(ends) = ends {
             state.core.host_ends(now(), id, ends);
         }
-        // What was pushed before goes with it. It is asked from now on: its answer may be there before
-        // this thread goes on.
+        // Earlier messages go with it. The time is taken now, because the answer may arrive before this thread
+        // continues.
         let asked = monotonic_ns();
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
         self.common.finish(state);

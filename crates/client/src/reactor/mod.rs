@@ -1,4 +1,4 @@
-//! Who reads all answers, keeps the timers, and starts and buries workers.
+//! Reactor: reads all answers, runs the timers, starts workers and cleans up after them.
 
 mod deadlines;
 mod hosts_heard;
@@ -40,7 +40,7 @@ use crate::reactor::worker_input::WorkerInput;
 use crate::reactor_lock::Read;
 use crate::sync::now;
 
-/// The state of the reader.
+/// State of the reactor.
 #[derive(Debug)]
 pub(crate) struct Reactor {
     common: Arc<Common>,
@@ -49,7 +49,7 @@ pub(crate) struct Reactor {
     /// The hosts, if there are any.
     hosts: Option<Hosts>,
     requests: Wishes,
-    /// Where others may look how the grid is getting on, unless the system has no such place.
+    /// Socket for live statistics; `None` if the system has no abstract sockets.
     offer: Option<Offer>,
     /// The first spawner, if the client has forked it.
     forked: Option<Forked>,
@@ -59,46 +59,45 @@ pub(crate) struct Reactor {
     runner: Arc<Runner>,
     worker_inputs: Vec<Option<WorkerInput>>,
     generations: Vec<u32>,
-    /// Where workers tell how far they have come.
+    /// Shared memory in which workers record their progress.
     progress: ProgressMemory,
     outboxes: Outboxes,
     memory_kills: u64,
-    /// When this process, an agent, has waited for its own end.
+    /// When this process, an agent, last waited for its own end.
     own_end_awaited: Option<Time>,
     host: String,
-    /// Places that are still to get a process.
+    /// Places that still need a process.
     to_start: VecDeque<WorkerId>,
-    /// What is due, and when.
+    /// Deadlines of everything that is due.
     deadlines: Deadlines,
-    /// When it is looked again for memory that nobody uses.
+    /// Time of the next search for unused memory.
     give_up_at: Time,
-    /// Segments of workers may be mapped. As long as they are, leases go back at those times too: workers
-    /// that get no more calls would never hear of them.
+    /// Segments of workers may be mapped. While they are, leases are returned at the same interval: a worker without
+    /// calls would otherwise never receive them.
     maps_results: bool,
     patience: SpinWait,
-    /// Who was sent the only call there is. With more, the processors have better things to do than
-    /// to look out for answers.
+    /// The worker that runs the only call. With more calls, the processors have better things to do than to spin.
     lone: Option<WorkerId>,
-    /// Until when everything has to be gone, once the grid is closed.
+    /// Deadline for everything to be gone, once the grid is closed.
     closing: Option<Time>,
     finished: bool,
 }
 
-/// Events taken from the queue at one time.
+/// Maximum number of events taken from the queue at once.
 const EVENTS: usize = 64;
-/// How long a line waits for its end, ns.
+/// How long an incomplete line waits for its end, ns.
 const LINE: u64 = 200_000_000;
-/// How long workers have to end by themselves when the grid is closed, ns, and as often it is looked
-/// whether all are gone.
+/// How long workers have to end by themselves when the grid is closed, ns, and how often the reactor checks whether
+/// all are gone.
 const CLOSE_GRACE: u64 = 3_000_000_000;
 const LOOK_WHILE_CLOSING: u64 = 20_000_000;
-/// As often it is looked for memory that nobody uses, ns.
+/// Interval of searches for unused memory, ns.
 const LOOK_EVERY: u64 = segment::LOOK_EVERY.as_nanos() as u64;
 
 impl Read for Reactor {
-    /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
-    /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
-    /// `false`: the grid has been closed and its workers are gone.
+    /// Runs what is due, waits for events until `until` at most, and handles them. With `until`, which a waiting
+    /// caller passes, it spins for a moment before it sleeps. Returns `false` when the grid is closed and its workers
+    /// are gone.
     fn turn(&mut self, until: Option<Time>) -> bool {
         self.hear_of_hosts();
         self.do_what_is_wanted();
@@ -122,7 +121,7 @@ impl Read for Reactor {
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
         let mut count = 0;
-        // Who looks without sleeping at all does so here as well: the worker has to know where.
+        // A poll without sleeping runs `apart` too, because the worker has to know where this side runs.
         let may_look = until.is_some() && lone.as_ref().is_some_and(apart);
         if may_look && timeout != EpollTimeout::ZERO {
             patience.look(|| {
@@ -153,10 +152,10 @@ impl Reactor {
         let epoll = Arc::clone(&common.lock().epoll);
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.wakeup.as_fd(), wake)?;
-        // An agent's grid is shown as a part of its client's.
+        // An agent's grid is shown as part of its client's.
         let offer = common.parent.is_none().then(|| Offer::open(about)).flatten();
         if let Some(offer) = &offer {
-            // Once for each who comes: what cannot be accepted does not keep this thread busy.
+            // Edge-triggered: a connection that cannot be accepted does not keep this thread busy.
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
             epoll.add(offer, EpollEvent::new(flags, Token::Looked.encode()))?;
         }
@@ -194,7 +193,7 @@ impl Reactor {
         })
     }
 
-    /// Has the core do what is due, and does what it and callers have asked for.
+    /// Runs what is due in the core, and carries out requests of the core and of callers.
     fn do_what_is_wanted(&mut self) {
         let common = Arc::clone(&self.common);
         let requests = common.kept_requests.take();
@@ -247,7 +246,7 @@ impl Reactor {
         self.prepare(&to_prepare);
     }
 
-    /// Does everything else that is due, and says when it is due again.
+    /// Runs everything else that is due, and sets its next deadline.
     fn do_what_is_due(&mut self) {
         let now = now();
         if now >= self.give_up_at {
@@ -269,7 +268,7 @@ impl Reactor {
                 Due::Dialled(agent) => self.see_to_agent(agent),
                 Due::Heard(connection) => self.see_to_host(connection),
                 Due::Left(connection) => self.see_to_left(connection),
-                // The process is gone that it was about.
+                // The process that it concerns is gone.
                 _ => {}
             }
         }
@@ -282,7 +281,7 @@ impl Reactor {
         }
     }
 
-    /// The grid is closed: ends when everything is gone, or has had its time to go.
+    /// Finishes closing the grid when everything is gone or the deadline has passed.
     fn see_to_closing(&mut self, now: Time, deadline: Time) {
         let gone = self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone);
         if !gone && now < deadline {
@@ -295,7 +294,7 @@ impl Reactor {
         self.finished = true;
     }
 
-    /// Whether this is still the process in its place.
+    /// Whether this process is still in its place.
     fn is_there(&self, process: Process) -> bool {
         let worker_input = self.worker_inputs.get(process.index as usize).and_then(Option::as_ref);
         worker_input.is_some_and(|worker_input| worker_input.generation == process.generation)
@@ -305,7 +304,7 @@ impl Reactor {
         let Some(token) = Token::decode(event.data()) else { return };
         match token {
             Token::Wake => {
-                // Only its waking matters.
+                // Only the wake-up matters.
                 self.common.wakeup.clear();
             }
             Token::Spawner => self.hear_spawner(),
@@ -323,7 +322,7 @@ impl Reactor {
                 }
             }
             Token::SpawnerStderr => {
-                // At its end only the watching ends: what it has said belongs to the losses that follow.
+                // Only stop watching at its end: its output belongs to the losses that follow.
                 if let Some(tail) = &mut self.spawner_tail
                     && !tail.read()
                 {
@@ -351,7 +350,7 @@ impl Reactor {
                     };
                     let Some(output) = output else { return };
                     if !output.read() {
-                        // Ended or closed by the worker: a descriptor at its end is always ready.
+                        // Ended, or closed by the worker: a descriptor at its end is always ready.
                         let _ = self.epoll.delete(output.descriptor());
                     } else if output.has_begun() {
                         let process = Process { index, generation: worker_input.generation };
@@ -374,7 +373,7 @@ impl Reactor {
         }
     }
 
-    /// Passes on lines of a worker that have been begun and not ended for a while, such as a question.
+    /// Passes on incomplete lines of a worker that have waited for a while, such as a prompt.
     fn end_lines(&mut self, index: u32) {
         if let Some(worker_input) = self.worker_inputs[index as usize].as_mut() {
             worker_input
@@ -385,7 +384,7 @@ impl Reactor {
         }
     }
 
-    /// Ends a worker that was to be sent what the format does not hold.
+    /// Ends a worker because a message to it exceeds the limits of the format.
     fn give_up(&mut self, worker: WorkerId, error: &WireError) {
         if self.hosts.as_ref().is_some_and(|hosts| hosts.has(worker)) {
             return self.give_up_host(worker, error);
@@ -397,7 +396,7 @@ impl Reactor {
     }
 }
 
-/// A time-out up to the next whole millisecond, so as not to wake too early again and again.
+/// A time-out rounded up to whole milliseconds, so that the wait does not end too early again and again.
 fn milliseconds(ns: u64) -> EpollTimeout {
     let ms = ns.div_ceil(1_000_000).min(60_000);
     EpollTimeout::try_from(ms as i32).unwrap_or(EpollTimeout::ZERO)

@@ -1,5 +1,4 @@
-//! Why a process could not be started: for want of something that may be there again in a moment, or
-//! for a reason that stays.
+//! Reasons why a process could not start: a temporary shortage or a permanent error.
 
 use std::io;
 
@@ -8,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::config::Launch;
 
-/// What an error of the system says of a start.
+/// The cause of a failed start, from a system error.
 pub(super) fn not_started(error: &io::Error) -> Cause {
     let why = format!("could not be started: {error}{}", gridrpc_sys::limit_of(error));
     match hint_for(error) {
@@ -17,7 +16,7 @@ pub(super) fn not_started(error: &io::Error) -> Cause {
     }
 }
 
-/// What it says if the program that starts workers cannot be run.
+/// The cause if the program that starts workers cannot run.
 pub(super) fn no_spawner(launch: &Launch, error: &io::Error) -> Cause {
     let why = format!("could not run `{}`: {error}", launch.program.display());
     match hint_for(error) {
@@ -26,7 +25,7 @@ pub(super) fn no_spawner(launch: &Launch, error: &io::Error) -> Cause {
     }
 }
 
-/// What the spawner's fork says of a start. It fails only for want of processes or memory.
+/// The cause of a failed fork in the spawner. A fork fails only for lack of processes or memory.
 pub(super) fn not_forked(error: &str) -> Cause {
     let hint = hint(Errno::EAGAIN).unwrap_or_default();
     Cause::Shortage(format!("could not be started: {error}: {hint}"))
@@ -36,7 +35,7 @@ fn hint_for(error: &io::Error) -> Option<&'static str> {
     hint(Errno::from_raw(error.raw_os_error()?))
 }
 
-/// What to do about a shortage; `None`: it is none.
+/// A hint for a shortage; `None` if the error is not a shortage.
 fn hint(errno: Errno) -> Option<&'static str> {
     Some(match errno {
         Errno::EAGAIN => {

@@ -1,4 +1,4 @@
-//! Asking the spawner for worker processes, and making the connections that they inherit.
+//! Requests worker processes from the spawner, and makes the connections that they inherit.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -23,35 +23,35 @@ use crate::sync::{Time, now};
 #[derive(Debug)]
 pub(crate) struct Spawner {
     child: Pid,
-    /// What it writes to its standard error, until somebody takes it.
+    /// Its standard error, until somebody takes it.
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Whether it is a fork of this process, and no program of its own.
+    /// Whether it is a fork of this process and not a separate program.
     pub(super) forked: bool,
 }
 
-/// How a spawner has ended.
+/// How a spawner ended.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) how: String,
-    /// The signal that somebody else has ended it by.
+    /// The signal by which another process ended it.
     pub(crate) signal: Option<i32>,
 }
 
-/// Two ends of a connection: ours does not block, the worker's does.
+/// Two ends of a connection: ours is non-blocking, the worker's blocks.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) ours: Socket,
     pub(crate) theirs: Arc<OwnedFd>,
 }
 
-/// How often a full kernel queue of descriptors in flight is tried again, and after how long.
+/// Number of retries when the kernel's queue of descriptors in flight is full, and the delay between them.
 const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
-/// How long the spawner has for an answer before somebody looks to it, ns.
+/// How long the spawner has to answer before the reactor checks on it, ns.
 pub(super) const ANSWER: u64 = 2_000_000_000;
-/// How long a process may take to end that has been killed.
+/// How long a killed process may take to end.
 const DYING: Duration = Duration::from_secs(2);
 
 /// Messages from the spawner are small.
@@ -75,7 +75,7 @@ impl Spawner {
         Ok(Spawner::new(child, pair.ours, stderr, false))
     }
 
-    /// Takes over one that this process has forked.
+    /// Takes over a spawner that this process has forked.
     pub(crate) fn take_over(mut forked: Forked) -> io::Result<Spawner> {
         let (control, stderr) = forked.ends.take().ok_or(io::ErrorKind::NotConnected)?;
         Ok(Spawner::new(forked.child, Arc::new(Unix(control)), Some(stderr), true))
@@ -86,17 +86,17 @@ impl Spawner {
         Spawner { child, stderr, sender, receiver: Receiver::new(control, NO_PAYLOAD), forked }
     }
 
-    /// Has the process go on, if somebody has stopped it.
+    /// Continues the process if it has been stopped.
     pub(crate) fn urge(&self) {
         let _ = kill(self.child, Signal::SIGCONT);
     }
 
-    /// Ends the process, in whatever state it is, when it has had so long to end by itself, and says how
-    /// it ended. One that does not end even so hangs in the kernel, and nobody can do more.
+    /// Waits up to `patience` for the process to end by itself, then kills it, whatever its state. Returns how it
+    /// ended. A process that survives this hangs in the kernel and cannot be ended.
     pub(crate) fn end(&mut self, patience: Duration) -> Ending {
         let by_itself = self.ends_before(now() + patience.as_nanos() as u64);
         by_itself.unwrap_or_else(|| {
-            // It has not been waited for, so the number is still its own.
+            // It has not been reaped, so the process id is still its own.
             let _ = kill(self.child, Signal::SIGKILL);
             let ended = self.ends_before(now() + DYING.as_nanos() as u64);
             let how = ended.map_or_else(|| "it does not end".to_owned(), |ending| ending.how);
@@ -104,7 +104,7 @@ impl Spawner {
         })
     }
 
-    /// How it has ended, as soon as it has.
+    /// Waits until `until` for the process to end. Returns how it ended.
     fn ends_before(&self, until: Time) -> Option<Ending> {
         loop {
             let mut status = 0;
@@ -125,19 +125,19 @@ impl Spawner {
     }
 }
 
-/// A spawner that this process has forked from itself, for a grid that is to be opened. It ends when it
-/// is dropped.
+/// A spawner forked from this process, for a grid that is opened later. Dropping it ends it.
 #[derive(Debug)]
 pub struct Forked {
     child: Pid,
-    /// Our ends of its connection and its standard error, until a grid has taken it.
+    /// Our ends of its connection and its standard error, until a grid takes them.
     ends: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Forked {
-    /// Forks this process by `fork`, which returns the child's process id, or 0 in the child. There the
-    /// connection is standard input then, what is written to standard error goes to the client, and this
-    /// returns none.
+    /// Forks this process by `fork`, which returns the child's process id, or 0 in the child. In the child the
+    /// connection becomes standard input, standard error goes to the client, and this returns `None`.
+    ///
+    /// The child has the client's state and one thread. It resets all signal handlers except those for crashes.
     ///
     /// The child has the state of the client, and one thread. Handlers of signals are reset in it, but
     /// for those of crashes.
@@ -150,7 +150,7 @@ impl Forked {
         gridrpc_sys::open_standard_streams()?;
         let pair = pair()?;
         let (stderr, their_stderr) = output_pipe()?;
-        // What is held back would be written twice.
+        // Buffered output would be written twice.
         // SAFETY: plain call of the C library.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         let mut old_mask = SigSet::empty();
@@ -178,14 +178,14 @@ impl Forked {
 impl Drop for Forked {
     fn drop(&mut self) {
         if let Some(ends) = self.ends.take() {
-            // Without its connection it ends at once.
+            // It ends as soon as its connection closes.
             drop(ends);
             let _ = waitpid(self.child, None);
         }
     }
 }
 
-/// Signals whose handlers tell of a crash.
+/// Signals that report a crash.
 const CRASHES: [libc::c_int; 5] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 
@@ -204,7 +204,7 @@ fn reset_handlers() {
     }
 }
 
-/// A pipe for a worker's standard output or error: our end, which does not block, and the worker's.
+/// A pipe for a worker's standard output or error: our end, which is non-blocking, and the worker's.
 pub(crate) fn output_pipe() -> io::Result<(OwnedFd, Arc<OwnedFd>)> {
     let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
     do_not_block(&ours)?;
@@ -229,13 +229,13 @@ pub(crate) fn pair() -> io::Result<Pair> {
     Ok(Pair { ours: Arc::new(Unix(ours)), theirs: Arc::new(theirs) })
 }
 
-/// Sends all: the spawner does nothing but read.
+/// Sends everything; blocking is safe because the spawner only reads.
 pub(super) fn flush_control(sender: &mut Sender) -> io::Result<()> {
     for _ in 0..FULL_TRIES {
         match sender.flush() {
             Ok(true) => return Ok(()),
             Ok(false) => {}
-            // Too many descriptors in flight: the spawner is about to take some.
+            // Too many descriptors in flight: the spawner is about to receive some.
             Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
             Err(error) => return Err(error),
         }

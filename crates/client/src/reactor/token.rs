@@ -1,6 +1,6 @@
-//! What the reactor's event queue carries with each descriptor.
+//! Tokens that identify descriptors in the reactor's event queue.
 
-/// What a descriptor belongs to, as the event queue carries it.
+/// Owner of a descriptor, encoded in an event token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Wake,
@@ -13,7 +13,7 @@ pub(super) enum Token {
     Looked,
 }
 
-/// Generations are compared by their low bits: events are at most a queue's length old.
+/// Tokens carry only the low bits of a generation: an event is never older than the queue.
 const GENERATION_BITS: u32 = 24;
 
 impl Token {
@@ -34,7 +34,7 @@ impl Token {
         }
     }
 
-    /// Whether a generation as a token carries it is this one.
+    /// Whether a generation in a token matches this one.
     pub(super) fn is_generation(whole: u32, carried: u32) -> bool {
         whole & ((1 << GENERATION_BITS) - 1) == carried
     }

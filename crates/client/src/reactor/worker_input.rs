@@ -1,4 +1,4 @@
-//! The way in from a worker, and what comes over it.
+//! The receiving side of a worker connection.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::call::Outcome;
 use crate::common::Common;
 use crate::output;
 
-/// The way in from one worker process.
+/// The receiving side of one worker process.
 #[derive(Debug)]
 pub(super) struct WorkerInput {
     pub(super) generation: u32,
     /// The connection's other half.
     pub(super) up: Arc<Outbound>,
     pub(super) receiver: Receiver,
-    /// Where it lays what it has not sent.
+    /// Memory in which it stores unsent messages.
     pub(super) outbox: BoxMemory,
-    /// Its segments, for results.
+    /// Its segments for results.
     pub(super) mapped: Mapped,
     /// Its standard output, if that does not go to our own.
     pub(super) stdout: Option<output::Outlet>,
     pub(super) stderr: output::Outlet,
     pub(super) host: String,
-    /// Whether the spawner has said that its process is there.
+    /// Whether the spawner has reported its process.
     pub(super) started: bool,
-    /// Why it has to end, if it broke the protocol.
+    /// Protocol violation for which it must end.
     pub(super) broken: Option<String>,
     pub(super) at_end: bool,
 }
 
-/// What a worker has sent.
+/// A message of a worker.
 pub(super) enum Event {
     Welcome { pid: u32 },
     Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
@@ -45,7 +45,7 @@ pub(super) enum Event {
 }
 
 impl WorkerInput {
-    /// Passes on what its process has written.
+    /// Passes on the output of its process.
     pub(super) fn read_output(&mut self) {
         for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
             output.read();
@@ -53,7 +53,7 @@ impl WorkerInput {
         }
     }
 
-    /// The messages that have come in whole. A broken one marks the inlet.
+    /// The messages received in full. A malformed one sets `broken`.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         let WorkerInput { receiver, mapped, broken, host, stderr, .. } = self;
         let mut events = Vec::new();
@@ -68,7 +68,7 @@ impl WorkerInput {
     }
 }
 
-/// A result that this process cannot take.
+/// A result that this process has no memory for.
 fn no_room_for_result(error: &LinkError) -> Outcome {
     Outcome::Raised {
         error: RemoteError::OutOfMemory.name().to_owned(),
@@ -78,7 +78,7 @@ fn no_room_for_result(error: &LinkError) -> Outcome {
     }
 }
 
-/// What a worker's message means. Announced segments are mapped on the way.
+/// Decodes a worker's message. Maps announced segments.
 fn understand(
     received: Received<'_>,
     mapped: &mut Mapped,
@@ -104,12 +104,12 @@ fn understand(
         }
         Message::Failure { call, stamps, retained, error, message, trace, sections } => {
             let sections = match take_sections(&sections, streams, mapped, no_blobs) {
-                // The error is told without what cannot be had of it.
+                // Report the error without the sections that do not fit.
                 Err(LinkError::NoRoom { .. }) => Vec::new(),
                 sections => kept_within_bounds(sections?),
             };
             let trace = if error == RemoteError::FunctionExited.name() {
-                // All that the process has written is in the pipe: it answers at its exit.
+                // The process answers when it exits, so all of its output is in the pipe.
                 stderr.read();
                 stderr.text()
             } else {
@@ -137,10 +137,10 @@ fn understand(
     }))
 }
 
-/// The longest result that is taken, bytes: the address space sets the real bound.
+/// Maximum length of a result, bytes. The address space sets the real limit.
 pub(super) const MAX_PAYLOAD: u64 = 1 << 40;
 
-/// Has results that callers want in memory of their own received there.
+/// Makes results with a destination in the caller's memory arrive there.
 pub(super) fn placement(common: &Arc<Common>) -> Placement {
     let common = Arc::downgrade(common);
     Box::new(move |message, lengths| {

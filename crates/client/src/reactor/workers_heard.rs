@@ -1,4 +1,4 @@
-//! Reading what workers of this machine say, and applying it.
+//! Reading and applying messages of workers on this machine.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::reactor::deadlines::{Due, Process};
 use crate::reactor::worker_input::Event;
 use crate::sync::now;
 
-/// As often a worker's outbox is looked at that the worker is just sending.
+/// Number of attempts to read the outbox of a worker that is just sending.
 const LOOKS: usize = 4;
 /// How long a worker that has closed its connection has to end by itself, ns.
 const LEAVE_GRACE: u64 = 1_000_000_000;
@@ -30,15 +30,15 @@ impl Reactor {
             let _ = self.epoll.delete(worker_input.receiver.socket());
         }
         if worker_input.broken.is_some() {
-            // It may be gone already; then the spawner reports that, and how it ended.
+            // If it is gone already, the spawner reports that, and how it ended.
             self.kill(&[WorkerId(index)]);
         } else if worker_input.at_end {
-            // It is ending by itself, most likely, and then its exit status tells more.
+            // It is most likely ending by itself, and then its exit status is more precise.
             self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
         }
     }
 
-    /// Reads once from a worker and acts on it. `false`: there is nothing more to read.
+    /// Reads once from a worker and applies the messages. Returns `false` when there is nothing more to read.
     pub(super) fn read_worker(&mut self, index: u32) -> bool {
         let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return false };
         if worker_input.at_end || worker_input.broken.is_some() {
@@ -56,7 +56,7 @@ impl Reactor {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-            // Its process is gone or going: what matters is what the spawner says of it.
+            // Its process is gone or going; the spawner's report decides.
             Err(_) => {
                 worker_input.at_end = true;
                 return false;
@@ -66,7 +66,7 @@ impl Reactor {
         true
     }
 
-    /// Takes answers that a worker has given, and holds back although its next call takes long.
+    /// Collects answers that a worker holds back although its next call takes long.
     pub(super) fn collect(&mut self, index: u32) {
         for _ in 0..LOOKS {
             while self.read_worker(index) {}
@@ -83,7 +83,7 @@ impl Reactor {
         }
     }
 
-    /// Takes what a worker that is gone had said and not sent.
+    /// Takes the unsent messages of a worker that is gone.
     pub(super) fn take_rest(&mut self, index: u32) {
         let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return };
         if worker_input.broken.is_some() {
@@ -102,14 +102,14 @@ impl Reactor {
         }
     }
 
-    /// Applies what a worker has sent.
+    /// Applies messages of a worker.
     fn apply(&mut self, worker: WorkerId, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
         let mut unexpected = None;
         let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
-        // Declared before the lock, and so dropped behind it.
+        // Declared before the lock, so that they are dropped after the lock is released.
         let mut unwanted = Vec::new();
         let mut wanted = Vec::new();
         let mut state = self.common.lock();
@@ -136,7 +136,7 @@ impl Reactor {
                 }
                 Event::Callback { call: id, index, arguments } => {
                     if is_request(index) && self.common.parent.is_some() {
-                        // The client of this agent serves it; nothing is to wait behind it here.
+                        // The client of this agent serves it; no call may wait behind it here.
                         state.drive(|core, out| core.nests(worker, out));
                     }
                     match state.core.payload_at(CallId(id), worker).cloned() {

@@ -1,4 +1,4 @@
-//! Workers of this machine that have ended, or are to end, and the spawner with them.
+//! Workers of this machine that have ended or are to end, and the spawner's end.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,14 +20,15 @@ use crate::reactor::worker_input::WorkerInput;
 use crate::reactor::{Reactor, shortage};
 use crate::sync::now;
 
-/// How long a spawner that has closed its connection has to say why, and to end by itself.
+/// How long a spawner that has closed its connection has to report why, and to end by itself.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How long an agent waits for its own end when somebody has ended its workers, and how often at most.
+/// How long an agent waits for its own end when another process has ended its workers, and the minimum interval
+/// between such waits.
 const OWN_END: Duration = Duration::from_millis(200);
 const OWN_END_AGAIN: u64 = 2_000_000_000;
 
 impl Reactor {
-    /// Reads what the spawner reports.
+    /// Reads messages of the spawner.
     pub(super) fn hear_spawner(&mut self) {
         let Some(spawner) = &mut self.spawner else { return };
         match spawner.receiver.fill() {
@@ -73,7 +74,7 @@ impl Reactor {
         }
     }
 
-    /// A worker's process is gone: take what it still had sent, and report its loss.
+    /// Handles the end of a worker process: takes its unsent messages and reports its loss.
     fn bury(&mut self, index: u32, pid: u32, mut cause: Cause) {
         if self.worker_inputs.get(index as usize).is_none_or(Option::is_none) {
             return;
@@ -82,7 +83,7 @@ impl Reactor {
         self.take_rest(index);
         let Some(mut worker_input) = self.worker_inputs[index as usize].take() else { return };
         worker_input.read_output();
-        // Descriptors that a child of the worker holds open would be reported for ever.
+        // Descriptors that a child of the worker holds open would be reported forever.
         self.stop_watching(&worker_input);
         if let Some(why) = worker_input.broken {
             cause = Cause::Failed(why);
@@ -93,15 +94,16 @@ impl Reactor {
             let kills = gridrpc_sys::out_of_memory_kills();
             *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
         }
-        // The other signals may be our own, or a function's mistake.
+        // Other signals may be our own, or a bug in a function.
         if matches!(cause, Cause::Signal { signal, .. } if signal == libc::SIGTERM as u32) {
             self.await_own_end();
         }
         self.report_loss(WorkerId(index), pid, cause, worker_input.stderr.text());
     }
 
-    /// Whoever ends a job ends its processes one after another, and an agent whose workers are gone first would
-    /// tell of workers that were killed. Its launcher knows better, and says so once the agent is gone as well.
+    /// Waits for the agent's own end. A batch system ends the processes of a job one after another. An agent whose
+    /// workers end first would report killed workers; its launcher knows the real reason and reports it once the
+    /// agent is gone too.
     fn await_own_end(&mut self) {
         if self.common.parent.is_none() || self.closing.is_some() {
             return;
@@ -112,9 +114,9 @@ impl Reactor {
         }
     }
 
-    /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
+    /// `pid`: 0 if the spawner has not reported the process id; the worker itself may have.
     pub(super) fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
-        // Calls whose functions have not been entered run elsewhere.
+        // Calls whose functions have not started run elsewhere.
         let entered = progress::entered(&self.progress.mapping, worker.0);
         let recovered = match self.closing {
             None => self.outboxes.recover(worker.0),
@@ -132,7 +134,7 @@ impl Reactor {
         state.recovered = None;
         let broken = state.core.broken().cloned();
         self.common.finish(state);
-        // What the worker still read goes back to the pool, outside the lock.
+        // Payloads that the worker still read are returned to the pool outside the lock.
         drop(out);
         self.common.changed.notify_all();
         if let Some(parent) = &self.common.parent {
@@ -143,17 +145,17 @@ impl Reactor {
         }
     }
 
-    /// The spawner is gone, and so are its workers: the kernel ends them with it.
+    /// Handles the end of the spawner and of its workers: the kernel ends them with it.
     pub(super) fn bury_spawner(&mut self) {
         self.bury_spawner_after(Duration::ZERO);
     }
 
-    /// The same, when it has had so long to end by itself.
+    /// Does the same after waiting up to `patience` for the spawner to end by itself.
     fn bury_spawner_after(&mut self, patience: Duration) {
         let Some(mut spawner) = self.spawner.take() else { return };
         let _ = self.epoll.delete(spawner.receiver.socket());
         forks::forget(spawner.receiver.socket().as_raw_fd());
-        // It has closed its connection, or is overdue: it has nothing left to do.
+        // It has closed its connection or is overdue: it has nothing left to do.
         let Ending { how, signal } = spawner.end(patience);
         if matches!(signal, Some(libc::SIGTERM | libc::SIGKILL)) {
             self.await_own_end();
@@ -182,7 +184,7 @@ impl Reactor {
         }
     }
 
-    /// The words for the end of the spawner: before its first worker it loads what is to be there.
+    /// The reason why the spawner ended. Before its first worker it loads the preloaded modules.
     fn why_it_ended(&self, spawner: &Spawner, ending: &Ending) -> String {
         let Ending { how, signal } = ending;
         let launch = &self.config.launch;
@@ -193,7 +195,7 @@ impl Reactor {
             return format!("the process that starts workers ended ({how})");
         }
         if libraries.is_empty() {
-            // Whoever killed it knows why.
+            // No hint for a killed spawner: whoever killed it knows why.
             let advice = if signal.is_none() { launch.advised() } else { String::new() };
             return format!(
                 "`{}` ended ({how}) before it had started a worker{advice}",
@@ -207,7 +209,7 @@ impl Reactor {
         )
     }
 
-    /// Ends what the functions of a worker have started, if the spawner cannot do so any more.
+    /// Ends the processes that a worker's functions have started, if the spawner no longer can.
     fn end_group(&self, index: u32) {
         let mut state = self.common.lock();
         let pid = state.workers.get(WorkerId(index)).map_or(0, |out| out.pid);
@@ -217,7 +219,7 @@ impl Reactor {
         }
     }
 
-    /// Sees to what the spawner has not answered in time: somebody may have stopped it.
+    /// Handles a request that the spawner has not answered in time: the spawner may have been stopped.
     pub(super) fn see_to_unanswered(&mut self, asked: Asked) {
         let worker_input = self.worker_inputs[asked.process.index as usize].as_ref();
         let done = worker_input.is_none_or(|worker_input| !asked.to_end && worker_input.started);
@@ -229,7 +231,7 @@ impl Reactor {
         self.deadlines.add(now() + ANSWER, Due::Answer(Asked { urged: true, ..asked }));
     }
 
-    /// Has the spawner end workers at once.
+    /// Makes the spawner end workers at once.
     pub(super) fn kill(&mut self, workers: &[WorkerId]) {
         let Some(spawner) = &mut self.spawner else { return };
         for worker in workers {
@@ -242,11 +244,11 @@ impl Reactor {
             let asked = Asked { process, to_end: true, urged: false };
             self.deadlines.add(now() + ANSWER, Due::Answer(asked));
         }
-        // A spawner that is gone shows itself on its receiving half.
+        // The receiving half detects a spawner that is gone.
         let _ = flush_control(&mut spawner.sender);
     }
 
-    /// Tells the spawner that no more workers are wanted.
+    /// Tells the spawner that no more workers are needed.
     pub(super) fn say_goodbye(&mut self) {
         // No worker has been started yet, and none will be.
         self.forked = None;
@@ -263,7 +265,7 @@ impl Reactor {
         for descriptor in
             outputs.map(output::Outlet::descriptor).chain([worker_input.receiver.socket()])
         {
-            // Fails for one that has been at its end before.
+            // Fails for a descriptor that has already reached its end.
             let _ = self.epoll.delete(descriptor);
         }
     }

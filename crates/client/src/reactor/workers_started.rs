@@ -1,4 +1,4 @@
-//! Starting the spawner, and workers of this machine.
+//! Starting the spawner and the workers of this machine.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -24,36 +24,36 @@ use crate::reactor::{Reactor, shortage};
 use crate::state::send_queues::WorkerOut;
 use crate::sync::now;
 
-/// How many workers one request starts. The spawner forks the first while the next are prepared, and
-/// each process has few descriptors that are not its own.
+/// Number of workers started by one request. The spawner forks the first ones while the next ones are prepared, and
+/// each process inherits few foreign descriptors.
 const BATCH: usize = 16;
-/// Files that a client has open beside those of its workers.
+/// Files that a client has open besides those of its workers.
 const OTHER_FILES: usize = 24;
 
 impl Reactor {
-    /// Starts the next processes that have been asked for: some in one turn, so that the first can be
-    /// heard while others are still to be started.
+    /// Starts the next requested processes. Each turn starts only a batch, so that the first workers can connect
+    /// while others are still starting.
     pub(super) fn start_next(&mut self) {
         let count = self.to_start.len().min(BATCH);
         let workers: Vec<_> = self.to_start.drain(..count).collect();
-        // It prepares itself while connections are made.
+        // The spawner starts up while connections are made.
         if !workers.is_empty() && self.see_to_spawner(&workers) {
             if !self.to_start.is_empty() {
-                // Once for all, while the spawner prepares itself.
+                // Done once for all workers, while the spawner starts up.
                 fd_limit::make(self.most_files());
             }
             self.start_batch(&workers);
         }
     }
 
-    /// How many files are open when the last workers are started. Room for more could take as long once again.
+    /// Number of open files when the last workers start. Reserving room for more could double the time.
     fn most_files(&self) -> u64 {
         let of_each = if self.config.output == Output::Plain { 2 } else { 3 };
-        // Those of a batch are open at both ends.
+        // The descriptors of a batch are open at both ends.
         (OTHER_FILES + of_each * (self.worker_inputs.len() + BATCH)) as u64
     }
 
-    /// Sees that there is a spawner. If there can be none, these workers are lost.
+    /// Ensures that there is a spawner. If none can start, these workers are lost.
     fn see_to_spawner(&mut self, workers: &[WorkerId]) -> bool {
         if self.spawner.is_some() {
             return true;
@@ -108,7 +108,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// Has the spawner import modules before it goes on forking.
+    /// Makes the spawner import modules before it forks more workers.
     pub(super) fn prepare(&mut self, modules: &[String]) {
         if modules.is_empty() {
             return;
@@ -117,7 +117,7 @@ impl Reactor {
         let modules = texts(modules);
         let message = Message::Prepare(Prepare { modules, ..Prepare::default() });
         if spawner.sender.push(&message).is_ok() {
-            // A spawner that is gone shows itself on its receiving half.
+            // The receiving half detects a spawner that is gone.
             let _ = flush_control(&mut spawner.sender);
         }
     }
@@ -199,20 +199,20 @@ impl Reactor {
             self.deadlines.add(now() + ANSWER, Due::Answer(asked));
         }
         match flush_control(&mut spawner.sender) {
-            // A spawner that is gone shows itself on its receiving half.
+            // The receiving half detects a spawner that is gone.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             flushed => flushed,
         }
     }
 
-    /// Places are numbered in the order in which they are first asked for.
+    /// Creates places in the order of their numbers, as they are first requested.
     fn make_place(&mut self, index: u32) {
         let places = self.worker_inputs.len().max(index as usize + 1);
         self.worker_inputs.resize_with(places, || None);
         self.generations.resize(places, 0);
     }
 
-    /// Returns where the worker is to lay what it holds back.
+    /// Sends the first messages to a worker. Returns the memory for its unsent answers.
     fn greet(&mut self, up: &Outbound, worker: u32) -> io::Result<BoxMemory> {
         let hello = Message::Hello(Hello {
             min_version: VERSION,
@@ -233,7 +233,7 @@ fn texts(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-/// Our own standard output, for workers to write to; nowhere if there is none.
+/// Our own standard output, for workers to write to; /dev/null if there is none.
 fn own_stdout() -> io::Result<Arc<OwnedFd>> {
     let copied = io::stdout().as_fd().try_clone_to_owned();
     Ok(Arc::new(match copied {
@@ -242,7 +242,7 @@ fn own_stdout() -> io::Result<Arc<OwnedFd>> {
     }))
 }
 
-/// Has the reactor told when a socket can be written to, while something waits for that.
+/// Makes the reactor watch for a writable socket while messages wait for it.
 fn watch_writing(epoll: &Arc<Epoll>, socket: &Socket, token: u64) -> Watch {
     let (epoll, socket) = (Arc::clone(epoll), Arc::downgrade(socket));
     Box::new(move |blocked| {
@@ -250,7 +250,7 @@ fn watch_writing(epoll: &Arc<Epoll>, socket: &Socket, token: u64) -> Watch {
         flags.set(EpollFlags::EPOLLOUT, blocked);
         let mut event = EpollEvent::new(flags, token);
         if let Some(socket) = socket.upgrade() {
-            // Fails only for a descriptor that is no longer watched, because its worker is gone.
+            // Fails only for a descriptor that is no longer watched because its worker is gone.
             let _ = epoll.modify(socket.socket(), &mut event);
         }
     })

@@ -1,4 +1,4 @@
-//! What the threads of a client share under one lock: the core, and the queues of what is to be sent.
+//! State that a client's threads share under one lock: the core, and the send queues.
 
 pub(crate) mod past_calls;
 pub(crate) mod remote_results;
@@ -29,78 +29,78 @@ use crate::trust::Trust;
 pub(crate) struct State {
     pub(crate) epoll: Arc<Epoll>,
     pub(crate) core: Core<Arc<Call>>,
-    /// The ways out to the workers of this machine.
+    /// Send queues of the workers of this machine.
     pub(crate) workers: WorkersOut,
     pub(crate) functions: Vec<Function>,
-    /// What became of the calls of functions whose numbers mean others now.
+    /// Counters of functions whose numbers have been reused.
     pub(crate) past: PastCalls,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
     blobs_made: u64,
     /// Places that need a process.
     pub(crate) to_start: Vec<WorkerId>,
-    /// Hosts that are to end, as they are not wanted any longer.
+    /// Hosts to end because they are no longer wanted.
     pub(crate) to_retire: Vec<WorkerId>,
-    /// Places that are given up before their process has a connection.
+    /// Places given up before their process has a connection.
     pub(crate) dismissed: HashSet<WorkerId>,
-    /// Who was sent a call last.
+    /// The executor of the last call sent.
     pub(crate) last_sent: WorkerId,
-    /// Processes that have to be ended.
+    /// Processes to end.
     pub(crate) to_kill: Vec<WorkerId>,
-    /// Workers that were to be sent what the format does not hold: they are ended.
+    /// Workers to end because a message exceeds the limits of the format.
     pub(crate) unsendable: Vec<(WorkerId, WireError)>,
-    /// Workers whose answers have to be fetched from their outboxes.
+    /// Workers whose answers have to be collected from their outboxes.
     pub(crate) to_collect: Vec<WorkerId>,
-    /// Modules of Python that the spawner is to import before it forks.
+    /// Python modules that the spawner is to import before it forks.
     pub(crate) to_prepare: Vec<String>,
-    /// The spawner has forked: what it imports from now on is of no use to those that are there.
+    /// The spawner has forked: later imports do not help existing workers.
     pub(crate) forked: bool,
-    /// Workers whose calls were taken back: how many they had begun, and below which count.
+    /// Workers whose calls were taken back: the number of begun calls, and the bound that was given.
     taken_back: Vec<(WorkerId, u32, u64)>,
-    /// Reserved workers that are given up before they were asked for.
+    /// Reserved workers given up before they were requested.
     gone: Vec<WorkerId>,
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
-    /// Calls that ended; told to their waiters when the lock is free.
+    /// Calls that ended. Their waiters are notified after the lock is released.
     pub(crate) ended: Vec<(Arc<Call>, Outcome)>,
-    /// While a loss is dealt with: the call with many items that the worker ran, and what is left of it.
+    /// While a loss is handled: the worker's call with many items, and what remains of it.
     pub(crate) recovered: Option<(CallId, Recovered)>,
-    /// Calls whose arguments are to be put together when the lock is free.
+    /// Calls whose arguments are assembled after the lock is released.
     pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
     /// Calls that functions in workers wait for.
     pub(crate) nested: HashMap<CallId, Waiting>,
-    /// Those that such a worker is to run itself; it is told when the lock is free.
+    /// Such calls that the worker is to run itself. It is notified after the lock is released.
     pub(crate) to_run: Vec<(CallId, Arc<Call>)>,
     /// Functions of such calls, by name and pickle.
     pub(crate) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
-    /// The ways out to hosts.
+    /// Send queues of the hosts.
     pub(crate) hosts: HostsOut,
-    /// Which of them are trusted, if not all are.
+    /// Trusted hosts, if some are not trusted.
     pub(crate) trust: Option<Trust>,
-    /// The calls whose results they keep.
+    /// Calls whose results hosts keep.
     pub(crate) kept: KeptCalls,
-    /// Things to drop when the lock is free: dropping them may take other locks, or time.
+    /// Objects to drop after the lock is released: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
-    /// All that has happened since the last flush is a submission.
+    /// Only submissions have happened since the last flush.
     pub(crate) submitting: bool,
-    /// Threads that wait until more calls may be submitted.
+    /// Threads that wait for room for more calls.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
-    /// Whether the reactor knows that.
+    /// Whether the reactor has noticed that.
     pub(crate) closing_heard: bool,
-    /// Until when the reactor sleeps; `None` while it is awake.
+    /// Time until which the reactor sleeps; `None` while it is awake.
     pub(crate) reactor_sleeps_until: Option<Time>,
 }
 
-/// A function in a worker waits for a call that it has made.
+/// A function in a worker that waits for a call that it has made.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) worker: WorkerId,
     /// The call that the worker runs.
     pub(crate) root: Arc<Call>,
-    /// The one that it waits for.
+    /// The call that it waits for.
     pub(crate) child: Arc<Call>,
-    /// Calls do not keep those who watch them.
+    /// Kept here because calls do not keep their watchers alive.
     _told: Arc<dyn Watcher>,
 }
 
@@ -116,7 +116,7 @@ impl Waiting {
     }
 }
 
-/// What to do when the lock has been released.
+/// Work to do after the lock has been released.
 #[derive(Debug, Default)]
 pub(crate) struct Aftermath {
     ended: Vec<(Arc<Call>, Outcome)>,
@@ -125,8 +125,8 @@ pub(crate) struct Aftermath {
 }
 
 impl Aftermath {
-    /// Tells those who wait. Not under the lock. Whether memory of shared data has come free; and the calls
-    /// that the functions of ended ones have made, and nobody wants any more.
+    /// Notifies waiters. Call it without the lock. Returns whether memory of shared data has become free, and the
+    /// calls made by functions of ended calls that nobody needs any more.
     pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
         let mut unwanted = Vec::new();
         for (call, outcome) in self.ended {
@@ -180,14 +180,14 @@ impl State {
         })
     }
 
-    /// Tells the core how far a worker has come.
+    /// Reports a worker's progress to the core.
     pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
         if let Some(begun) = self.workers.begun(worker) {
             self.core.progressed(now, worker, begun);
         }
     }
 
-    /// Tells the core which hosts keep results, and so are not given back.
+    /// Reports to the core which hosts keep results, so that they are not given back.
     fn note_kept(&mut self) {
         let all: Vec<WorkerId> = self.hosts.ids().collect();
         for host in all {
@@ -195,7 +195,7 @@ impl State {
         }
     }
 
-    /// Some time has passed: deals with all that is due.
+    /// Runs everything that is due.
     pub(crate) fn tick(&mut self, now: Time) {
         while let Some(due) = self.core.next_due(now) {
             if let Some(worker) = due.worker() {
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    /// Lets `step` change the core, then does what the core asks for.
+    /// Lets `step` change the core, then performs the core's actions.
     pub(crate) fn drive<R>(
         &mut self,
         step: impl FnOnce(&mut Core<Arc<Call>>, &mut Vec<Action<Arc<Call>>>) -> R,
@@ -254,7 +254,7 @@ impl State {
                     let pushed = self.hosts.dismiss(home, worker);
                     self.pushed(home, pushed);
                 } else {
-                    // Its host has not come: there is nothing to be given up there.
+                    // Its host has not connected: there is nothing to give up there.
                     self.gone.push(worker);
                 }
             }
@@ -263,7 +263,7 @@ impl State {
                 self.push(host, &Message::Retract { calls });
             }
             Action::Keep { host, call } => {
-                // A result that has its place in the caller's memory is to come.
+                // A result with a destination in the caller's memory is sent here.
                 if self.core.payload(call).is_some_and(|call| call.result_can_stay()) {
                     let asked = self.hosts.keep(host, call.0);
                     self.pushed(host, asked);
@@ -274,14 +274,14 @@ impl State {
                 if self.workers.is_there(worker) {
                     self.push(worker, &Message::Goodbye);
                 } else {
-                    // It is told as soon as there is a connection.
+                    // It is notified as soon as there is a connection.
                     self.dismissed.insert(worker);
                 }
             }
             Action::Kill(worker) => self.to_kill.push(worker),
             Action::Collect(worker) => self.to_collect.push(worker),
             Action::TakeBack { worker, head, below } => {
-                // Of a worker that has no place there, calls stay where they are.
+                // Without a place there, the worker's calls stay where they are.
                 let begun = self.workers.take_back(worker, head, below);
                 self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
             }
@@ -318,7 +318,7 @@ impl State {
         }
     }
 
-    /// Makes a group of some hosts, which calls can be bound to.
+    /// Makes a group of hosts that calls can be bound to.
     pub(crate) fn add_group(&mut self, name: &str, hosts: Vec<WorkerId>) -> GroupId {
         let State { core, trust, .. } = self;
         let id = core.add_group(name, false, hosts.clone());
@@ -328,7 +328,7 @@ impl State {
         id
     }
 
-    /// What a call has come to that has ended in this way: of one with many items, what is left of it.
+    /// The outcome of a call that ended this way. For a call with many items, what remains of it.
     fn outcome(&mut self, id: CallId, call: &Call, end: End) -> Outcome {
         let End::WorkerLost(loss) = &end else { return Outcome::Ended(end) };
         let Some((_, recovered)) = self.recovered.take_if(|(of, _)| *of == id) else {
@@ -376,12 +376,12 @@ impl State {
         self.pushed(worker, pushed);
     }
 
-    /// Tells why there are no results of a callback.
+    /// Reports the error of a callback.
     pub(crate) fn fail_callback(&mut self, worker: WorkerId, call: u64, message: &str) {
         self.push(worker, &Message::CallbackFailure { call, message });
     }
 
-    /// The process for a place has a connection now.
+    /// Registers the connection of a place's process.
     pub(crate) fn connect(&mut self, worker: WorkerId, out: WorkerOut) {
         self.workers.connect(worker, out);
         if self.dismissed.remove(&worker) {
@@ -417,7 +417,7 @@ impl State {
         self.pushed(worker, pushed);
     }
 
-    /// Shared data has not reached a host by way of another: it goes there from here.
+    /// Sends shared data from here to a host that did not receive it from another host.
     pub(crate) fn share_again(&mut self, host: WorkerId, blob: BlobId) {
         let State { hosts, shared, .. } = self;
         let Some(data) = shared.get(&blob) else { return };
@@ -434,14 +434,14 @@ impl State {
         self.pushed(worker, pushed);
     }
 
-    /// A host has ended a call, or given it back, and keeps no result.
+    /// Records that a host has ended a call, or given it back, and keeps no result.
     pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) {
         let told = self.hosts.kept_nothing(host, call);
         self.pushed(host, told);
     }
 
-    /// A message has been pushed, or cannot be sent as it is: then its worker, or the host with all of its
-    /// workers, is ended, which would else wait for it for ever, or not know what the next one means.
+    /// Handles the result of a push. If the message cannot be sent, its worker, or the host with all of its workers,
+    /// is ended. Otherwise it would wait for the message forever, or misinterpret the next one.
     fn pushed(&mut self, executor: WorkerId, pushed: Result<(), WireError>) {
         if let Err(error) = pushed {
             self.unsendable.push((executor, error));
@@ -454,20 +454,20 @@ impl State {
         }
     }
 
-    /// Tells all workers that know them of segments that are gone; `now`, or with what is sent next.
+    /// Announces dropped segments to all workers that know them, `now` or with the next message.
     pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
         for segment in gone {
             self.unsendable.extend(self.workers.drop_segment(*segment, now));
         }
     }
 
-    /// Returns leases of results that nobody reads any more to all workers of this machine.
+    /// Returns leases of unused results to all workers of this machine.
     pub(crate) fn release_all(&mut self) {
         let failed = self.workers.release_all();
         self.unsendable.extend(failed);
     }
 
-    /// Takes the connections with something to send that cannot wait: to be flushed when the lock is free.
+    /// Takes the connections with messages that cannot wait, to flush them after the lock is released.
     #[must_use]
     pub(crate) fn take_unsent(&mut self) -> Unsent {
         let submitting = std::mem::take(&mut self.submitting);
@@ -481,7 +481,7 @@ impl State {
         unsent
     }
 
-    /// The same, with calls that wait for others.
+    /// Takes all connections with messages, including calls that are held back.
     #[must_use]
     pub(crate) fn take_all_unsent(&mut self) -> Unsent {
         self.workers.hurry();
@@ -503,12 +503,12 @@ impl State {
         }
     }
 
-    /// Whether calls have ended that nobody has been told of.
+    /// Whether calls have ended and their waiters have not been notified.
     pub(crate) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Whether the reactor has to be woken: it sleeps, and does not know what is to be done.
+    /// Whether the reactor has to be woken: it sleeps and does not know of new work.
     pub(crate) fn needs_reactor(&self) -> bool {
         let Some(until) = self.reactor_sleeps_until else { return false };
         (self.closing && !self.closing_heard)
@@ -520,13 +520,13 @@ impl State {
             || self.next_tick().is_some_and(|next| next < until)
     }
 
-    /// When something is due without anything happening.
+    /// Time of the next deadline.
     pub(crate) fn next_tick(&self) -> Option<Time> {
         self.core.next_tick()
     }
 }
 
-/// How a reserved worker is lost that was given up before its host had come.
+/// The loss of a reserved worker that was given up before its host connected.
 fn never_started(worker: WorkerId) -> Loss {
     let cause = Cause::Failed("it was given up before it was started".to_owned());
     Loss { worker: worker.0, pid: 0, host: String::new(), cause, stderr: String::new() }

@@ -1,15 +1,15 @@
-//! What became of the calls of functions that nobody holds any more.
+//! Counters of the calls of dropped functions.
 
 use std::collections::HashMap;
 
 use gridrpc_core::CallCounters;
 
-/// Names that are kept apart. A program that makes up new ones again and again gets no further.
+/// Maximum number of separate names. Bounds the memory of a program that keeps making new ones.
 const MOST_NAMES: usize = 1000;
-/// What all others are called together.
+/// Name of all others together.
 pub(crate) const OTHERS: &str = "(others)";
 
-/// By name.
+/// Counters by name.
 #[derive(Debug, Default)]
 pub(crate) struct PastCalls(HashMap<String, CallCounters>);
 

@@ -1,5 +1,5 @@
-//! Results that have stayed on the host where they were made, for calls that are sent there. The client fetches
-//! one when somebody waits for it, and has the host drop it when nobody needs it any more.
+//! Results that stay on the host where they were made, for calls that are sent there. The client fetches a result
+//! when somebody waits for it, and makes the host drop it when nobody needs it any more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,8 +8,8 @@ use gridrpc_core::{CallId, CallOptions, Core, Task, WorkerId};
 
 use crate::call::Call;
 
-/// What an idempotent call that has not been answered yet was submitted as, if its arguments are here: its
-/// result can be made again. Its deadline is met when it is answered.
+/// The task of an unanswered idempotent call whose arguments are here, so that its result can be computed again. Its
+/// deadline is met when it is answered.
 pub(crate) fn again(core: &Core<Arc<Call>>, id: CallId) -> Option<Task<()>> {
     let repeats = |task: &&Task<_>| task.options.idempotent && task.options.on.is_none();
     let task = core.task(id).filter(repeats)?;
@@ -26,9 +26,9 @@ pub(crate) struct KeptCall {
     pub(crate) call: Weak<Call>,
     host: WorkerId,
     pub(crate) again: Option<Task<()>>,
-    /// It has been fetched.
+    /// Whether it has been fetched.
     here: bool,
-    /// Calls whose arguments can be put together when it has been fetched.
+    /// Calls whose arguments can be assembled when it has been fetched.
     pub(crate) waiting: Vec<(CallId, Arc<Call>)>,
 }
 
@@ -54,7 +54,7 @@ impl KeptCalls {
         self.0.get(&id)?.call.upgrade()
     }
 
-    /// Has the arguments of a call put together when a result has come. Returns them if it has, or is lost.
+    /// Delays a call's arguments until a result arrives. Returns them if the result is here or lost.
     pub(crate) fn wait(
         &mut self,
         result: u64,
@@ -69,21 +69,21 @@ impl KeptCalls {
         }
     }
 
-    /// The calls that have waited for a result that has come.
+    /// The calls that waited for a result that has arrived.
     pub(crate) fn came(&mut self, id: u64) -> Vec<(CallId, Arc<Call>)> {
         let Some(kept) = self.0.get_mut(&id) else { return Vec::new() };
         kept.here = true;
         std::mem::take(&mut kept.waiting)
     }
 
-    /// A host is to drop the result of a call.
+    /// Forgets the result of a call that a host is to drop.
     pub(crate) fn forget(&mut self, host: WorkerId, id: u64) {
         if self.0.get(&id).is_some_and(|kept| kept.host == host) {
             self.0.remove(&id);
         }
     }
 
-    /// Whether a host keeps the result of a call.
+    /// Whether a host keeps the result of any call.
     pub(crate) fn has_some_of(&self, host: WorkerId) -> bool {
         self.0.values().any(|kept| kept.host == host)
     }

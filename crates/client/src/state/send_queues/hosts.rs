@@ -1,5 +1,5 @@
-//! The ways out to hosts, under the lock of the state. Messages are put into queues; they are encrypted and
-//! sent when the lock is free.
+//! Send queues of hosts, under the state lock. Messages are queued, then encrypted and sent after the lock is
+//! released.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -16,33 +16,32 @@ use crate::function::Function;
 use crate::shared::SharedData;
 use crate::state::send_queues::reserved_workers::ReservedWorkers;
 
-/// What a call's function may do.
+/// Terms of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
-    /// Whether it may be run again.
+    /// Whether it may run again.
     pub(crate) idempotent: bool,
     /// The shared data that it refers to.
     pub(crate) blobs: &'a [BlobId],
 }
 
-/// The way out to the agent of a host.
+/// Send queue of a host's agent.
 #[derive(Debug)]
 pub(crate) struct HostOut {
     pub(crate) up: Arc<Outbound>,
-    /// The grid's number for its first worker.
+    /// The grid's number of its first worker.
     pub(crate) base: u32,
-    /// Workers that have answered there.
+    /// Ready workers on it.
     pub(crate) slots: u32,
-    /// Where other hosts can dial it.
+    /// Addresses at which other hosts can dial it.
     addresses: Vec<String>,
-    /// Modules that it has been sent, by hash.
+    /// Hashes of the modules sent to it.
     modules: HashSet<String>,
-    /// Calls for reserved workers there, whose numbers these are.
+    /// Calls for reserved workers on it, and the numbers of those workers.
     for_guests: HashMap<u64, u32>,
-    /// Calls whose results it was asked to keep, and that it has not answered.
+    /// Unanswered calls whose results it was requested to keep.
     to_keep: HashSet<u64>,
-    /// Calls that it was sent, those of them that have been given to the connection, and those that have
-    /// been answered.
+    /// Number of calls sent to it, of those passed to the connection, and of those answered.
     sent: u64,
     flushed: u64,
     pub(crate) answered: u64,
@@ -50,16 +49,16 @@ pub(crate) struct HostOut {
     dirty: bool,
 }
 
-/// Shared data of so many bytes and more goes from host to host.
+/// Shared data of this size or more goes from host to host, bytes.
 const WORTH_PASSING: u64 = 1 << 20;
-/// Calls that are held back to be sent together, at most, and how large they may be, bytes.
+/// Maximum number of calls in a batch, and their maximum size, bytes.
 const TOGETHER: u64 = 32;
 const SMALL: u64 = 4096;
-/// As long as each of its workers has so many calls at hand, those behind them can wait.
+/// While each of its workers has this many calls queued, further calls can wait.
 const AT_HAND: u64 = 4;
 
 impl HostOut {
-    /// `modules`: hashes of those that it has been sent.
+    /// `modules`: hashes of the modules sent to it.
     pub(crate) fn new(
         up: Arc<Outbound>,
         base: u32,
@@ -91,39 +90,39 @@ impl HostOut {
     }
 }
 
-/// The ways out to all hosts.
+/// Send queues of all hosts.
 #[derive(Debug, Default)]
 pub(crate) struct HostsOut {
     first: u32,
     list: Vec<Option<HostOut>>,
-    /// Those with something to send.
+    /// Hosts with unsent messages.
     dirty: Vec<WorkerId>,
-    /// The grid's numbers for workers of hosts, in their order, and how those call themselves.
+    /// The grid's numbers of the workers of hosts, in order, and the names that those hosts report.
     numbers: Vec<(Range<u32>, Arc<str>)>,
     next: u32,
-    /// By number of shared data: the hosts that it goes to, each from the one before.
+    /// By number of shared data: the hosts that receive it, each from the previous one.
     chains: HashMap<u64, Vec<WorkerId>>,
-    /// The name of each host, and how far its start has come.
+    /// The name of each host, and the progress of its start.
     states: Vec<(Arc<str>, String)>,
     guests: ReservedWorkers,
 }
 
 impl HostsOut {
-    /// For so many hosts, the first of which has this number.
+    /// Queues of `count` hosts, numbered from `first`.
     pub(crate) fn new(first: u32, count: usize) -> HostsOut {
         let list = (0..count).map(|_| None).collect();
         let states = vec![("".into(), String::new()); count];
         HostsOut { first, list, next: first, states, ..HostsOut::default() }
     }
 
-    /// Notes how far the start of a host has come.
+    /// Records the progress of a host's start.
     pub(crate) fn note(&mut self, id: WorkerId, name: &str, state: &str) {
         if let Some(index) = self.index(id) {
             self.states[index] = (name.into(), state.to_owned());
         }
     }
 
-    /// The name of a host, and how far its start has come, for people.
+    /// The name of a host and the progress of its start, for people.
     pub(crate) fn how_far(&self, id: WorkerId) -> (String, String) {
         match self.index(id).map(|index| &self.states[index]) {
             Some((name, state)) => (name.to_string(), format!("host {name} {state}")),
@@ -131,7 +130,7 @@ impl HostsOut {
         }
     }
 
-    /// Numbers for so many workers of a host: those that it had before, if it has been here.
+    /// Numbers for this many workers of a host. A host that returns gets the same numbers as before.
     pub(crate) fn number(&mut self, host: &str, workers: u32) -> u32 {
         let same = |(range, name): &&(Range<u32>, Arc<str>)| {
             **name == *host && range.end - range.start >= workers
@@ -145,7 +144,7 @@ impl HostsOut {
         base
     }
 
-    /// The host of a worker with this number; none: this machine.
+    /// The host of a worker with this number; `None`: this machine.
     pub(crate) fn host_of(&self, worker: u32) -> Option<Arc<str>> {
         let found = self.numbers.iter().find(|(range, _)| range.contains(&worker));
         found.map(|(_, host)| Arc::clone(host))
@@ -166,25 +165,25 @@ impl HostsOut {
         self.index(id).is_some()
     }
 
-    /// What is known of the start of a host.
+    /// Progress of a host's start.
     pub(crate) fn state(&self, id: WorkerId) -> &str {
         self.index(id).map_or("", |index| &self.states[index].1)
     }
 
-    /// The way to a host that is there.
+    /// The queue of a connected host.
     pub(crate) fn get(&mut self, id: WorkerId) -> Option<&mut HostOut> {
         let index = self.index(id)?;
         self.list[index].as_mut()
     }
 
-    /// A host is there, or gone.
+    /// Sets or removes the queue of a host.
     pub(crate) fn set(&mut self, id: WorkerId, host: Option<HostOut>) {
         if let Some(index) = self.index(id) {
             self.list[index] = host;
         }
     }
 
-    /// Whether there are any.
+    /// Whether there are no hosts.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -197,7 +196,7 @@ impl HostsOut {
         }
     }
 
-    /// The connections with something to send that cannot wait: to be flushed when the lock is free.
+    /// The connections with messages that cannot wait, to flush after the lock is released.
     pub(crate) fn take_unsent(&mut self, submitting: bool) -> Vec<Arc<Outbound>> {
         let mut ready = Vec::new();
         for id in std::mem::take(&mut self.dirty) {
@@ -213,12 +212,12 @@ impl HostsOut {
         ready
     }
 
-    /// Whether something waits to be sent.
+    /// Whether there are unsent messages.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Nothing can wait any longer.
+    /// Ends all batches: nothing can wait any longer.
     pub(crate) fn hurry(&mut self) {
         for id in self.dirty.clone() {
             self.mark(id, true);
@@ -240,13 +239,13 @@ impl HostsOut {
         let on = match on {
             Some(place) => match self.guests.number(place) {
                 Some(number) => Some(number),
-                // It is the next to be lost, with its calls.
+                // It is lost next, together with its calls.
                 None => return Ok(()),
             },
             None => None,
         };
         let Some(out) = self.get(host) else { return Ok(()) };
-        // Which of its workers gets it only the host knows.
+        // The host decides which worker gets it.
         let Some(payload) = call.send(u32::MAX, 0) else { return Ok(()) };
         let Terms { idempotent, blobs } = terms;
         let blobs = blobs.iter().map(|blob| blob.0).collect();
@@ -269,7 +268,7 @@ impl HostsOut {
         Ok(())
     }
 
-    /// Tells a host a function, and before it the file of its module.
+    /// Sends a function to a host, after the file of its module.
     pub(crate) fn teach(
         &mut self,
         host: WorkerId,
@@ -298,7 +297,7 @@ impl HostsOut {
         Ok(())
     }
 
-    /// Gives a host shared data: another host that has it, or gets it, sends it on if it is large.
+    /// Sends shared data to a host. Large data is forwarded by another host that has it or is about to get it.
     pub(crate) fn spread(
         &mut self,
         host: WorkerId,
@@ -319,7 +318,7 @@ impl HostsOut {
         Ok(())
     }
 
-    /// A host has lost what it had, or is gone: nothing is sent on from there.
+    /// Stops forwarding from a host that has lost its data or is gone.
     pub(crate) fn break_chains(&mut self, host: WorkerId) {
         self.chains.retain(|_, chain| {
             chain.retain(|one| *one != host);
@@ -327,12 +326,12 @@ impl HostsOut {
         });
     }
 
-    /// Nobody needs this data any more.
+    /// Forgets shared data that nobody needs any more.
     pub(crate) fn forget_chain(&mut self, blob: u64) {
         self.chains.remove(&blob);
     }
 
-    /// Gives a host shared data from here.
+    /// Sends shared data to a host from here.
     pub(crate) fn share(
         &mut self,
         host: WorkerId,
@@ -364,13 +363,13 @@ impl HostsOut {
         Ok(())
     }
 
-    /// Asks a host for a worker that has this place.
+    /// Reserves a worker on a host for this place.
     pub(crate) fn reserve(&mut self, host: WorkerId, place: WorkerId) -> Result<(), WireError> {
         let number = self.guests.reserve(place);
         self.push(host, &Message::Reserve { number })
     }
 
-    /// Gives the reserved worker of this place up.
+    /// Dismisses the reserved worker of this place.
     pub(crate) fn dismiss(&mut self, host: WorkerId, place: WorkerId) -> Result<(), WireError> {
         match self.guests.number(place) {
             Some(number) => self.push(host, &Message::Dismiss { number }),
@@ -378,18 +377,18 @@ impl HostsOut {
         }
     }
 
-    /// The place of the reserved worker with this number; none: it is gone.
+    /// The place of the reserved worker with this number; `None`: it is gone.
     pub(crate) fn guest(&self, number: u32) -> Option<WorkerId> {
         self.guests.place(number)
     }
 
-    /// The reserved worker of this place is gone.
+    /// Forgets the reserved worker of this place.
     pub(crate) fn guest_left(&mut self, place: WorkerId) {
         self.guests.leave(place);
     }
 
-    /// A call has been answered. Returns which executor had to do it, the host or a reserved worker there; none if
-    /// that one is gone, and its calls with it.
+    /// Records the answer of a call. Returns its executor, the host or a reserved worker on it; `None` if that worker
+    /// is gone, and its calls with it.
     pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> Option<WorkerId> {
         let out = self.get(host)?;
         out.answered += 1;
@@ -402,7 +401,7 @@ impl HostsOut {
         }
     }
 
-    /// Asks a host to keep the result of a call.
+    /// Requests a host to keep the result of a call.
     pub(crate) fn keep(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
         if let Some(out) = self.get(host) {
             out.to_keep.insert(call);
@@ -410,14 +409,14 @@ impl HostsOut {
         self.push(host, &Message::KeepResult { call })
     }
 
-    /// A host has answered a call, and keeps its result.
+    /// Records that a host has answered a call and keeps its result.
     pub(crate) fn keeps(&mut self, host: WorkerId, call: u64) {
         if let Some(out) = self.get(host) {
             out.to_keep.remove(&call);
         }
     }
 
-    /// A host has ended a call, or given it back, and keeps no result.
+    /// Records that a host has ended a call, or given it back, and keeps no result.
     pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
         let asked =
             self.get(host).is_some_and(|out| !out.to_keep.is_empty() && out.to_keep.remove(&call));
@@ -433,7 +432,7 @@ impl HostsOut {
     }
 }
 
-/// What is to be sent cannot be read.
+/// The error of a payload that cannot be read.
 fn no_memory(_: std::io::Error) -> WireError {
     WireError::Truncated("shared memory that cannot be mapped")
 }

@@ -1,4 +1,4 @@
-//! The ways out, under the lock of the state: to the workers of this machine, and to the agents of hosts.
+//! Send queues, under the state lock: to the workers of this machine and to the agents of hosts.
 
 mod hosts;
 mod reserved_workers;

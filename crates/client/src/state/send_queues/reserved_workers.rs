@@ -1,13 +1,13 @@
-//! Reserved workers that live on hosts.
+//! Reserved workers on hosts.
 
 use std::collections::HashMap;
 
 use gridrpc_core::WorkerId;
 
-/// What hosts call their reserved workers.
+/// Numbers of reserved workers in messages to hosts.
 ///
-/// A place is reserved again as soon as its last owner knows of its loss, and the host may still have something to
-/// say of that one. So each reservation has a number of its own, which is not used again.
+/// A place is reserved again as soon as its last owner knows of its loss, and the host may still report events of
+/// that owner. So each reservation has its own number, which is not reused.
 #[derive(Debug, Default)]
 pub(super) struct ReservedWorkers {
     last: u32,
@@ -16,7 +16,7 @@ pub(super) struct ReservedWorkers {
 }
 
 impl ReservedWorkers {
-    /// A number for whoever has this place from now on.
+    /// Assigns a number to the new holder of this place.
     pub(super) fn reserve(&mut self, place: WorkerId) -> u32 {
         self.last = (self.last + 1) % u32::MAX;
         self.leave(place);
@@ -25,17 +25,17 @@ impl ReservedWorkers {
         self.last
     }
 
-    /// The number of the one that has this place.
+    /// The number of the current holder of this place.
     pub(super) fn number(&self, place: WorkerId) -> Option<u32> {
         self.numbers.get(&place).copied()
     }
 
-    /// The place of the one with this number; none: it is gone.
+    /// The place of the holder with this number; `None`: it is gone.
     pub(super) fn place(&self, number: u32) -> Option<WorkerId> {
         self.places.get(&number).copied()
     }
 
-    /// The one that has this place is gone.
+    /// Removes the holder of this place.
     pub(super) fn leave(&mut self, place: WorkerId) {
         if let Some(number) = self.numbers.remove(&place) {
             self.places.remove(&number);

@@ -1,5 +1,5 @@
-//! The ways out to the workers of this machine, under the lock of the state. Messages are put into queues; they
-//! are sent when the lock is free. Nothing here looks at all workers but what is for all of them.
+//! Send queues of the workers of this machine, under the state lock. Messages are queued, and sent after the lock is
+//! released. Only operations that concern all workers iterate over all of them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -17,31 +17,30 @@ use crate::call::Call;
 use crate::function::Function;
 use crate::shared::SharedData;
 
-/// The way out to the process that holds a worker's place.
+/// Send queue of the process in a worker's place.
 #[derive(Debug)]
 pub(crate) struct WorkerOut {
     up: Arc<Outbound>,
-    /// Stretches of its segments that this client reads no more.
+    /// Stretches of its segments that this client no longer reads.
     returns: Returns,
     pub(crate) pid: u32,
-    /// Segments of ours that it has been told.
+    /// Our segments that it knows.
     segments: HashSet<u32>,
     /// Sections that it still reads although their calls have ended.
     retained: HashMap<Lease, Vec<Arc<Payload>>>,
     dirty: bool,
-    /// Calls that this process was sent, and how many of them the connection has been given. Compared by
-    /// their low bits only.
+    /// Number of calls sent to this process, and of those passed to the connection. Only their low bits are compared.
     calls: u32,
     flushed: u32,
-    /// There is something else than small calls that take microseconds to be sent.
+    /// There are messages other than small calls that take microseconds to send.
     urgent: bool,
 }
 
-/// Calls that are held back to be sent together, at most.
+/// Maximum number of calls in a batch.
 const TOGETHER: u32 = 32;
-/// As long as a worker has so many calls that it has not begun, those behind them can wait.
+/// While a worker has this many calls that it has not begun, further calls can wait.
 const AT_HAND: i32 = 4;
-/// Only calls up to this size are held back, bytes.
+/// Maximum size of a call in a batch, bytes.
 const SMALL: u64 = 4096;
 
 impl WorkerOut {
@@ -59,27 +58,26 @@ impl WorkerOut {
         }
     }
 
-    /// Whether what is to be sent can wait: it is calls, and few, and `begun` shows that the worker has
-    /// others at hand. It answers when it has done those, so that nothing waits for long.
+    /// Whether the unsent messages can wait: they are a few calls, and `begun` shows that the worker has others
+    /// queued. It answers when those are done, so nothing waits for long.
     fn can_wait(&self, submitting: bool, begun: impl FnOnce() -> Option<u32>) -> bool {
         let waiting = self.calls.wrapping_sub(self.flushed);
         let at_hand = |begun| self.flushed.wrapping_sub(begun).cast_signed();
-        // To ask slows the worker down, which writes there. It is enough now and then, as long as
-        // it has not answered.
+        // A query slows down the worker, which writes there. An occasional one is enough while it has not answered.
         let asks = !submitting || waiting % 4 == 1;
         !self.urgent
             && waiting < TOGETHER
             && (!asks || begun().is_some_and(|begun| at_hand(begun) >= AT_HAND))
     }
 
-    /// Keeps what the worker still reads of an answered call.
+    /// Keeps the payload of an answered call that the worker still reads.
     pub(crate) fn retain(&mut self, leases: &[Lease], payload: Arc<Payload>) {
         for lease in leases {
             self.retained.entry(*lease).or_default().push(Arc::clone(&payload));
         }
     }
 
-    /// The worker reads these no more. Returns what may be dropped, though not under the lock.
+    /// Records that the worker no longer reads these. Returns payloads to drop after the lock is released.
     #[must_use]
     pub(crate) fn release(&mut self, leases: &[Lease]) -> Vec<Arc<Payload>> {
         let release = |lease: &Lease| match self.retained.entry(*lease) {
@@ -96,7 +94,7 @@ impl WorkerOut {
     }
 }
 
-/// Connections with something to send: mostly one.
+/// Connections with unsent messages: usually one.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     first: Option<Arc<Outbound>>,
@@ -112,8 +110,7 @@ impl Unsent {
         }
     }
 
-    /// Sends what they have, as far as the sockets take it; the reactor sends the rest. Not under the lock
-    /// of the state.
+    /// Sends as much as the sockets take; the reactor sends the rest. Call it without the state lock.
     pub(crate) fn flush(self) {
         let Some(first) = self.first else { return };
         first.flush_if_open();
@@ -121,15 +118,15 @@ impl Unsent {
     }
 }
 
-/// The ways out to all workers of this machine.
+/// Send queues of all workers of this machine.
 #[derive(Debug)]
 pub(crate) struct WorkersOut {
     list: Vec<Option<WorkerOut>>,
-    /// Those with unsent messages.
+    /// Workers with unsent messages.
     dirty: Vec<WorkerId>,
-    /// By number of a segment of ours: who has been told it.
+    /// By number of our segments: the workers that know it.
     told: HashMap<u32, Vec<WorkerId>>,
-    /// How far the workers have come.
+    /// Progress of the workers.
     progress: Arc<Mapping>,
 }
 
@@ -139,7 +136,7 @@ impl WorkersOut {
         WorkersOut { list, dirty: Vec::new(), told: HashMap::new(), progress }
     }
 
-    /// The way to a worker that has a process.
+    /// The queue of a worker that has a process.
     pub(crate) fn get(&mut self, worker: WorkerId) -> Option<&mut WorkerOut> {
         self.list.get_mut(worker.0 as usize)?.as_mut()
     }
@@ -149,14 +146,15 @@ impl WorkersOut {
         self.list.get(worker.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// The process for a place has a connection now.
+    /// Registers the connection of a place's process.
     pub(crate) fn connect(&mut self, worker: WorkerId, out: WorkerOut) {
         let places = self.list.len().max(worker.0 as usize + 1);
         self.list.resize_with(places, || None);
         self.list[worker.0 as usize] = Some(out);
     }
 
-    /// It is gone. What it still read is dropped with what this returns, though not under the lock.
+    /// Removes a worker. Drop the returned queue, with the payloads that the worker still read, after the lock is
+    /// released.
     #[must_use]
     pub(crate) fn disconnect(&mut self, worker: WorkerId) -> Option<WorkerOut> {
         let out = self.list.get_mut(worker.0 as usize)?.take()?;
@@ -171,7 +169,7 @@ impl WorkersOut {
         Some(out)
     }
 
-    /// How many calls a worker has begun, if that is known.
+    /// Number of calls that a worker has begun, if known.
     pub(crate) fn begun(&self, worker: WorkerId) -> Option<u32> {
         progress::begun(&self.progress, worker.0)
     }
@@ -181,7 +179,7 @@ impl WorkersOut {
         progress::take_back(&self.progress, worker.0, head.map(|head| head as u32), below as u32)
     }
 
-    /// Sends a worker a call. Returns whether it was sent.
+    /// Sends a call to a worker. Returns whether it was sent.
     pub(crate) fn send(
         &mut self,
         worker: WorkerId,
@@ -217,7 +215,7 @@ impl WorkersOut {
         Ok(())
     }
 
-    /// Tells a worker a function.
+    /// Sends a function to a worker.
     pub(crate) fn teach(
         &mut self,
         worker: WorkerId,
@@ -243,7 +241,7 @@ impl WorkersOut {
         Ok(())
     }
 
-    /// Gives a worker shared data.
+    /// Sends shared data to a worker.
     pub(crate) fn share(
         &mut self,
         worker: WorkerId,
@@ -274,14 +272,14 @@ impl WorkersOut {
         Ok(())
     }
 
-    /// Those that have a process.
+    /// The workers that have a process.
     pub(crate) fn all(&self) -> Vec<WorkerId> {
         let there = self.list.iter().enumerate().filter(|(_, out)| out.is_some());
         there.map(|(index, _)| WorkerId(index as u32)).collect()
     }
 
-    /// Tells the workers that know it of a segment that is gone; `now`, or with what is sent next. Returns
-    /// those that cannot be told.
+    /// Announces a dropped segment to the workers that know it, `now` or with the next message. Returns the workers
+    /// that could not be notified.
     #[must_use]
     pub(crate) fn drop_segment(&mut self, segment: u32, now: bool) -> Vec<(WorkerId, WireError)> {
         let mut failed = Vec::new();
@@ -297,8 +295,8 @@ impl WorkersOut {
         failed
     }
 
-    /// Returns leases to all workers without waiting for the next message to each. Returns the workers that
-    /// cannot be sent theirs.
+    /// Returns leases to all workers without waiting for the next message to each. Returns the workers that could not
+    /// be sent theirs.
     #[must_use]
     pub(crate) fn release_all(&mut self) -> Vec<(WorkerId, WireError)> {
         let mut failed = Vec::new();
@@ -317,7 +315,7 @@ impl WorkersOut {
         failed
     }
 
-    /// Something has been pushed; `urgent`: it cannot wait.
+    /// Marks a worker as having an unsent message; `urgent`: it cannot wait.
     fn mark(&mut self, worker: WorkerId, urgent: bool) {
         let Some(Some(out)) = self.list.get_mut(worker.0 as usize) else { return };
         out.urgent |= urgent;
@@ -326,13 +324,13 @@ impl WorkersOut {
         }
     }
 
-    /// Whether something waits to be sent.
+    /// Whether there are unsent messages.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Takes the connections with something to send that cannot wait. A few small calls may wait for others,
-    /// to go with them: to send takes longer than to run them.
+    /// Takes the connections with messages that cannot wait. A few small calls may wait to be sent as a batch,
+    /// because sending takes longer than running them.
     pub(crate) fn take_unsent(&mut self, submitting: bool, unsent: &mut Unsent) {
         let WorkersOut { list, dirty, progress, .. } = self;
         dirty.retain(|worker| {
@@ -347,7 +345,7 @@ impl WorkersOut {
         });
     }
 
-    /// Nothing can wait any longer.
+    /// Ends all batches: nothing can wait any longer.
     pub(crate) fn hurry(&mut self) {
         let WorkersOut { list, dirty, .. } = self;
         for worker in dirty {
@@ -358,7 +356,7 @@ impl WorkersOut {
     }
 }
 
-/// Whether a segment has not been told to a worker yet; it is told now.
+/// Whether a segment has not been announced to a worker yet. Marks it as announced.
 fn is_new(
     segments: &mut HashSet<u32>,
     told: &mut HashMap<u32, Vec<WorkerId>>,
@@ -372,7 +370,7 @@ fn is_new(
     new
 }
 
-/// Pushes a message with the sections of `payload`, and what goes before and behind it.
+/// Pushes a message with the sections of `payload`, and the messages that precede and follow it.
 fn push_payload(
     out: &mut WorkerOut,
     told: &mut HashMap<u32, Vec<WorkerId>>,
@@ -389,9 +387,9 @@ fn push_payload(
     payload.push_streams(&mut to)
 }
 
-/// Gives back what this client reads no more, as far as that takes a message.
+/// Returns leases that this client no longer reads, if there are any.
 fn push_releases(returned: &[Lease], to: &mut impl Push) -> Result<(), WireError> {
-    // At most 65,535 go in one message.
+    // A message holds at most 65,535 leases.
     let mut messages = returned.chunks(1 << 15);
     messages.try_for_each(|leases| to.push(&Message::Release { leases: leases.to_vec() }))
 }
