@@ -1,5 +1,5 @@
-//! The policy of all grids: it goes by how long functions run. Few workers that are awake are better than many
-//! that have to be woken, and workers of this machine than hosts.
+//! Default policy, based on the run time of functions. It prefers a few awake workers over many that have to be
+//! woken, and workers of this machine over hosts.
 
 use std::collections::VecDeque;
 
@@ -8,30 +8,30 @@ use crate::pace::{AHEAD, LIGHT_WAITING, Load};
 use crate::policy::{Policy, View};
 use crate::workers::Worker;
 
-/// Workers looked at for room before a call waits in the queue.
+/// Number of workers checked for room before a call waits in the queue.
 const SCAN: usize = 8;
 
-/// Goes by how long functions run.
+/// Policy based on the run time of functions.
 #[derive(Debug)]
 pub struct Adaptive {
-    /// Processors of this machine: more than so many workers are not woken for microsecond calls.
+    /// Processors of this machine: at most this many workers are woken for microsecond calls.
     cores: usize,
-    /// Workers that were sent calls last, newest first: at most as many as there are processors.
+    /// Workers that were sent calls last, newest first. At most as many as there are processors.
     recent: VecDeque<WorkerId>,
     cursor: usize,
 }
 
-/// What becomes of the call at the front.
+/// Decision for the call at the front.
 enum Choice {
     Worker(WorkerId),
-    /// It waits for a worker that is at work and keeps up.
+    /// It waits for a busy worker that keeps up.
     Wait,
     /// No worker of this machine can take it.
     None,
 }
 
 impl Adaptive {
-    /// For a machine with so many processors.
+    /// Creates the policy for a machine with this many processors.
     #[must_use]
     pub fn new(cores: usize) -> Adaptive {
         Adaptive { cores, recent: VecDeque::new(), cursor: 0 }
@@ -53,7 +53,7 @@ impl Adaptive {
         if short && let Some(id) = self.recent.iter().find(wanted) {
             return Choice::Worker(*id);
         }
-        // A worker that keeps up and has its hands full is sent more when it answers.
+        // A worker that keeps up and is fully loaded is sent more when it answers.
         let keeps_up = |id: &WorkerId| workers[id.index()].is_awake(load, now);
         if load.light && view.queued <= LIGHT_WAITING && self.recent.iter().any(keeps_up) {
             return Choice::Wait;
@@ -102,13 +102,13 @@ impl Policy for Adaptive {
     }
 }
 
-/// The host with the least to do for each of its workers, of those that have room.
+/// The host with room and the least load per worker.
 fn choose_host<T>(view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
     let room = |id: &&WorkerId| view.host_has_room(**id, function);
     let load = |id: &&WorkerId| {
         let worker = &view.workers[id.index()];
         let slots = worker.host.as_ref().map_or(1, |host| host.slots.max(1));
-        // In thousandths, and without the fraction that only their numbers would decide.
+        // In thousandths; the rest is dropped, as only the numbers of workers would decide it.
         worker.taken() * 1000 / slots
     };
     view.hosts.iter().filter(room).min_by_key(load).copied()

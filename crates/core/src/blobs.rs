@@ -1,4 +1,4 @@
-//! Shared data: which workers have it, and who still needs it.
+//! Shared data: which workers hold it, and which calls need it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +7,15 @@ use crate::interface::Action;
 
 #[derive(Debug, Default)]
 pub(crate) struct Blob {
-    /// Calls that refer to it and have not ended.
+    /// Live calls that refer to it.
     pub(crate) calls: usize,
-    /// The owner has given it up: it goes when no call refers to it.
+    /// The owner has dropped it: it is freed when no call refers to it.
     pub(crate) dropped: bool,
-    /// Workers that have it.
+    /// Workers that hold it.
     pub(crate) holders: HashSet<WorkerId>,
-    /// The holders were told to let go of it.
+    /// The holders have been told to release it.
     pub(crate) leaving: bool,
-    /// Somebody may read it who will not say when that is over.
+    /// A reader may keep it without reporting when it is done.
     passed_on: bool,
 }
 
@@ -35,7 +35,7 @@ impl Blobs {
         }
     }
 
-    /// Has its holders let go of it if nobody needs it any more.
+    /// Makes its holders release it if nobody needs it any more.
     pub(crate) fn leave_if_unused<T>(&mut self, id: BlobId, out: &mut Vec<Action<T>>) {
         let Some(blob) = self.table.get_mut(&id) else { return };
         if blob.dropped && blob.calls == 0 && !blob.leaving {
@@ -46,7 +46,7 @@ impl Blobs {
         }
     }
 
-    /// A holder has let go of it; `unread`: nobody has got it from there who still reads it.
+    /// Records that a holder has released it; `unread`: no reader that got it from there remains.
     pub(crate) fn let_go<T>(
         &mut self,
         worker: WorkerId,
@@ -61,7 +61,7 @@ impl Blobs {
         }
     }
 
-    /// A worker is gone. Processes that it has forked may not be.
+    /// Removes a lost worker. Processes that it forked may still be alive.
     pub(crate) fn forget_worker<T>(&mut self, worker: WorkerId, out: &mut Vec<Action<T>>) {
         let mut leaving = Vec::new();
         for (id, blob) in &mut self.table {

@@ -1,4 +1,4 @@
-//! The table of live calls and the queues of those that wait for a worker.
+//! Table of live calls, and the queues of calls that wait for a worker.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use crate::owners::Owners;
 use crate::queue::{Entry, Order, Place, Queue};
 use crate::resource_request::ResourceRequest;
 
-/// Where a call is on its way to a worker.
+/// Position of a call on its way to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallState {
-    /// In no queue for workers: so many other calls have to end first, and then its arguments have to be put
-    /// together. One for a reserved worker has its place in that one's queue all the same.
+    /// In no queue for workers: this many other calls have to end first, and then its arguments are assembled. A call
+    /// for a reserved worker still has its place in that worker's queue.
     Blocked {
         waits_for: u32,
     },
-    /// In the queue for all workers, or in that of the group that it is bound to.
+    /// In the queue for all workers, or in that of its group.
     Queued,
-    /// Among the calls that ask for more than a worker's place, of its group or of all.
+    /// In the queue of wide calls, of its group or of all.
     QueuedWide,
-    /// In the queue of a reserved worker, or of the host where its arguments are.
+    /// In the queue of a reserved worker, or of the host that holds its arguments.
     Waiting(WorkerId),
     Sent(WorkerId),
 }
@@ -37,13 +37,13 @@ pub(crate) struct Near {
 pub(crate) struct Call<T> {
     pub(crate) task: Task<T>,
     pub(crate) state: CallState,
-    /// Workers that were lost while they ran it.
+    /// Number of workers lost while they ran it.
     pub(crate) losses: u32,
-    /// Workers that were lost when it was the next that they would have begun.
+    /// Number of workers lost just before they would have begun it.
     pub(crate) false_starts: u32,
-    /// Where some of its arguments are: it can run nowhere else with them.
+    /// Where some of its arguments are. With these arguments it can run nowhere else.
     pub(crate) near: Option<Near>,
-    /// Counts the calls that were submitted.
+    /// Submission number.
     pub(crate) serial: u64,
 }
 
@@ -53,15 +53,15 @@ struct Slot<T> {
     call: Option<Call<T>>,
 }
 
-/// The calls of one owner that wait for one group, or for any worker: a queue, which may hold ids of ended calls,
-/// and how many of its calls are alive.
+/// The calls of one owner that wait for one group, or for any worker: a queue, which may hold ids of ended calls, and
+/// the number of its live calls.
 #[derive(Debug, Default)]
 struct Line {
     queue: Queue,
     live: usize,
-    /// Calls that ask for more than a worker's place, by what they ask for; all of them are alive.
+    /// Wide calls by resource request; all of them are alive.
     wide: BTreeMap<ResourceRequest, BTreeMap<Place, CallId>>,
-    /// What they ask for, by the place of the first that asks for it: many may all ask for something else.
+    /// Their requests, by the place of the first call with each request. There may be as many requests as calls.
     fronts: BTreeMap<Place, ResourceRequest>,
 }
 
@@ -102,29 +102,29 @@ fn place<T>(call: &Call<T>) -> Place {
     (Reverse(call.task.options.priority), call.serial)
 }
 
-/// Live calls by id. A slot is used again with the next generation, so an old id finds nothing.
+/// Live calls by id. A slot is reused with the next generation, so an old id finds nothing.
 #[derive(Debug)]
 pub(crate) struct Calls<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     pub(crate) owners: Owners,
-    /// The lines for any worker, and behind them those of the groups: by owner.
+    /// Lines by owner: first those for any worker, then those of each group.
     lines: Vec<Vec<Line>>,
-    /// The owners with calls in each of them, and how many calls those are.
+    /// Owners with calls in each line, and the number of these calls.
     with_calls: Vec<Vec<Owner>>,
     queued: Vec<usize>,
-    /// Host groups that calls wait for, and how many calls that are.
+    /// Host groups that calls wait for, and the number of these calls.
     waited_for: Vec<GroupId>,
     bound: usize,
     submitted: u64,
     queued_bytes: u64,
-    /// Calls that ask for more than a worker's place, in all lines.
+    /// Wide calls in all lines.
     wide: usize,
     wide_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
     waiting: usize,
     waiting_bytes: u64,
-    /// Calls that wait for others to end.
+    /// Calls that wait for other calls to end.
     blocked: usize,
     blocked_bytes: u64,
 }
@@ -151,14 +151,14 @@ impl<T> Calls<T> {
         }
     }
 
-    /// There is another group that calls may be bound to.
+    /// Adds a group that calls may be bound to.
     pub(crate) fn add_group(&mut self) {
         self.lines.push((0..self.owners.len()).map(|_| Line::default()).collect());
         self.with_calls.push(Vec::new());
         self.queued.push(0);
     }
 
-    /// Makes sure that each owner has lines.
+    /// Ensures that each owner has lines.
     pub(crate) fn add_owner(&mut self) {
         for lines in &mut self.lines {
             lines.resize_with(self.owners.len(), Line::default);
@@ -194,7 +194,7 @@ impl<T> Calls<T> {
         if slot.generation == id.generation() { slot.call.as_mut() } else { None }
     }
 
-    /// Takes a call out; its id means nothing from here on.
+    /// Removes a call; its id becomes invalid.
     pub(crate) fn remove(&mut self, id: CallId) -> Option<Call<T>> {
         self.get(id)?;
         let slot = &mut self.slots[id.index()];
@@ -206,7 +206,7 @@ impl<T> Calls<T> {
         Some(call)
     }
 
-    /// Takes a call out of its place; it is to be given another one at once.
+    /// Removes a call from its place; the caller gives it another one at once.
     pub(crate) fn leave_place(&mut self, id: CallId) {
         if self.get(id).is_none() {
             return;
@@ -231,7 +231,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Puts a call into the queue for all workers, or into that of its group, in its place.
+    /// Puts a call into its place in the queue for all workers or of its group.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         if call.task.options.is_wide() {
@@ -267,12 +267,12 @@ impl<T> Calls<T> {
         self.wide_bytes += bytes;
     }
 
-    /// How many calls wait that ask for more than a worker's place.
+    /// Number of waiting wide calls.
     pub(crate) fn wide(&self) -> usize {
         self.wide
     }
 
-    /// Checks that the first of all that ask for the same are known.
+    /// Checks that the first call of each distinct request is known.
     pub(crate) fn check_fronts(&self) {
         for waiting in self.lines.iter().flatten() {
             let firsts = waiting.wide.iter().filter_map(|(request, alike)| {
@@ -283,7 +283,8 @@ impl<T> Calls<T> {
         }
     }
 
-    /// What those ask for that wait for a group, and how many of an owner ask for the same.
+    /// Resource requests of the calls that wait for a group, and the number of calls with each request, for each
+    /// owner.
     pub(crate) fn requests(
         &self,
         group: Option<GroupId>,
@@ -292,8 +293,8 @@ impl<T> Calls<T> {
         wide.map(|(request, alike)| (request, alike.len()))
     }
 
-    /// Of those, so many in the order in which they are to be sent, and of such as ask for the same so many. Those of
-    /// owners that may run no more are left out.
+    /// The first `most` of these calls in the order of sending, and at most `alike` with the same request. Skips
+    /// owners at their limit of running calls.
     pub(crate) fn first_wide(&self, most: usize, alike: usize) -> Vec<(Order, CallId)> {
         let mut first: Vec<(Order, CallId)> = Vec::new();
         for (index, line) in self.lines.iter().flat_map(|lines| lines.iter().enumerate()) {
@@ -312,7 +313,7 @@ impl<T> Calls<T> {
         first
     }
 
-    /// Such a call has been sent.
+    /// Records that a wide call has been sent.
     pub(crate) fn sent_wide(&mut self, id: CallId, worker: WorkerId) {
         self.leave_place(id);
         if let Some(call) = self.get_mut(id) {
@@ -325,7 +326,7 @@ impl<T> Calls<T> {
         let line = self.line(owner, group);
         line.live -= 1;
         let live = line.live;
-        // Ids of ended calls must not pile up behind a live one at the front.
+        // Bounds the number of ended ids behind a live call at the front.
         if line.queue.len() > 2 * live + 1024 {
             let mut queue = std::mem::take(&mut line.queue);
             queue.retain(|id| self.get(id).is_some_and(|call| call.state == CallState::Queued));
@@ -343,7 +344,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// The call of an owner that is next in its line, and its place there.
+    /// The next call of an owner in its line, and its place there.
     fn front_of(&mut self, owner: Owner, group: Option<GroupId>) -> Option<(Place, CallId)> {
         while let Some((place, id)) = self.line(owner, group).queue.front_in_order() {
             if self.get(id).is_some_and(|call| call.state == CallState::Queued) {
@@ -354,8 +355,8 @@ impl<T> Calls<T> {
         None
     }
 
-    /// The call that is next of those that wait for a group, or for any worker, of the owners that may run more; and
-    /// its place among the calls of all owners.
+    /// The next call among those that wait for a group, or for any worker, of owners below their limit, and its place
+    /// among the calls of all owners.
     pub(crate) fn front(&mut self, group: Option<GroupId>) -> Option<(Order, CallId)> {
         let mut first = None;
         for index in 0..self.with_calls[at(group)].len() {
@@ -372,13 +373,13 @@ impl<T> Calls<T> {
         first
     }
 
-    /// Where a call has its place among those of all owners.
+    /// The place of a call among those of all owners.
     pub(crate) fn order(&self, id: CallId) -> Option<Order> {
         let call = self.get(id)?;
         Some((self.owners.usage(call.task.owner), place(call)))
     }
 
-    /// Takes the call at the front out of its line: it has been sent.
+    /// Removes the call at the front of its line: it has been sent.
     pub(crate) fn pop_sent(&mut self, group: Option<GroupId>, worker: WorkerId) {
         let Some((_, id)) = self.front(group) else { return };
         if let Some(call) = self.get_mut(id) {
@@ -389,7 +390,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Calls that wait for the group that they are bound to.
+    /// Number of calls that wait for the group that they are bound to.
     pub(crate) fn bound(&self) -> usize {
         self.bound
     }
@@ -399,7 +400,7 @@ impl<T> Calls<T> {
         self.waited_for.clone()
     }
 
-    /// The call waits for this worker alone, which keeps the queue.
+    /// Makes the call wait for this worker alone, which keeps the queue.
     pub(crate) fn wait_for(&mut self, id: CallId, worker: WorkerId) {
         if let Some(call) = self.get_mut(id) {
             call.state = CallState::Waiting(worker);
@@ -409,7 +410,8 @@ impl<T> Calls<T> {
         }
     }
 
-    /// A call has been taken from its worker's own queue and sent. `false`: it had ended before.
+    /// Records that a call has been taken from its worker's own queue and sent. Returns `false` if it had ended
+    /// before.
     pub(crate) fn sent_from_own_queue(&mut self, id: CallId, worker: WorkerId) -> bool {
         let Some(call) = self.get_mut(id) else { return false };
         if call.state != CallState::Waiting(worker) {
@@ -426,7 +428,7 @@ impl<T> Calls<T> {
         self.waiting_bytes -= bytes;
     }
 
-    /// The call waits for so many others.
+    /// Makes the call wait for this many other calls.
     pub(crate) fn block(&mut self, id: CallId, waits_for: u32) {
         if let Some(call) = self.get_mut(id) {
             call.state = CallState::Blocked { waits_for };
@@ -436,7 +438,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// One of those that a call waits for has ended. Whether it was the last.
+    /// Records that one of the calls that a call waits for has ended. Returns whether it was the last.
     pub(crate) fn has_one_less_to_wait_for(&mut self, id: CallId) -> bool {
         match self.get_mut(id).map(|call| &mut call.state) {
             Some(CallState::Blocked { waits_for }) => {
@@ -447,7 +449,7 @@ impl<T> Calls<T> {
         }
     }
 
-    /// The call waits for others no more; it is to be put into a queue at once.
+    /// Ends a call's wait for other calls; the caller queues it at once.
     pub(crate) fn unblock(&mut self, id: CallId) {
         if let Some(call) = self.get(id) {
             self.leave_blocked(call.task.bytes);
@@ -459,7 +461,7 @@ impl<T> Calls<T> {
         self.blocked_bytes -= bytes;
     }
 
-    /// Calls that wait for a worker, in whichever queue, or for other calls, and their bytes.
+    /// Number and bytes of the calls that wait for a worker, in any queue, or for other calls.
     pub(crate) fn all_waiting(&self) -> (usize, u64) {
         (
             self.queued(None) + self.bound + self.wide + self.waiting + self.blocked,
@@ -467,7 +469,7 @@ impl<T> Calls<T> {
         )
     }
 
-    /// Calls that wait for a group, or for any worker.
+    /// Number of calls that wait for a group, or for any worker.
     pub(crate) fn queued(&self, group: Option<GroupId>) -> usize {
         self.queued[at(group)]
     }

@@ -1,39 +1,39 @@
-//! Counters of calls, by what came of them.
+//! Counters of calls by outcome.
 
 use crate::end::End;
 use crate::ids::FunctionId;
 use crate::workers::{Phase, Worker};
 
-/// What has become of calls, of one function or of all. Those that have not ended are in `submitted` alone.
+/// Counts of calls by outcome, of one function or of all. Live calls count in `submitted` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounters {
-    /// Taken.
+    /// Accepted.
     pub submitted: u64,
     /// Their function returned.
     pub returned: u64,
     /// It raised an error.
     pub raised: u64,
-    /// Cancelled by the caller, or as the grid was closed.
+    /// Cancelled by the caller, or when the grid closed.
     pub cancelled: u64,
     /// Their deadline passed.
     pub expired: u64,
     /// Lost with their worker.
     pub lost: u64,
-    /// Ended for another reason: there are no workers, what they ask for is not there, or a call that they need
-    /// the result of has failed.
+    /// Ended for another reason: there are no workers, their resources do not exist, or a call whose result they need
+    /// has failed.
     pub failed: u64,
-    /// Run by the worker that waited for them, as part of its own call: what came of them is not counted.
+    /// Run by the worker that waited for them, as part of its own call. Their outcome is not counted.
     pub inside: u64,
     /// Bytes of their arguments.
     pub argument_bytes: u64,
-    /// Bytes of their results that came to the caller.
+    /// Bytes of results received by the caller.
     pub result_bytes: u64,
-    /// How long their functions ran, ns.
+    /// Total run time of their functions, ns.
     pub ran: u64,
 }
 
 impl CallCounters {
-    /// Adds those of another.
+    /// Adds other counters.
     pub fn add(&mut self, other: &CallCounters) {
         let pairs = [
             (&mut self.submitted, other.submitted),
@@ -51,7 +51,7 @@ impl CallCounters {
         pairs.into_iter().for_each(|(mine, its)| *mine += its);
     }
 
-    /// Calls that are not under way any more.
+    /// Number of calls that have ended.
     #[must_use]
     pub fn ended(&self) -> u64 {
         let CallCounters { returned, raised, cancelled, expired, lost, failed, inside, .. } = self;
@@ -73,7 +73,7 @@ impl CallCounters {
     }
 }
 
-/// Those of all functions, by number.
+/// Counters of all functions, by number.
 #[derive(Debug, Default)]
 pub(crate) struct CountersByFunction(pub(crate) Vec<CallCounters>);
 
@@ -87,20 +87,21 @@ impl CountersByFunction {
     }
 }
 
-/// What the workers of one place are at: of this machine, or of a host.
+/// Activity of the workers of this machine or of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// How many there are to be.
+    /// Number of workers that it is to have.
     pub workers: usize,
-    /// Those that have answered.
+    /// Ready workers.
     pub ready: usize,
-    /// Those that run a call, or keep their place free for one that uses several.
+    /// Workers that run a call, or hold their place for a multi-core call.
     pub busy: usize,
-    /// Others that work for one owner alone.
+    /// Additional workers that serve one owner each.
     pub reserved: usize,
     /// Calls that were answered there.
     pub answered: u64,
-    /// Workers that were lost there; of a host, with a call, and the host itself with all of them.
+    /// Workers lost on this machine. On a host: workers lost with a call, and the host itself with all of its
+    /// workers.
     pub losses: u64,
 }
 

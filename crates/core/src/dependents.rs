@@ -1,30 +1,30 @@
-//! Which calls wait for the results of which.
+//! Calls that wait for the results of other calls.
 
 use std::collections::HashMap;
 
 use crate::ids::CallId;
 
-/// Which calls wait for which.
+/// Waiting calls by the call that they wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Dependents {
     pub(crate) table: HashMap<CallId, Vec<CallId>>,
 }
 
-/// Lists up to this length are not looked through for calls that have ended.
+/// Lists up to this length are not searched for ended calls.
 pub(crate) const SHORT: usize = 64;
 
 impl Dependents {
-    /// `call` waits for `dependency`. `live` says which calls have not ended.
+    /// Makes `call` wait for `dependency`. `live` reports which calls have not ended.
     pub(crate) fn add(&mut self, dependency: CallId, call: CallId, live: impl Fn(CallId) -> bool) {
         let list = self.table.entry(dependency).or_default();
-        // Ids of calls that were given up must not pile up behind one that takes long.
+        // Bounds the number of cancelled ids behind a long call.
         if list.len() >= SHORT && list.len() == list.capacity() {
             list.retain(|call| live(*call));
         }
         list.push(call);
     }
 
-    /// Whether some wait for this one.
+    /// Whether any call waits for this one.
     pub(crate) fn has(&self, dependency: CallId) -> bool {
         !self.table.is_empty() && self.table.contains_key(&dependency)
     }

@@ -1,78 +1,77 @@
-//! Hosts that come and go with the work: how many are of use, and for how long each is there.
+//! Elastic hosts, which come and go with the load: how many are useful, and how long each one stays.
 
 use crate::ids::{Time, WorkerId};
 
-/// How long calls wait before more hosts are asked for, ns, and how much work the workers at hand may have
-/// before them. Where there are no workers at all, the first hosts are asked for at once.
+/// How long calls wait before more hosts are requested, ns, and how much work the ready workers may have ahead of
+/// them. Without any worker, the first hosts are requested at once.
 pub(crate) const PATIENCE: u64 = 1_000_000_000;
 
-/// How long before its end a host is given nothing more, ns; of one that lives for less than some times that, a
-/// part of its life.
+/// How long before its end a host is sent nothing more, ns. For a short-lived host, a fraction of its lifetime.
 pub(crate) const MARGIN: u64 = 2_000_000_000;
 
 pub(crate) const LEAST_PART: u64 = 8;
 
-/// Hosts of which only some are wanted always.
+/// A group of hosts, only some of which are always wanted.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) hosts: Vec<WorkerId>,
-    /// So many are.
+    /// Number of hosts that are always wanted.
     pub(crate) least: usize,
-    /// How long a host may have nothing to do before it is given back, ns.
+    /// How long a host may be idle before it is given back, ns.
     pub(crate) idle: u64,
-    /// Since when calls have waited each time that it was looked.
+    /// Since when every check has found waiting calls.
     pub(crate) waits_since: Option<Time>,
 }
 
-/// All such groups, and whether it is to be looked at them.
+/// All elastic groups, and whether to check them.
 #[derive(Debug, Default)]
 pub(crate) struct Elastic {
     pub(crate) groups: Vec<Group>,
-    /// There is a group, or a host whose end is known.
+    /// Whether there is a group, or a host with a known end.
     pub(crate) used: bool,
-    /// A timer is set.
+    /// Whether a timer is set.
     pub(crate) watched: bool,
 }
 
-/// From when until when a host is there: from when its first worker has answered, once one has.
+/// Lifetime of a host. It starts when its first worker is ready, once one is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
     pub(crate) began: Time,
     pub(crate) ends: Time,
 }
 
-/// How long calls have a host in all, ns.
+/// Total time that a host is available to calls, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(u64);
 
-/// What a host has that may come and go.
+/// State of a host that may come and go.
 #[derive(Debug, Default)]
 pub(crate) struct Stay {
-    /// It is not wanted now.
+    /// Whether it is not wanted now.
     pub(crate) asleep: bool,
-    /// From when to when it is there, if that is known.
+    /// Its lifetime, if known.
     pub(crate) life: Option<Life>,
-    /// How long calls had it the last time, or another host of its group since, as far as that is known.
+    /// Its last available time, or that of another host of its group since, if known.
     pub(crate) span: Option<Span>,
-    /// Results of calls lie there that somebody may need.
+    /// Whether results of calls that may be needed lie there.
     pub(crate) keeps: bool,
-    /// Since when it has had nothing to do, as far as that was seen, and how many calls it had been sent then.
+    /// Since when it has been idle, if seen, and how many calls it had been sent by then.
     pub(crate) idle_since: Option<(Time, u64)>,
-    /// Until when it is not asked for again.
+    /// Time until which it is not requested again.
     pub(crate) rests_until: Time,
 }
 
 impl Life {
-    /// Whether a call that is expected to take so long, if that is known, is done before the end. What takes
-    /// longer than half a life is given to a host that is young enough: else it would wait for ever.
+    /// Whether a call with this estimated cost, if known, finishes before the end. A call that takes longer than half
+    /// a lifetime goes to a host that is young enough; otherwise it would wait forever.
     pub(crate) fn has_time_for(self, now: Time, cost: Option<u64>) -> bool {
         let span = self.span();
         let needed = cost.unwrap_or(0).saturating_add(span.margin()).min(span.0 / 2);
         self.ends.since(now) >= needed.max(1)
     }
 
-    /// Whether a call that takes so long, as its caller says, is done before the end. There is no exception: who
-    /// says so is taken at their word, and what takes longer than all lives is refused ([`Span::has_time_for`]).
+    /// Whether a call with this declared time finishes before the end. There is no exception: the declaration is
+    /// taken literally, and a call longer than every lifetime is rejected ([`Span::has_time_for`]).
     pub(crate) fn has_time_for_all_of(self, now: Time, expected: u64) -> bool {
         self.ends.since(now) >= expected.saturating_add(self.span().margin()).max(1)
     }
@@ -83,40 +82,40 @@ impl Life {
 }
 
 impl Span {
-    /// How long before its end a host is given nothing more, ns.
+    /// How long before its end a host is sent nothing more, ns.
     pub(crate) fn margin(self) -> u64 {
         MARGIN.min(self.0 / LEAST_PART)
     }
 
-    /// Whether a call that takes so long is done in it, if it begins at once.
+    /// Whether a call with this declared time fits if it starts at once.
     pub(crate) fn has_time_for(self, expected: u64) -> bool {
         self.0 >= expected.saturating_add(self.margin())
     }
 
-    /// In ns.
+    /// The span in ns.
     pub(crate) fn whole(self) -> u64 {
         self.0
     }
 }
 
-/// What waits for a group of hosts, and what it has.
+/// Load of a group of hosts, and its capacity.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Demand {
-    /// Calls that wait.
+    /// Number of waiting calls.
     pub(crate) queued: u64,
-    /// How long they have waited, ns: at each look some did.
+    /// How long calls have been waiting at every check, ns.
     pub(crate) waited: u64,
-    /// How long one of them is expected to take, if that is known.
+    /// Estimated run time of one of them, if known.
     pub(crate) cost: Option<u64>,
-    /// Workers that have answered, and those of hosts that are on the way.
+    /// Ready workers, and workers of hosts that are starting.
     pub(crate) ready: u64,
     pub(crate) coming: u64,
-    /// Workers of a host.
+    /// Workers per host.
     pub(crate) each: u64,
 }
 
 impl Demand {
-    /// How many hosts more are of use.
+    /// How many more hosts are useful.
     pub(crate) fn hosts(self) -> usize {
         let Demand { queued, waited, cost, ready, coming, each } = self;
         let workers = ready + coming;
@@ -126,7 +125,7 @@ impl Demand {
                 return 0;
             }
             if let Some(cost) = cost {
-                // Work that is done before another host would be of use needs none.
+                // Work that finishes before another host would be useful needs none.
                 let work = u128::from(queued) * u128::from(cost) / u128::from(PATIENCE);
                 let useful = u64::try_from(work).unwrap_or(u64::MAX).saturating_sub(workers);
                 wanted = wanted.min(useful);

@@ -1,4 +1,4 @@
-//! How a call ends when no result comes, and how a worker was lost.
+//! Reasons why calls end without a result, and causes of lost workers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,40 +6,40 @@ use std::sync::Arc;
 use crate::ids::CallId;
 use crate::resources::{Resources, listed};
 
-/// Why a call ended without an answer of its function.
+/// Reason why a call ended without an answer of its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The caller cancelled it.
     Cancelled,
-    /// Its deadline passed. Names the worker that had it, if any.
+    /// Its deadline passed. Contains the worker that had it, if any.
     DeadlineExceeded(Option<u32>),
     /// The worker that ran it was lost.
     WorkerLost(Arc<Loss>),
-    /// No worker could be started. Tells how the last attempt failed.
+    /// No worker could be started. Contains the last failure.
     NoWorkers(Arc<Loss>),
-    /// It was bound to a group, by this name, of which no worker could be started. Tells how the last
-    /// attempt failed.
+    /// No worker of the group that it was bound to could be started. Contains the name of the group and the last
+    /// failure.
     NoServer(Arc<str>, Arc<Loss>),
-    /// A call that it needs the result of has ended without one.
+    /// A call whose result it needs has ended without one.
     DependencyFailed(CallId),
-    /// It asks for more cores than any host can have.
+    /// It needs more cores than any host can have.
     TooWide(TooWide),
-    /// It asks for more of some resource, or for more time, than any host can have.
+    /// It needs more of some resource, or more time, than any host can have.
     Unfit(Unfit),
-    /// Its arguments could not be put together with the results that it needs: there is no memory.
+    /// Its arguments could not be assembled with the results that it needs: there is no memory.
     NotGathered(Arc<str>),
     /// The grid was closed.
     Closed,
 }
 
-/// A call asks for more cores than any of the hosts that may run it can have.
+/// A call needs more cores than any of the hosts that may run it can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooWide {
-    /// What it asks for.
+    /// The requested cores.
     pub cores: u32,
-    /// What the largest host has.
+    /// The cores of the largest host.
     pub most: u32,
-    /// The group that it is bound to, if it is bound to one.
+    /// The group that it is bound to, if any.
     pub group: Option<Arc<str>>,
 }
 
@@ -54,33 +54,33 @@ impl fmt::Display for TooWide {
     }
 }
 
-/// None of the hosts that may run a call has all that it asks for.
+/// No host that may run a call has all the resources that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// Processors that it asks for.
+    /// The requested cores.
     pub cores: u32,
-    /// What else it asks for.
+    /// The requested resources.
     pub resources: Resources,
-    /// How long it is expected to take, ns, if that was said.
+    /// Its declared run time, ns, if any.
     pub expected: Option<u64>,
-    /// What there is, hosts of one group that have the same together.
+    /// The available resources. Equal hosts of a group are merged.
     pub there: Vec<Site>,
 }
 
-/// What a host has for calls.
+/// Resources of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its group.
     pub group: Arc<str>,
-    /// Processors of its workers; none: it is not known yet.
+    /// Processors of its workers; `None`: not known yet.
     pub cores: Option<u32>,
-    /// What else it has.
+    /// Its other resources.
     pub resources: Resources,
-    /// How long it is there, ns, if it ends and that is known.
+    /// Its lifetime, ns, if it ends and that is known.
     pub life: Option<u64>,
 }
 
-/// Host groups that are told of.
+/// Maximum number of host groups listed.
 const MOST_SITES: usize = 20;
 
 impl fmt::Display for Unfit {
@@ -121,12 +121,12 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Nanoseconds as seconds, without a fraction that says nothing.
+/// Nanoseconds as seconds, rounded to a meaningful precision.
 fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000) as f64 / 1e3
 }
 
-/// How a worker was lost.
+/// Loss of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The worker's number.
@@ -135,28 +135,28 @@ pub struct Loss {
     pub pid: u32,
     /// The host it ran on.
     pub host: String,
-    /// What happened.
+    /// Cause of the loss.
     pub cause: Cause,
-    /// The last lines that it wrote to its standard error.
+    /// Last lines of its standard error.
     pub stderr: String,
 }
 
-/// What ended a worker.
+/// Cause of a worker's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It ended with this exit status.
     Exit(u32),
-    /// A signal ended it. `out_of_memory`: the kernel ended processes for want of memory meanwhile.
+    /// A signal ended it.
     Signal {
         /// The signal's number.
         signal: u32,
         /// Whether the kernel's out-of-memory killer was at work.
         out_of_memory: bool,
     },
-    /// It broke the protocol or could not be started.
+    /// It violated the protocol or could not be started.
     Failed(String),
-    /// It could not be started since the system was short of something, such as processes,
-    /// descriptors or memory: that may pass.
+    /// It could not be started because the system was short of a resource such as processes, descriptors or memory.
+    /// This may be temporary.
     Shortage(String),
 }
 
@@ -177,7 +177,7 @@ impl fmt::Display for Cause {
 }
 
 impl Loss {
-    /// The number of a worker that stands for a host with all of its workers.
+    /// Worker number that stands for a host with all of its workers.
     pub const HOST: u32 = u32::MAX;
 }
 

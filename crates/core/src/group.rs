@@ -9,10 +9,10 @@ use crate::ids::WorkerId;
 #[derive(Debug)]
 pub(crate) struct HostGroup {
     pub(crate) name: Arc<str>,
-    /// Whether the workers of this machine belong to it, but for reserved ones.
+    /// Whether the workers of this machine belong to it, except for reserved ones.
     pub(crate) here: bool,
     pub(crate) hosts: Vec<WorkerId>,
-    /// How its last executor failed to start, if all are given up.
+    /// The loss of its last executor, if all are given up.
     pub(crate) lost: Option<Arc<Loss>>,
 }
 

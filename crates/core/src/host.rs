@@ -1,4 +1,4 @@
-//! What a host has that a worker process has not, and what programs learn of it.
+//! State of a host in addition to that of a worker, and its public status.
 
 use std::sync::Arc;
 
@@ -7,61 +7,61 @@ use crate::end::Loss;
 use crate::queue::Queue;
 use crate::resources::Available;
 
-/// What a host has that a process has not.
+/// State that a host has in addition to that of a worker process.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    /// Workers that have answered there.
+    /// Ready workers.
     pub(crate) slots: usize,
-    /// Workers that there are to be.
+    /// Number of workers that it is to have.
     pub(crate) wanted: usize,
-    /// Processors that each of its workers has; 0 means 1.
+    /// Processors of each of its workers; 0 means 1.
     pub(crate) cores: u32,
-    /// Its group, as errors name it.
+    /// Its group, for errors.
     pub(crate) group: Arc<str>,
-    /// What else calls may take of it.
+    /// Resources that calls may take in addition to places.
     pub(crate) available: Available,
-    /// Its places are collected for a call that asks for several: others have to wait.
+    /// Its places are collected for a multi-core call; other calls have to wait.
     pub(crate) collects: bool,
-    /// How long a message takes to go there and back, ns.
+    /// Round-trip time of a message, ns.
     pub(crate) round_trip: u64,
-    /// Functions there make calls themselves, and may wait for them: nothing is sent ahead.
+    /// Its functions make calls and may wait for them, so nothing is sent ahead.
     pub(crate) nests: bool,
-    /// It has told once how many workers it is to have.
+    /// It has reported at least once how many workers it is to have.
     pub(crate) known: bool,
-    /// A worker has answered since it has joined.
+    /// A worker has been ready since it connected.
     pub(crate) serves: bool,
     /// Calls whose arguments are there.
     pub(crate) nearby: Queue,
-    /// How it was lost last, or could not be had, if no worker has answered since.
+    /// Its last loss or failure, if no worker has been ready since.
     pub(crate) loss: Option<Arc<Loss>>,
     /// How long it is to stay.
     pub(crate) stay: Stay,
 }
 
-/// How far a host has come.
+/// Stage of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStage {
-    /// It is not asked for, as there is no work for it.
+    /// It is not requested because there is no work for it.
     Unwanted,
-    /// It has been asked for, or will be again.
+    /// It has been requested, or will be again.
     Starting,
-    /// Workers there have answered.
+    /// Some of its workers are ready.
     Ready,
     /// It is being given back.
     Ending,
-    /// It could not be had.
+    /// It is unavailable.
     GivenUp,
 }
 
-/// How a host is getting on.
+/// Status of a host.
 #[derive(Clone, Debug)]
 pub struct HostStatus {
-    /// How far it has come.
+    /// Its stage.
     pub stage: HostStage,
-    /// Workers there that have answered.
+    /// Ready workers.
     pub ready: usize,
-    /// How many there are to be; 0: it has not told yet.
+    /// Number of workers that it is to have; 0: not reported yet.
     pub workers: usize,
-    /// How it was lost last, or could not be had, if no worker has answered since.
+    /// Its last loss or failure, if no worker has been ready since.
     pub loss: Option<Arc<Loss>>,
 }

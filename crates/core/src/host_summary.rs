@@ -1,22 +1,23 @@
-//! What is to be told of many hosts, in few lines: those of which the same is told have one together.
+//! Summary of many hosts in a few lines. Hosts with the same status share a line.
 
 use std::collections::HashMap;
 
-/// The most lines.
+/// Maximum number of lines.
 const MOST_TOLD: usize = 20;
 
-/// Hosts of which the same is told.
+/// Hosts with the same status.
 #[derive(Debug)]
 struct Group {
     first: String,
     last: String,
     hosts: usize,
-    /// What is told of the first.
+    /// Status line of the first host.
     line: String,
 }
 
-/// Lines for these hosts: each has its name, and a line of its own that begins with `host` and the name. What
-/// differs only in the name and in numbers of jobs is the same. The last line may say how many hosts are left out.
+/// Summary lines for these hosts. Each host has its name, and a status line that begins with `host` and the name.
+/// Lines that differ only in the name and in job numbers are merged. The last line may say how many hosts are left
+/// out.
 pub fn summarise_hosts(hosts: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places = HashMap::new();
@@ -51,7 +52,7 @@ fn told(group: Group) -> String {
     format!("hosts {first} ... {last} ({hosts} hosts): {how}")
 }
 
-/// A line without the name of its host, and without the numbers of jobs.
+/// A status line without the host name and the job numbers.
 fn common(host: &str, line: &str) -> String {
     let line = if host.is_empty() { line.to_owned() } else { line.replace(host, "\0") };
     let mut parts = line.split("job ");

@@ -1,22 +1,22 @@
-//! Names of things, each its own type, and time.
+//! Typed ids, and time.
 
 use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment on the client's monotonic clock, ns.
+/// A time on the client's monotonic clock, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The time from `earlier` to here, ns; 0 if `earlier` is later.
+    /// The time elapsed since `earlier`, ns; 0 if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// A span of time in the unit of [`Time`], ns.
+/// A duration in the unit of [`Time`], ns.
 pub(crate) fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -29,7 +29,7 @@ impl Add<u64> for Time {
     }
 }
 
-/// One invocation. Unique within the life of a [`crate::Core`].
+/// A call. Unique within the life of a [`crate::Core`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
@@ -53,7 +53,7 @@ impl fmt::Debug for CallId {
     }
 }
 
-/// A place for a worker in the grid, from 0. When its process is lost, another takes the place.
+/// A place for a worker in the grid, from 0. When its process is lost, another one takes the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u32);
 
@@ -63,16 +63,16 @@ impl WorkerId {
     }
 }
 
-/// A function that the caller has registered, from 0.
+/// A function registered by the caller, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
-/// Whoever has made a call, among those who share a grid.
+/// Owner of calls, among those who share a grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u32);
 
 impl Owner {
-    /// The process that has the grid.
+    /// The process that opened the grid.
     pub const SELF: Owner = Owner(0);
 
     pub(crate) fn index(self) -> usize {
@@ -80,8 +80,7 @@ impl Owner {
     }
 }
 
-/// Executors that calls can be bound to: the workers of this machine, or hosts that
-/// [`crate::Core::add_group`] was told.
+/// Executors that calls can be bound to: the workers of this machine, or hosts passed to [`crate::Core::add_group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
@@ -98,12 +97,12 @@ impl GroupId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
 
-/// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
-/// what it knows goes with it.
+/// A worker that runs the calls of one owner only, in order. Its process is not replaced, because its state would be
+/// lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reservation {
-    /// Which worker.
+    /// The worker.
     pub worker: WorkerId,
-    /// Tells this reservation from others of the same place.
+    /// Distinguishes this reservation from others of the same place.
     pub ticket: u64,
 }

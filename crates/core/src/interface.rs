@@ -1,4 +1,4 @@
-//! What goes into the core and what comes out of it.
+//! Inputs and outputs of the core.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use crate::ids::{BlobId, CallId, FunctionId, Owner, WorkerId};
 use crate::options::CallOptions;
 use crate::resources::Resources;
 
-/// The bounds of a grid.
+/// Settings and limits of a grid.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many workers on this machine.
+    /// Number of workers on this machine.
     pub workers: u32,
-    /// The hosts: how many workers each is to have, 0 if only it knows.
+    /// Number of workers of each host; 0 if only the host knows.
     pub hosts: Vec<u32>,
-    /// What this machine has for calls that ask for it.
+    /// Resources of this machine for calls that request them.
     pub resources: Resources,
-    /// Cores of the machine: more than so many workers are not woken for microsecond calls.
+    /// Cores of this machine: at most this many workers are woken for microsecond calls.
     pub cores: usize,
-    /// Calls that may wait for a worker.
+    /// Maximum number of calls that wait for a worker.
     pub max_queued: usize,
-    /// Calls that running functions have made which may wait beside these.
+    /// Maximum number of nested calls that wait in addition to these.
     pub max_nested: usize,
-    /// Payload bytes that may wait for a worker. One call may always wait, however large.
+    /// Maximum number of payload bytes that wait for a worker. A single call may always wait, however large.
     pub max_queued_bytes: u64,
-    /// How long a call that nobody waits for may go on before its worker is ended, ns.
+    /// How long an abandoned call may continue before its worker is ended, ns.
     pub grace: u64,
-    /// How many workers a call declared idempotent may lose before it fails.
+    /// Number of workers that an idempotent call may lose before it fails.
     pub retries: u32,
-    /// Starts in a row that may fail before a place is given up for lost.
+    /// Consecutive failed starts after which a place is given up.
     pub max_failed_starts: u32,
-    /// Calls after which a worker's process is replaced by another.
+    /// Number of calls after which a worker's process is replaced.
     pub calls_per_process: u64,
 }
 
@@ -54,63 +54,63 @@ impl Default for Settings {
     }
 }
 
-/// A call to be made.
+/// A call to submit.
 #[derive(Clone, Debug)]
 pub struct Task<T> {
-    /// Who has made it.
+    /// Owner of the call.
     pub owner: Owner,
-    /// What to run.
+    /// Function to run.
     pub function: FunctionId,
-    /// Length of its payload, for the bound on what may wait.
+    /// Length of its payload, for the limit on waiting bytes.
     pub bytes: u64,
-    /// The shared data that it refers to.
+    /// Shared data that it refers to.
     pub blobs: Vec<BlobId>,
-    /// How it is to be made.
+    /// Options of the call.
     pub options: CallOptions,
-    /// The caller's own.
+    /// The caller's payload.
     pub payload: T,
 }
 
 impl<T> Task<T> {
-    /// A call of this process without data that asks for nothing.
+    /// A call of this process without data or options.
     pub fn new(function: FunctionId, payload: T) -> Self {
         let (blobs, options) = (Vec::new(), CallOptions::DEFAULT);
         Task { owner: Owner::SELF, function, bytes: 0, blobs, options, payload }
     }
 
-    /// The same call with something else of the caller's own.
+    /// The same call with another payload.
     pub fn with<U>(self, payload: U) -> Task<U> {
         let Task { owner, function, bytes, blobs, options, .. } = self;
         Task { owner, function, bytes, blobs, options, payload }
     }
 }
 
-/// How long a call has kept its worker, ns.
+/// Time that a call has occupied its worker, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Took {
-    /// Its function ran.
+    /// Run time of its function.
     pub ran: u64,
-    /// From when it had come in, its arguments still to be taken, until its function returned.
+    /// Time from its arrival, before its arguments are received, until its function returned.
     pub whole: u64,
 }
 
-/// How a reserved worker is getting on.
+/// State of a reserved worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Its process has not answered yet.
     Starting,
-    /// It is at hand.
+    /// It is ready.
     Ready,
     /// Its process is gone.
     Lost(Arc<Loss>),
-    /// It was given up, or the grid is closed.
+    /// It was released, or the grid is closed.
     Released,
 }
 
-/// What a worker is to do that waits for a call.
+/// Instruction to a worker that waits for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim<T> {
-    /// Run it itself, as part of the call that it runs. The core knows it no more.
+    /// Run it as part of the call that it runs. The core forgets it.
     Run(T),
     /// Wait until it has ended, or until [`Action::Run`].
     Wait,
@@ -118,139 +118,137 @@ pub enum Claim<T> {
     Ended,
 }
 
-/// Something that has to be done now. Actions for one worker are in the order to be kept.
+/// Something to do now. Actions for one worker must be performed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<T> {
     /// Start a process for this place; for a host, an agent.
     Start(WorkerId),
-    /// Tell a worker a function, before its first call of it.
+    /// Send a function to a worker, before its first call of it.
     Teach {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which function.
+        /// The function.
         function: FunctionId,
     },
-    /// Give a worker shared data, before its first call that refers to it.
+    /// Send shared data to a worker, before its first call that refers to it.
     Share {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which data.
+        /// The data.
         blob: BlobId,
     },
-    /// The next call that this worker or host is sent asks for several cores.
+    /// Announce that the next call sent to this worker or host uses several cores.
     Widen {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// How many workers' places it takes.
+        /// Number of workers' places that it takes.
         slots: u32,
-        /// How many threads its function is to use.
+        /// Number of threads that its function may use.
         threads: u32,
     },
     /// Send a call to a worker.
     Send {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// What to run.
+        /// The function to run.
         function: FunctionId,
         /// Whether the reply may wait for those of the calls behind it.
         batch: bool,
-        /// The caller's own.
+        /// The caller's payload.
         payload: T,
     },
-    /// A worker waits for this call, which no other has begun: it is to run it itself, as part of the
-    /// call that it runs. The core knows it no more.
+    /// Make a worker run this call itself, as part of the call that it runs: it waits for it, and no other worker has
+    /// begun it. The core forgets it.
     Run {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The caller's own.
+        /// The caller's payload.
         payload: T,
     },
-    /// The calls whose results this one needs have ended: put its arguments together, and report it
-    /// with [`crate::Core::gathered`] or [`crate::Core::dependency_failed`].
+    /// Assemble the arguments of this call, because the calls whose results it needs have ended. Report with
+    /// [`crate::Core::gathered`] or [`crate::Core::dependency_failed`].
     Gather {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The caller's own.
+        /// The caller's payload.
         payload: T,
     },
     /// The call has ended without an answer.
     End {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The caller's own.
+        /// The caller's payload.
         payload: T,
-        /// Why.
+        /// The reason.
         end: End,
     },
-    /// A call that had ended before is no longer in any worker's hands.
+    /// No worker holds this call any more, which had ended before.
     Forget(T),
-    /// Tell a worker that no call will refer to this data any more. Report with
-    /// [`crate::Core::blob_dropped`] that it has let go of it.
+    /// Tell a worker that no call will refer to this data any more. Report with [`crate::Core::blob_dropped`] when it
+    /// has released it.
     Unshare {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which data.
+        /// The data.
         blob: BlobId,
     },
-    /// Nobody needs this data any more.
+    /// Free this data, because nobody needs it any more.
     Free {
-        /// Which data.
+        /// The data.
         blob: BlobId,
-        /// Whether nobody can read it any more either, so that its memory may be written over.
+        /// Whether no reader remains, so that its memory may be overwritten.
         unread: bool,
     },
-    /// If this worker has begun its call with serial number `head`, or in any case if that is none,
-    /// take back those that it has not begun below `below`, where that can be done. Report it with
-    /// [`crate::Core::taken_back`].
+    /// Take back the calls below `below` that this worker has not begun, where possible: if it has begun its call
+    /// with serial number `head`, or in any case if `head` is `None`. Report with [`crate::Core::taken_back`].
     TakeBack {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// The call that it runs much longer than was expected.
+        /// The call that runs much longer than expected.
         head: Option<u64>,
-        /// How many calls it had been sent.
+        /// Number of calls that it had been sent.
         below: u64,
     },
-    /// Ask a host for calls that it need not have begun. Report those that it gives back with
+    /// Ask a host to give back calls that it may not have begun. Report those that it gives back with
     /// [`crate::Core::retracted`].
     Retract {
-        /// Which host.
+        /// The host.
         host: WorkerId,
-        /// Which calls.
+        /// The calls.
         calls: Vec<CallId>,
     },
-    /// Tell a host that other calls need the result of this one: it may stay there.
+    /// Tell a host that other calls need the result of this one, which may stay there.
     Keep {
-        /// Which host.
+        /// The host.
         host: WorkerId,
-        /// Which call.
+        /// The call.
         call: CallId,
     },
-    /// This worker may hold answers back while it runs a call that takes long: take them where they
-    /// are, if that can be done.
+    /// Collect answers from this worker, if possible. It may hold them back while it runs a call that takes long.
     Collect(WorkerId),
-    /// Tell a worker that nobody waits for this call any more.
+    /// Tell a worker that this call has been abandoned.
     Cancel {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Which call.
+        /// The call.
         call: CallId,
     },
-    /// Tell this worker to end when it has done what it was sent; report its loss when it is gone.
+    /// Tell this worker to end when it has run the calls that it was sent. Report its loss when it is gone.
     Dismiss(WorkerId),
-    /// End this worker at once; report its loss when it is gone.
+    /// End this worker at once. Report its loss when it is gone.
     Kill(WorkerId),
 }
 
-/// Why a call was not taken.
+/// Reason to reject a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Its owner has as many calls as it may have.
+    /// Its owner has used up its quota of live calls.
     #[error(
         "the quota of {alive} calls that have not ended is used up: wait until some have ended"
     )]
@@ -267,19 +265,19 @@ pub enum Refusal {
     /// No worker of the group that it is bound to could be started.
     #[error("no worker of server \"{0}\" could be started: {1}")]
     NoServer(Arc<str>, Arc<Loss>),
-    /// It asks for more cores than any host can have.
+    /// It needs more cores than any host can have.
     #[error("{0}")]
     TooWide(TooWide),
-    /// It asks for more of some resource, or for more time, than any host can have.
+    /// It needs more of some resource, or more time, than any host can have.
     #[error("{0}")]
     Unfit(Unfit),
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),
-    /// The reserved worker that it is for is gone.
+    /// The reserved worker that it is for is lost.
     #[error("the worker that held the object was lost: {0}")]
     ReservedLost(Arc<Loss>),
-    /// The reserved worker that it is for was given up.
+    /// The reserved worker that it is for was released.
     #[error("the worker that it is for was given up")]
     Released,
 }

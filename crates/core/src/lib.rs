@@ -1,10 +1,11 @@
-//! What happens in a grid: calls, workers, deadlines, cancellation, shared data, back-pressure.
+//! Scheduling core of a grid: calls, workers, deadlines, cancellation, shared data, back-pressure.
 //!
 //! [`Core`] is a pure state machine. Events go in as method calls that carry the time;
-//! what has to be done comes out as [`Action`]s. It owns no socket, no clock and no thread, so the
+//! the resulting work comes out as [`Action`]s. It owns no socket, no clock and no thread, so the
 //! unit tests, the simulation in `tests/simulation.rs` and the real reactor run the same code.
 //!
-//! Who runs which call, a [`Policy`] decides: [`Adaptive`], but the simulations hold with others as well.
+//! A [`Policy`] selects the executor of each call. The default is [`Adaptive`]; the simulations pass with other
+//! policies too.
 //!
 //! Payloads stay outside: the core sees sizes and names, and hands the caller's own `T` back
 //! with the actions that concern it.

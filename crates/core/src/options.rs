@@ -1,36 +1,36 @@
-//! Options of a call, the same in all languages and down to here.
+//! Options of a call, shared by all language bindings and the core.
 
 use std::time::Duration;
 
 use crate::ids::{GroupId, Reservation};
 use crate::resources::Resources;
 
-/// How a call is to be made.
+/// Options of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallOptions {
-    /// Time from its submission after which it fails.
+    /// Time after its submission at which it fails.
     pub deadline: Option<Duration>,
     /// Whether it may run again when its worker is lost.
     pub idempotent: bool,
-    /// Of the calls that wait for a worker, those with a higher priority go first.
+    /// Waiting calls with a higher priority run first.
     pub priority: i32,
-    /// Number of processors that it uses, all of one host: as many workers as have so many keep their places free
-    /// for it. A reserved worker has what it has.
+    /// Number of processors that it uses, all on one host. Workers with this many processors in total hold their
+    /// places for it. A reserved worker uses its own.
     pub cores: u32,
     /// Number of threads that its function uses; 0: as many as it has cores.
     pub threads: u32,
-    /// Resources that it takes of its host, memory among them. A reserved worker has what it has.
+    /// Resources that it takes of its host, including memory. A reserved worker has its own.
     pub resources: Resources,
-    /// How long its function is expected to run: it does not begin on a host that ends before it would be done.
+    /// Expected run time of its function. The call does not start on a host that ends before it would finish.
     pub expected: Option<Duration>,
-    /// The host group that runs it; none: any that has room. A reserved worker has its own.
+    /// The host group that runs it; `None`: any with room. A reserved worker has its own.
     pub group: Option<GroupId>,
-    /// The reserved worker that runs it, in the order of submission; none: any that is not reserved.
+    /// The reserved worker that runs it, in the order of submission; `None`: any that is not reserved.
     pub on: Option<Reservation>,
 }
 
 impl CallOptions {
-    /// Those of a call that asks for nothing.
+    /// The default options.
     pub const DEFAULT: CallOptions = CallOptions {
         deadline: None,
         idempotent: false,
@@ -43,7 +43,7 @@ impl CallOptions {
         on: None,
     };
 
-    /// Whether the call asks for more than the place of one worker.
+    /// Whether the call needs more than the place of one worker.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         self.cores > 1 || !self.resources.is_empty() || self.expected.is_some()

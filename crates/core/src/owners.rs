@@ -1,26 +1,26 @@
-//! Owners of calls: what each may have at a time, and whose turn it is.
+//! Owners of calls: their limits, and the order in which they are served.
 //!
-//! Owners share the workers by *start-time fair queueing*: each owner's usage is the time that its calls have kept
-//! workers, divided by its weight, and of the owners with calls in a queue the one with the least usage goes
-//! first. An owner that comes back after a while does not make up for the time that it did not use. A call is
-//! charged its expected time when it is sent, and the difference when it has answered.
+//! Owners share the workers by *start-time fair queueing*: each owner's usage is the time that its calls have
+//! occupied workers, divided by its weight. Of the owners with queued calls, the one with the least usage goes first.
+//! An owner that returns after a pause is not compensated for unused time. A call is charged its expected time when
+//! it is sent, and the difference when it is answered.
 
 use crate::ids::Owner;
 use crate::interface::Refusal;
 
-/// The least that a call is charged, ns: calls of functions that are not known yet alternate between owners.
+/// Minimum charge of a call, ns: calls of unknown functions alternate between owners.
 const LEAST: u64 = 1_000;
-/// Usage is counted in parts of a nanosecond, so that weights can divide it.
+/// Fractions of a nanosecond in which usage is counted, so that weights can divide it.
 const PARTS: u128 = 1_000;
 
-/// What an owner may have.
+/// Limits of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Share of the workers, relative to the weights of other owners whose calls wait; at least 1.
     pub weight: u32,
-    /// Number of calls that workers run at a time.
+    /// Maximum number of running calls.
     pub running: usize,
-    /// Number of calls that have not ended.
+    /// Maximum number of live calls.
     pub alive: usize,
 }
 
@@ -35,7 +35,7 @@ struct State {
     running: usize,
     alive: usize,
     usage: u128,
-    /// It is gone: its number may be given to another owner when none of its calls runs any more.
+    /// It has been removed. Its number may be reused when none of its calls runs any more.
     gone: bool,
 }
 
@@ -49,7 +49,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Owners {
     all: Vec<State>,
-    /// Usage of the owner whose call was sent last: where those begin that had no calls.
+    /// Usage of the owner whose call was sent last: the start value for owners that had no calls.
     level: u128,
 }
 
@@ -58,7 +58,7 @@ impl Owners {
         Owners { all: vec![State::new(Quota::NONE)], level: 0 }
     }
 
-    /// There is another owner.
+    /// Adds an owner.
     pub(crate) fn add(&mut self, quota: Quota) -> Owner {
         let state = State::new(quota);
         let free = self.all.iter().position(|old| old.gone && old.running == 0 && old.alive == 0);
@@ -82,7 +82,7 @@ impl Owners {
         self.all.len()
     }
 
-    /// Whether the owner may have another call.
+    /// Checks that the owner may submit another call.
     pub(crate) fn check(&self, owner: Owner) -> Result<(), Refusal> {
         match self.all.get(owner.index()) {
             Some(state) if state.gone => Err(Refusal::Closed),
@@ -112,7 +112,7 @@ impl Owners {
         self.all[owner.index()].running
     }
 
-    /// A call of the owner was taken.
+    /// Records an accepted call of the owner.
     pub(crate) fn taken(&mut self, owner: Owner) {
         let level = self.level;
         let state = &mut self.all[owner.index()];
@@ -122,13 +122,13 @@ impl Owners {
         state.alive += 1;
     }
 
-    /// A call of the owner has ended.
+    /// Records an ended call of the owner.
     pub(crate) fn ended(&mut self, owner: Owner) {
         self.all[owner.index()].alive -= 1;
     }
 
-    /// A worker was sent a call of the owner that is expected to keep so many places for so long, ns. Returns what
-    /// it is charged.
+    /// Records that a call of the owner has been sent, which is expected to occupy `places` for this time, ns.
+    /// Returns its charge.
     pub(crate) fn sent(&mut self, owner: Owner, expected: u64, places: u32) -> u64 {
         let charged = expected.max(LEAST).saturating_mul(places.into());
         let state = &mut self.all[owner.index()];
@@ -138,12 +138,12 @@ impl Owners {
         charged
     }
 
-    /// No worker has the call any more.
+    /// Records that no worker holds the call any more.
     pub(crate) fn back(&mut self, owner: Owner) {
         self.all[owner.index()].running -= 1;
     }
 
-    /// The call that was charged `charged` has kept places for so long together, ns.
+    /// Settles the call that was charged `charged` and has occupied its places for `kept` ns in total.
     pub(crate) fn settle(&mut self, owner: Owner, charged: u64, kept: u64) {
         let state = &mut self.all[owner.index()];
         let share = |time: u64| u128::from(time) * PARTS / u128::from(state.quota.weight.max(1));

@@ -1,52 +1,52 @@
-//! How long functions run, and so how many calls a worker may hold ahead.
+//! Run time of functions, and the number of calls that a worker may hold ahead.
 //!
-//! A worker that runs microsecond calls must find the next one waiting, or the round trip
-//! costs more than the work. A worker that runs longer calls must hold none, or it keeps
-//! calls waiting while others idle. So calls are counted by the time they are expected to take.
+//! A worker that runs microsecond calls must find the next one waiting, or the round trip costs more than the work. A
+//! worker that runs longer calls must hold none, or it delays calls while other workers idle. So calls are limited by
+//! their expected time.
 
 use crate::ids::FunctionId;
 use crate::interface::Took;
 
-/// Work that a worker may hold, ns. A round trip is some 20 us: 4 % of it.
+/// Work that a worker may hold, ns. A round trip takes some 20 us: 4 % of it.
 pub(crate) const AHEAD: u64 = 500_000;
-/// The most calls a worker may hold that it has not begun, and that it has not answered.
+/// Maximum number of calls that a worker may hold without having begun them, and without having answered them.
 pub(crate) const MAX_AHEAD: usize = 256;
 pub(crate) const MAX_UNANSWERED: usize = 1024;
-/// What a worker spends on a call beside running its function, ns: about the least that it can be.
+/// Minimum time that a worker spends on a call besides running its function, ns.
 const OVERHEAD: u64 = 1_000;
-/// What it costs to wake a worker, ns: one that is awake takes calls worth so much first.
+/// Cost of waking a worker, ns: an awake worker first takes calls worth this much.
 const WAKING: u64 = 20_000;
-/// Calls that keep a worker at most this long, ns, are light: they are done about as fast as a client
-/// makes them. One worker keeps up, and with another there would only be more and smaller messages,
-/// and more wake-ups. So they wait for it, as long as they are not more than so many.
+/// Maximum time of a light call, ns. Light calls run about as fast as a client makes them, so one worker keeps up. A
+/// second worker would only add more and smaller messages, and more wake-ups. So light calls wait for the first one,
+/// up to a limit.
 const LIGHT: u64 = 1_500;
 pub(crate) const LIGHT_WAITING: usize = 1024;
-/// A function that runs at most this long has its replies sent together, ns.
+/// Maximum run time of a function whose replies are batched, ns.
 const BATCHED: u64 = 50_000;
-/// A call that takes longer than expected may count this many times the expectation; less where it is
-/// asked whether calls are light, as the machine's other work does not make them heavy.
+/// Limit on the weight of a call that takes longer than expected, as a multiple of the expectation. The limit is
+/// lower for the question whether calls are light, because other load on the machine does not make them heavy.
 const SURPRISE: u64 = 16;
 const LIGHT_SURPRISE: u64 = 2;
 
-/// A call of some function as a load for a worker.
+/// The load of a function's call for a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// What it is expected to cost, ns.
+    /// Its expected cost, ns.
     pub(crate) cost: u64,
     /// Whether one worker keeps up with such calls.
     pub(crate) light: bool,
-    /// Work, ns, that a worker may hold with it before one that would have to be woken is preferred.
+    /// Work, ns, that a worker may hold including this call before waking another one is preferred.
     pub(crate) awake: u64,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// What calls are expected to take, by function number; `None` before the first reply.
+    /// Expected times by function number; `None` before the first reply.
     expected: Vec<Option<Took>>,
 }
 
 impl Pace {
-    /// What a call is expected to cost, ns; [`AHEAD`] and more means that it is sent alone.
+    /// Expected cost of a call, ns. A call of [`AHEAD`] or more is sent alone.
     pub(crate) fn cost(&self, function: FunctionId) -> u64 {
         self.expected(function).map_or(AHEAD, |took| took.ran.saturating_add(OVERHEAD))
     }
@@ -56,15 +56,15 @@ impl Pace {
         self.expected(function).map(|took| took.ran.saturating_add(OVERHEAD))
     }
 
-    /// A call of it as a load for a worker.
+    /// The load of a call of this function.
     pub(crate) fn load(&self, function: FunctionId) -> Load {
         let light = self.expected(function).is_some_and(|took| took.whole <= LIGHT);
         let awake = if light { AHEAD } else { WAKING };
         Load { cost: self.cost(function), light, awake }
     }
 
-    /// How many calls more than it has workers a host is sent: what those do while a message goes there
-    /// and back, to the nearest whole call. None of a function that is not known.
+    /// Number of calls that a host is sent beyond its number of workers: what those run during a round trip, rounded
+    /// to whole calls. 0 for an unknown function.
     pub(crate) fn ahead(&self, function: FunctionId, workers: usize, round_trip: u64) -> usize {
         let Some(took) = self.expected(function) else { return 0 };
         let cost = took.ran.saturating_add(OVERHEAD);
@@ -87,8 +87,8 @@ impl Pace {
         }
     }
 
-    /// Learns from a call. One slow call among thousands of fast ones (a page fault, a time slice
-    /// lost) hardly counts; some in a row do.
+    /// Learns from a call. One slow call among thousands of fast ones, as after a page fault or a lost time slice,
+    /// hardly counts; several in a row do.
     pub(crate) fn learn(&mut self, function: FunctionId, took: Took) {
         let index = function.0 as usize;
         if index >= self.expected.len() {
@@ -103,7 +103,7 @@ impl Pace {
     }
 }
 
-/// What is expected, ns, drawn towards what was seen.
+/// The expected time, ns, adjusted towards the observed one.
 fn drawn(expected: u64, seen: u64, surprise: u64) -> u64 {
     let seen = seen.min(expected.saturating_mul(surprise));
     (expected - expected / 8 + seen / 8).max(1)

@@ -1,5 +1,5 @@
-//! The scheduling policy: which worker or host gets the call at the front of the queue. It looks at the
-//! state and changes nothing but its own notes; the state machine does the rest.
+//! Scheduling policy: selects the worker or host for the call at the front of the queue. It reads the state and
+//! changes only its own data; the state machine does the rest.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use crate::ids::{FunctionId, Time, WorkerId};
 use crate::pace::Pace;
 use crate::workers::{Idle, Phase, Worker};
 
-/// Decides who runs what. Whatever it decides, each call ends once, and none waits for ever, as long as it
-/// keeps to what is said here.
+/// Selects executors for calls. Whatever it selects, each call ends once and none waits forever, as long as it
+/// follows the rules of its methods.
 pub trait Policy: fmt::Debug {
-    /// Who gets the call at the front of the queue, which is of this function: one that
-    /// [`View::can_take`] it. None: it waits; though not if nobody is at work who would end that, and
-    /// with no more than [`Policy::may_wait`] others.
+    /// Selects the executor of the call at the front of the queue, which is of this function. The executor must
+    /// satisfy [`View::can_take`]. `None`: the call waits. It must not wait if no busy worker would end the wait, or
+    /// with more than [`Policy::may_wait`] others.
     fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId>;
 
-    /// Whether a worker of this machine that has just answered, and can take the call at the front, gets
-    /// it. If not, it is chosen for as any other.
+    /// Whether a worker of this machine that has just answered, and can take the call at the front, gets it.
+    /// Otherwise the call goes through [`Policy::choose`].
     fn goes_on<T>(&mut self, _: &View<'_, T>, _: WorkerId, _: FunctionId) -> bool {
         true
     }
@@ -30,13 +30,13 @@ pub trait Policy: fmt::Debug {
         None
     }
 
-    /// So many calls may wait at most although a worker of this machine has nothing to do.
+    /// Maximum number of calls that may wait although a worker of this machine is idle.
     fn may_wait(&self) -> usize {
         0
     }
 }
 
-/// What a choice is made from.
+/// State for a choice.
 #[derive(Debug)]
 pub struct View<'a, T> {
     pub(crate) now: Time,
@@ -53,53 +53,52 @@ pub struct View<'a, T> {
 }
 
 impl<T> View<'_, T> {
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Calls that wait for any worker.
+    /// Number of calls that wait for any worker.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queued
     }
 
-    /// How many workers and hosts have numbers, from 0 on, whatever has become of them.
+    /// Number of worker and host ids, from 0, in any state.
     #[must_use]
     pub fn executors(&self) -> usize {
         self.workers.len()
     }
 
-    /// The hosts among them that may take the call.
+    /// The hosts that may take the call.
     #[must_use]
     pub fn hosts(&self) -> &[WorkerId] {
         self.hosts
     }
 
-    /// The worker of this machine that has had nothing to do for the shortest time.
+    /// The worker of this machine that became idle last.
     #[must_use]
     pub fn idle(&self) -> Option<WorkerId> {
         self.idle.last().filter(|_| self.here && self.idle.has_free())
     }
 
-    /// Workers of this machine that may take the call, and are at work.
+    /// Number of busy workers of this machine that may take the call.
     #[must_use]
     pub fn busy(&self) -> usize {
         let at_work = self.ready.saturating_sub(self.idle.len());
-        // Without one at work, places are only held for a worker that is being ended.
+        // Without a busy worker, places are only held for a worker that is being ended.
         if self.here && at_work > 0 { at_work + self.idle.held } else { 0 }
     }
 
-    /// Calls that a worker or host has been sent and has not answered.
+    /// Number of unanswered calls of a worker or host.
     #[must_use]
     pub fn load(&self, id: WorkerId) -> usize {
         self.workers.get(id.index()).map_or(0, |worker| worker.sent.len())
     }
 
-    /// Whether a worker or host can be sent a call of this function: it is there, works for all and is of the
-    /// group that the call is bound to, and has nothing to do, or so little that such a call does not
-    /// wait for long.
+    /// Whether a worker or host can be sent a call of this function: it is ready, not reserved, belongs to the call's
+    /// group, and is idle or so lightly loaded that such a call does not wait for long.
     #[must_use]
     pub fn can_take(&self, id: WorkerId, function: FunctionId) -> bool {
         let Some(worker) = self.workers.get(id.index()) else { return false };
@@ -111,8 +110,8 @@ impl<T> View<'_, T> {
         self.here && worker.is_common() && (is_free || has_room())
     }
 
-    /// Whether a host can be sent a call of this function: more than it has workers only as far as they
-    /// would else wait for the next message.
+    /// Whether a host can be sent a call of this function. It gets more calls than it has workers only if those would
+    /// otherwise wait for the next message.
     pub(crate) fn host_has_room(&self, id: WorkerId, function: FunctionId) -> bool {
         let worker = &self.workers[id.index()];
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {

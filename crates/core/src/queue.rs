@@ -1,5 +1,4 @@
-//! A queue of calls that wait for any worker, or for one of a group: higher priorities first, and those of
-//! one priority in the order in which they were submitted.
+//! Queue of calls that wait for any worker, or for one of a group: by priority, then by submission.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,29 +8,28 @@ use crate::ids::CallId;
 /// A call in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Counts the calls that were submitted.
+    /// Submission number.
     pub(crate) serial: u64,
     pub(crate) id: CallId,
 }
 
-/// The place of a call among those of its owner. What goes first is less: a higher priority, or an earlier
-/// submission.
+/// The place of a call among those of its owner. Smaller goes first: a higher priority, or an earlier submission.
 pub(crate) type Place = (Reverse<i32>, u64);
 
 /// The place of a call among those of all owners: by the owner's usage first.
 pub(crate) type Order = (u128, Place);
 
-/// Nearly all calls have priority 0: theirs is a queue of its own, which needs no search.
+/// Queue of calls. Nearly all have priority 0: those have a separate queue, which needs no search.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     plain: VecDeque<Entry>,
-    /// By priority; none is empty.
+    /// By priority; no entry is empty.
     others: BTreeMap<i32, VecDeque<Entry>>,
 }
 
 impl Queue {
-    /// Puts a call in its place. New ones go to the end; those that come back, because their worker
-    /// was lost or because they had to wait for others, have been there before the end.
+    /// Inserts a call in its place. New calls go to the end. A call that returns, because its worker was lost or it
+    /// had to wait for others, goes further to the front.
     pub(crate) fn insert(&mut self, priority: i32, entry: Entry) {
         let level =
             if priority == 0 { &mut self.plain } else { self.others.entry(priority).or_default() };
@@ -43,12 +41,12 @@ impl Queue {
         }
     }
 
-    /// The first of all.
+    /// The first call.
     pub(crate) fn front(&self) -> Option<CallId> {
         self.front_in_order().map(|(_, id)| id)
     }
 
-    /// The first of all, and its place among the calls of all queues.
+    /// The first call, and its place among the calls of all queues.
     pub(crate) fn front_in_order(&self) -> Option<(Place, CallId)> {
         let (priority, entry) = match self.first_other() {
             None => (0, self.plain.front()?),
@@ -69,7 +67,7 @@ impl Queue {
         Some(entry.id)
     }
 
-    /// The last of all.
+    /// The last call.
     pub(crate) fn last(&self) -> Option<CallId> {
         let entry = match self.others.first_key_value() {
             Some((priority, level)) if *priority < 0 || self.plain.is_empty() => level.back(),
@@ -91,7 +89,7 @@ impl Queue {
         entry.map(|entry| entry.id)
     }
 
-    /// The priority of the first of all, if that is not 0.
+    /// The priority of the first call, if that is not 0.
     fn first_other(&self) -> Option<i32> {
         let (highest, _) = self.others.last_key_value()?;
         (*highest > 0 || self.plain.is_empty()).then_some(*highest)
@@ -101,7 +99,7 @@ impl Queue {
         self.plain.len() + self.others.values().map(VecDeque::len).sum::<usize>()
     }
 
-    /// All of them, for the check of the invariants.
+    /// All calls, to check the invariants.
     pub(crate) fn ids(&self) -> impl Iterator<Item = CallId> {
         self.others.values().chain([&self.plain]).flatten().map(|entry| entry.id)
     }

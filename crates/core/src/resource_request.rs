@@ -1,4 +1,4 @@
-//! What a call asks for beyond the place of one worker.
+//! Requests of calls beyond the place of one worker.
 
 use crate::end::{End, TooWide, Unfit};
 use crate::ids::{GroupId, ns};
@@ -6,7 +6,7 @@ use crate::interface::{Refusal, Task};
 use crate::options::CallOptions;
 use crate::resources::Resources;
 
-/// What a wide call asks for, and where it may run.
+/// The request of a wide call, and where it may run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResourceRequest {
     pub(crate) cores: u32,
@@ -23,7 +23,7 @@ impl ResourceRequest {
     }
 }
 
-/// Why a call can never find a place.
+/// Reason why a call can never find a place.
 #[derive(Clone, Debug)]
 pub(crate) enum Misfit {
     TooWide(TooWide),
@@ -46,8 +46,8 @@ impl Misfit {
     }
 }
 
-/// Wide calls that are looked at: those that come first in their line of such as ask for the same, and all together.
-/// More behind them cannot go either, or nearly always so.
+/// Number of wide calls to check: the first ones in their line with the same request, and all together. If these
+/// cannot start, later ones almost never can.
 pub(crate) const SCAN: usize = 16;
 
 pub(crate) const SCAN_ALL: usize = 256;

@@ -1,26 +1,26 @@
-//! Resources: what calls ask for beside workers' places, such as memory, graphics processors or licences, and how
-//! much of them each host has. They are counted, not measured: a call takes what it has asked for from when it is
-//! sent until no worker has it any more, and gives it back however it ends.
+//! Resources: what calls request besides workers' places, such as memory, graphics processors or licences, and what
+//! each host has of them. They are counted, not measured: a call takes its request from when it is sent until no
+//! worker has it any more, and gives it back however it ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The resource that is counted in bytes. Hosts tell themselves how much they have.
+/// The resource that is counted in bytes. Hosts report how much they have.
 pub const MEMORY: &str = "memory";
 
-/// A resource's name, and how much of it.
+/// A resource's name and amount.
 type Named = (Arc<str>, u64);
 
-/// So much of each resource. Cheap to copy; most calls ask for none.
+/// Amounts of resources. Cheap to copy; most calls request none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resources(Option<Arc<[Named]>>);
 
 impl Resources {
-    /// None at all.
+    /// No resources.
     pub const NONE: Resources = Resources(None);
 
-    /// So much of each of these, by name. What is named twice adds up, and what is 0 is left out.
+    /// Creates resources from names and amounts. Amounts of the same name add up, and zero amounts are dropped.
     pub fn new(amounts: impl IntoIterator<Item = Named>) -> Resources {
         let mut all: BTreeMap<Arc<str>, u64> = BTreeMap::new();
         for (name, amount) in amounts.into_iter().filter(|(_, amount)| *amount > 0) {
@@ -30,20 +30,20 @@ impl Resources {
         Resources((!all.is_empty()).then(|| all.into_iter().collect()))
     }
 
-    /// Whether it is nothing.
+    /// Whether there are no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The names, in their order, with how much of each.
+    /// The names, in order, and their amounts.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u64)> {
         self.0.iter().flat_map(|all| all.iter()).map(|(name, amount)| (name, *amount))
     }
 }
 
 impl fmt::Display for Resources {
-    /// In words: `2 of "gpu" and 4 GB of memory`.
+    /// Formats the resources: `2 of "gpu" and 4 GB of memory`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = |(name, amount): (&Arc<str>, u64)| match &**name {
             MEMORY => format!("{} of memory", Bytes(amount)),
@@ -53,7 +53,7 @@ impl fmt::Display for Resources {
     }
 }
 
-/// Bytes in the largest unit that tells them to three digits after the point.
+/// Bytes, formatted in the largest unit that is exact to three decimals.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -74,7 +74,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Some things in a sentence: `a, b and c`.
+/// A list in a sentence: `a, b and c`.
 pub(crate) fn listed(mut things: Vec<String>) -> String {
     match things.pop() {
         None => "none".into(),
@@ -89,14 +89,14 @@ struct Amount {
     used: u64,
 }
 
-/// What a host has of each resource, and how much of that is taken.
+/// Resources of a host, and the amounts in use.
 #[derive(Debug, Default)]
 pub(crate) struct Available {
     amounts: BTreeMap<Arc<str>, Amount>,
 }
 
 impl Available {
-    /// So much there is from now on.
+    /// Sets the offered amounts.
     pub(crate) fn offer(&mut self, offered: &Resources) {
         self.amounts.values_mut().for_each(|amount| amount.has = 0);
         for (name, has) in offered.iter() {
@@ -104,12 +104,12 @@ impl Available {
         }
     }
 
-    /// What there is in all.
+    /// The total amounts.
     pub(crate) fn all(&self) -> Resources {
         Resources::new(self.amounts.iter().map(|(name, amount)| (Arc::clone(name), amount.has)))
     }
 
-    /// Whether there is as much when nothing is taken. `joined`: the host has told how much memory it has.
+    /// Whether the request fits when nothing is in use. `joined`: the host has reported its memory.
     pub(crate) fn could_give(&self, asked: &Resources, joined: bool) -> bool {
         asked.iter().all(|(name, amount)| match self.amounts.get(name) {
             None | Some(Amount { has: 0, .. }) => !joined && &**name == MEMORY,
@@ -117,7 +117,7 @@ impl Available {
         })
     }
 
-    /// How much is lacking now, in thousandths of what is asked for, where `claims` are for others; 0: nothing.
+    /// The amount lacking now, in thousandths of the request, with `claims` reserved for others; 0: nothing.
     pub(crate) fn lacks(&self, asked: &Resources, claims: &Claims) -> u64 {
         let lacks = |(name, amount): (&Arc<str>, u64)| {
             let there = self.amounts.get(name).copied().unwrap_or_default();
@@ -129,7 +129,7 @@ impl Available {
         asked.iter().map(lacks).sum()
     }
 
-    /// Of so many places, how many go to a call that asks for so much, if all calls were like it.
+    /// Of `places` places, the number that can run a call with this request if all calls were like it.
     pub(crate) fn share(&self, asked: &Resources, places: u64) -> u64 {
         let share = |(name, amount): (&Arc<str>, u64)| {
             let has = self.amounts.get(name).map_or(0, |there| there.has);
@@ -155,18 +155,18 @@ impl Available {
         }
     }
 
-    /// What is taken of each.
+    /// The amounts in use.
     pub(crate) fn used(&self) -> Resources {
         Resources::new(self.amounts.iter().map(|(name, amount)| (Arc::clone(name), amount.used)))
     }
 
-    /// Whether no more is taken than there is.
+    /// Whether no more is in use than there is.
     pub(crate) fn is_within(&self) -> bool {
         self.amounts.values().all(|amount| amount.used <= amount.has)
     }
 }
 
-/// What of a host's resources is kept for calls that wait for more of them.
+/// Amounts of a host's resources claimed for calls that wait for more of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims(BTreeMap<Arc<str>, u64>);
 

@@ -1,5 +1,5 @@
-//! Timers in order of time. Cancelled ones are not sought out; they are skipped when they
-//! come up, and swept away when they have become the majority.
+//! Timers in order of time. Cancelled ones stay in place: they are skipped when they expire, and swept when they
+//! become the majority.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,33 +8,33 @@ use crate::ids::{CallId, Time, WorkerId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The call must have ended.
+    /// Deadline of the call.
     Deadline(CallId),
-    /// A call that nobody waits for has had its grace: is it still running in this
-    /// process (`generation`), as its call with this serial number?
+    /// End of an abandoned call's grace period: is it still running in this process (`generation`), as its call with
+    /// this serial number?
     Overdue { worker: WorkerId, generation: u64, serial: u64 },
-    /// Calls wait behind another in this process: has that one (`head`) gone on?
+    /// Calls wait behind another in this process: has that one (`head`) made progress?
     Stuck { worker: WorkerId, generation: u64, head: u64 },
-    /// This process has served enough calls, and should have ended by now.
+    /// This process has served enough calls and should have ended by now.
     Retired { worker: WorkerId, generation: u64 },
-    /// Try again to start this worker.
+    /// Start this worker again.
     Restart(WorkerId),
-    /// Look whether hosts are to come or to go.
+    /// Check whether hosts should come or go.
     Look,
 }
 
-/// Something that is due, as [`crate::Core::next_due`] tells it.
+/// A due event from [`crate::Core::next_due`].
 #[derive(Debug)]
 pub struct Due(pub(crate) Timer);
 
 impl Due {
-    /// Whether hosts may be given back: what they keep is to be told before ([`crate::Core::host_keeps`]).
+    /// Whether hosts may be given back. Report what they keep first ([`crate::Core::host_keeps`]).
     #[must_use]
     pub fn is_look(&self) -> bool {
         matches!(self.0, Timer::Look)
     }
 
-    /// The worker that it is about, if how far that has come matters.
+    /// The worker that it concerns, if that worker's progress matters.
     #[must_use]
     pub fn worker(&self) -> Option<WorkerId> {
         match self.0 {
@@ -62,7 +62,7 @@ impl Timers {
         self.heap.push(Reverse((at, timer)));
     }
 
-    /// When the next timer is due. It may be one that no longer matters.
+    /// Time of the next timer, which may no longer matter.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }

@@ -1,4 +1,4 @@
-//! What the core knows of each worker.
+//! State of each worker in the core.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,115 +12,115 @@ use crate::ids::{CallId, FunctionId, GroupId, Owner, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 use crate::resources::Resources;
 
-/// A worker sent a reply to something it was not asked: it breaks the protocol.
+/// A worker answered a call that it was not sent: a protocol violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("worker {worker} answered {call:?}, which is not the one it is to run next")]
 pub struct UnexpectedReply {
     /// The worker.
     pub worker: u32,
-    /// The call that it named.
+    /// The call in its reply.
     pub call: CallId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No process, none asked for.
+    /// No process, and none requested.
     Absent,
-    /// A process has been asked for.
+    /// A process has been requested.
     Starting,
-    /// It has answered.
+    /// The process is ready.
     Ready,
-    /// It is being ended; nothing more is sent.
+    /// The process is being ended; nothing more is sent.
     Ending,
 }
 
-/// A call that a worker has been sent and has not answered.
+/// An unanswered call that a worker has been sent.
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
     pub(crate) call: CallId,
-    /// Counts the calls that this process has been sent: it begins them in this order.
+    /// Number of the call in this process, which begins calls in this order.
     pub(crate) serial: u64,
-    /// Keeps what the worker still reads, also when the call itself has ended.
+    /// Keeps the data that the worker still reads, even after the call has ended.
     pub(crate) payload: T,
-    /// The call has ended meanwhile: what comes of it is thrown away.
+    /// The call has ended; its answer will be discarded.
     pub(crate) abandoned: bool,
-    /// Its host has been asked for it.
+    /// Its host has been asked to give it back.
     pub(crate) retracting: bool,
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
     pub(crate) group: Option<GroupId>,
-    /// Workers' places that it takes.
     pub(crate) owner: Owner,
-    /// What its owner was charged for it when it was sent, ns.
+    /// Its owner's charge when it was sent, ns.
     pub(crate) charged: u64,
+    /// Workers' places that it takes.
     pub(crate) slots: u32,
-    /// What else it takes of its host.
+    /// The other resources that it takes of its host.
     pub(crate) resources: Resources,
 }
 
 #[derive(Debug)]
 pub(crate) struct Worker<T> {
     pub(crate) phase: Phase,
-    /// Counts the processes that have held this place.
+    /// Number of processes that have held this place.
     pub(crate) generation: u64,
     /// In the order in which it runs and answers them.
     pub(crate) sent: VecDeque<Sent<T>>,
-    /// How many at the front of `sent` it has done, though their answers are still to come.
+    /// Number of calls at the front of `sent` that are done but not answered.
     pub(crate) finished: usize,
-    /// Whether it is heard of between its answers.
+    /// Whether its progress is visible between its answers.
     pub(crate) reports: bool,
-    /// The function that it runs makes calls itself.
+    /// The function that it runs makes calls.
     pub(crate) nests: bool,
-    /// How many calls this process has been sent, and how many it may be sent.
+    /// Number of calls sent to this process, and the maximum.
     pub(crate) sent_ever: u64,
     pub(crate) most_sent: u64,
-    /// Whether a timer looks after the calls that wait behind its first.
+    /// Whether a timer watches the calls that wait behind its first.
     pub(crate) watched: bool,
-    /// A call that nobody waits for, and that has had its grace: this process is to be ended if it is
-    /// at it when those behind have been taken back.
+    /// An abandoned call past its grace period. This process is ended if it still runs that call when the calls
+    /// behind it have been taken back.
     pub(crate) overdue: Option<u64>,
-    /// Places of other workers that its calls take.
+    /// Places of other workers that its calls hold.
     pub(crate) held: usize,
-    /// Expected time for those of `sent` that are not finished, ns.
+    /// Expected time for the unfinished calls of `sent`, ns.
     pub(crate) cost: u64,
-    /// Since when the first of those may have been running.
+    /// Earliest time at which the first of those may have started.
     pub(crate) head_since: Time,
-    /// Functions that it has been told, by number: which one that number meant then; 0: none.
+    /// Functions sent to it, by number: the version of the function; 0: none.
     pub(crate) taught: Vec<u32>,
     /// Calls that its processes have answered.
     pub(crate) answered: u64,
-    /// Processes that were lost though they were to go on; of a host, its workers that were lost with a call.
+    /// Processes lost unexpectedly. For a host: its workers lost with a call.
     pub(crate) losses: u64,
-    /// Starts in a row that failed.
+    /// Consecutive failed starts.
     pub(crate) failed_starts: u32,
-    /// Processes in a row that were lost before they had begun a call.
+    /// Consecutive processes lost before they had begun a call.
     pub(crate) useless: u32,
-    /// Some process of this place has answered.
+    /// Whether a process of this place has ever been ready.
     pub(crate) has_worked: bool,
-    /// No further start is tried.
+    /// Whether it is no longer started.
     pub(crate) given_up: bool,
-    /// Under which number it lies among the idle ones.
+    /// Its number in the stack of idle workers.
     pub(crate) idle: Option<u64>,
-    /// Whom it is reserved for, if not for all.
+    /// Its reservation, if it is reserved.
     pub(crate) reserved: Option<Reserved>,
-    /// It is no process but a host, with workers of its own.
+    /// Set if it is a host, with workers of its own.
     pub(crate) host: Option<Host>,
-    /// A host: groups that it belongs to.
+    /// For a host: its groups.
     pub(crate) groups: Vec<GroupId>,
-    /// A reserved worker: the host that it lives on, if not this machine.
+    /// For a reserved worker: its host, if not this machine.
     pub(crate) home: Option<WorkerId>,
 }
 
-/// What a worker has that works for one owner alone.
+/// State of a reserved worker.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    /// Names this reservation among all that the place has had.
+    /// Distinguishes this reservation from others of the place.
     pub(crate) ticket: u64,
     /// Calls that wait for it, in order; some may have ended.
     pub(crate) queue: VecDeque<CallId>,
-    /// The owner has given it up.
+    /// Whether the owner has released it.
     pub(crate) released: bool,
-    /// How its process was lost; there is no other.
+    /// The loss of its process, which is not replaced.
     pub(crate) lost: Option<Arc<Loss>>,
 }
 
@@ -155,7 +155,7 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Whether it is a process of this machine that works for all.
+    /// Whether it is a process of this machine that is not reserved.
     pub(crate) fn is_common(&self) -> bool {
         self.reserved.is_none() && self.host.is_none()
     }
@@ -175,15 +175,15 @@ impl<T> Worker<T> {
         self.sent_ever >= self.most_sent
     }
 
-    /// Whether a call of that expected cost may be sent behind what it already has.
-    /// Not behind a call that runs much longer than was expected, or that its process may be ended for.
+    /// Whether a call with this expected cost may be queued behind its calls. Not behind a call that runs much longer
+    /// than expected, or that its process may be ended for.
     pub(crate) fn has_room(&self, cost: u64, now: Time) -> bool {
         self.phase == Phase::Ready
             && !self.is_spent()
             && self.overdue.is_none()
             && !self.nests
             && self.held == 0
-            // It may be about to be ended, and is to have nothing then that it could begin.
+            // It may be about to be ended, and must then have no call that it could begin.
             && self.overdue.is_none()
             && self.sent.len() - self.finished < MAX_AHEAD
             && self.sent.len() < MAX_UNANSWERED
@@ -191,8 +191,8 @@ impl<T> Worker<T> {
             && now.since(self.head_since) <= 4 * AHEAD
     }
 
-    /// Whether it is at work, getting on, and has little to do, so that such a call is better
-    /// given to it than to one that would have to be woken.
+    /// Whether it is busy, makes progress and is lightly loaded, so that it should get such a call before another
+    /// worker is woken.
     pub(crate) fn is_awake(&self, load: Load, now: Time) -> bool {
         self.reports
             && !self.nests
@@ -200,7 +200,7 @@ impl<T> Worker<T> {
             && !self.is_spent()
             && self.overdue.is_none()
             && !self.sent.is_empty()
-            // One that has done all is about to answer.
+            // A worker that has done all its calls is about to answer.
             && self.sent.get(self.finished).is_none_or(|head| !head.abandoned)
             && self.cost.saturating_add(load.cost) <= load.awake
             && now.since(self.head_since) <= load.awake
@@ -211,7 +211,7 @@ impl<T> Worker<T> {
         self.sent.get(self.finished).map(|sent| sent.serial)
     }
 
-    /// It has begun so many calls (the low bits of the count): it has done those before the last.
+    /// Records that it has begun this many calls (the low bits of the count): those before the last are done.
     pub(crate) fn progressed(&mut self, now: Time, begun: u32) {
         while let Some(sent) = self.sent.get(self.finished)
             && has_begun(begun, sent.serial + 1)
@@ -222,7 +222,7 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Takes out the call that it answers next, if this is it; a host answers in any order.
+    /// Removes the call that it answers next, if this is it; a host answers in any order.
     pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<Sent<T>> {
         if self.host.is_some() {
             let index = self.sent.iter().position(|sent| sent.call == call)?;
@@ -246,7 +246,7 @@ impl<T> Worker<T> {
         Some(sent)
     }
 
-    /// Marks what a function's number means now as told; says whether it was new.
+    /// Marks the current version of a function as sent. Returns whether it was new.
     pub(crate) fn teach(&mut self, function: FunctionId, version: u32) -> bool {
         let index = function.0 as usize;
         if index >= self.taught.len() {
@@ -255,7 +255,7 @@ impl<T> Worker<T> {
         std::mem::replace(&mut self.taught[index], version) != version
     }
 
-    /// Forgets all that belonged to the process that is gone; returns what it had been sent.
+    /// Clears the state of the process that is gone. Returns the calls that it had been sent.
     pub(crate) fn reset(&mut self) -> VecDeque<Sent<T>> {
         self.phase = Phase::Absent;
         self.generation += 1;
@@ -272,23 +272,22 @@ impl<T> Worker<T> {
     }
 }
 
-/// Whether a worker that has begun `begun` calls has begun the one with this serial number. Counts
-/// are compared by their low 32 bits: far fewer calls than that are under way.
+/// Whether a worker that has begun `begun` calls has begun the one with this serial number. Counts are compared by
+/// their low 32 bits: far fewer calls than that are in flight.
 pub(crate) fn has_begun(begun: u32, serial: u64) -> bool {
     (begun.wrapping_sub(serial as u32)).cast_signed() > 0
 }
 
-/// Idle workers, the one used last on top: its caches are warm, and it has memory for results. At the
-/// bottom are those that were never used.
+/// Idle workers, the most recently used on top: its caches are warm, and it has memory for results. At the bottom are
+/// those that were never used.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
-    /// With the number that each was put here under. What is taken out of the middle stays, and counts no
-    /// more.
+    /// Workers, with the number under which each was pushed. A worker removed from the middle stays as a stale entry.
     stack: VecDeque<(WorkerId, u64)>,
-    /// How many count.
+    /// Number of valid entries.
     count: usize,
     puts: u64,
-    /// So many of them keep their places free for calls of others that ask for several cores.
+    /// Number of idle workers that hold their places for multi-core calls.
     pub(crate) held: usize,
 }
 
@@ -299,7 +298,7 @@ impl Idle {
         }
     }
 
-    /// Adds one that has just started.
+    /// Adds a worker that has just started.
     pub(crate) fn push_new<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
         if let Some(put) = self.put(worker) {
             self.stack.push_front((id, put));
@@ -316,19 +315,19 @@ impl Idle {
         worker.idle
     }
 
-    /// The one on top.
+    /// The worker on top.
     pub(crate) fn last(&self) -> Option<WorkerId> {
         self.stack.back().map(|(id, _)| *id)
     }
 
-    /// Takes one out, if it is here.
+    /// Removes a worker, if it is here.
     pub(crate) fn remove<T>(&mut self, id: WorkerId, workers: &mut [Worker<T>]) {
         if workers[id.index()].idle.take().is_none() {
             return;
         }
         self.count -= 1;
         let counts = |(id, put): &(WorkerId, u64)| workers[id.index()].idle == Some(*put);
-        // The one on top always counts.
+        // The top entry is always valid.
         while self.stack.back().is_some_and(|top| !counts(top)) {
             self.stack.pop_back();
         }
@@ -352,28 +351,28 @@ impl Idle {
     }
 }
 
-/// So many that count no more may lie among the idle ones.
+/// Number of stale entries that is always tolerated.
 const SWEEP_FLOOR: usize = 64;
 
 impl<T> Worker<T> {
-    /// An executor for a host that is to have so many workers; 0: it is not known yet.
+    /// Creates an executor for a host that is to have this many workers; 0: not known yet.
     pub(crate) fn for_host(wanted: u32) -> Worker<T> {
         let wanted = wanted.max(1) as usize;
         Worker { host: Some(Host { wanted, ..Host::default() }), ..Worker::new(u64::MAX) }
     }
 
-    /// Calls that it has been sent and that its workers cannot all be at.
+    /// Calls sent to it beyond its number of workers.
     pub(crate) fn surplus(&self) -> usize {
         self.host.as_ref().map_or(0, |host| self.taken().saturating_sub(host.slots))
     }
 
-    /// Workers of a host that have nothing to do and may be sent calls.
+    /// Idle workers of a host that may be sent calls.
     pub(crate) fn free_slots(&self) -> usize {
         let open = self.host.as_ref().is_some_and(|host| !host.collects);
         if open { self.vacant_slots() } else { 0 }
     }
 
-    /// The same, also if other calls have to wait for a wide one.
+    /// Free workers of a host, even if other calls have to wait for a wide one.
     pub(crate) fn vacant_slots(&self) -> usize {
         let ready = self.phase == Phase::Ready;
         self.host

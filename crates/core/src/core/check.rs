@@ -1,4 +1,4 @@
-//! The invariants of the core, checked after every step of the simulation.
+//! Invariants of the core, checked after every step of the simulation.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::resources::{Available, Claims, Resources};
 use crate::workers::{Phase, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Checks that all parts of the state agree. For tests: it looks at everything.
+    /// Checks that all parts of the state agree. For tests only: it is slow.
     ///
     /// # Panics
-    /// When they don't.
+    /// When they disagree.
     pub fn check(&self) {
         let mut queued = (0, 0);
         let mut sent = HashSet::new();
@@ -158,7 +158,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let for_here = self.here.iter().map(|group| self.calls.queued(Some(*group)));
         let for_these = for_all + for_here.sum::<usize>();
         if self.free_here() > 0 && for_these > 0 {
-            // They wait for one that is at work, by the policy's will.
+            // By the policy's choice, they wait for a busy worker.
             let at_work =
                 self.workers.iter().filter(is_ready).any(|worker| !worker.sent.is_empty());
             assert!(at_work && for_these <= self.policy.may_wait(), "calls wait for nobody");
@@ -178,7 +178,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.check_tallies();
     }
 
-    /// Every call that was taken is alive, or has ended in one way.
+    /// Checks that every accepted call is alive or has exactly one outcome.
     fn check_tallies(&self) {
         let mut alive: HashMap<usize, u64> = HashMap::new();
         for (_, call) in self.calls.iter() {
@@ -191,7 +191,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         assert!(alive.is_empty(), "calls that were never taken: {alive:?}");
     }
 
-    /// The calls that are bound to a group are in its line, and wait for somebody.
+    /// Checks that calls bound to a group are in its line and wait for an executor.
     fn check_lines(&self, lines: &HashMap<Option<GroupId>, usize>) {
         let all = (0..self.groups.len()).map(|index| Some(GroupId(index as u32)));
         let waited_for: HashSet<GroupId> = self.calls.waited_for().into_iter().collect();
@@ -205,7 +205,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             assert_eq!(waited_for.contains(&group), queued > 0, "{group:?}");
             let HostGroup { here, hosts, lost, .. } = &self.groups[group.index()];
             let free = hosts.iter().any(|id| self.could_run_any(*id));
-            // They may wait for a worker of this machine, by the policy's will, or behind others that do.
+            // By the policy's choice, they may wait for a worker of this machine, or behind calls that do.
             let may_wait_here = |other: &GroupId| {
                 let has_hosts = !self.groups[other.index()].hosts.is_empty();
                 has_hosts && self.calls.queued(Some(*other)) > 0
@@ -226,14 +226,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         assert_eq!(waited_for.len(), self.calls.waited_for().len());
     }
 
-    /// Whether a host has a worker that is free for any call, as long as that may take.
+    /// Whether a host has a free worker for any call, regardless of its run time.
     fn could_run_any(&self, id: WorkerId) -> bool {
         let worker = &self.workers[id.index()];
         let ends = worker.host.as_ref().is_some_and(|host| host.stay.life.is_some());
         worker.free_slots() > 0 && !ends
     }
 
-    /// Places are kept free for calls that run, and collected for such as wait.
+    /// Checks that places are held only for running calls, and collected only for waiting ones.
     fn check_wide(&self) {
         let here = self.workers.iter().filter(|worker| worker.is_common());
         assert_eq!(self.idle.held, here.map(|worker| worker.held).sum::<usize>());
@@ -252,12 +252,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let room = self.has_vacant_site(&request, &before, places_before);
             assert!(!room, "{id:?} waits for nobody");
             before.add(&request.resources);
-            // It takes at most as many places, whatever each worker of its host has.
+            // It takes at most this many places, however many cores each worker of its host has.
             places_before += request.cores as usize;
         }
     }
 
-    /// Never is more in use than there is, and what is in use is what calls have been sent with.
+    /// Checks that resources in use match the calls sent, and never exceed those available.
     fn check_resources(&self) {
         let of = |workers: &mut dyn Iterator<Item = &Worker<T>>| {
             let sent = workers.flat_map(|worker| &worker.sent);
@@ -281,7 +281,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// For how many others each call waits.
+    /// Number of calls that each call waits for.
     fn blocked_by_others(&self) -> HashMap<CallId, u32> {
         let mut blocked = HashMap::new();
         for (dependency, calls) in self.dependents.iter() {
@@ -293,7 +293,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         blocked
     }
 
-    /// What calls that were sent take of all hosts and of this machine together. For tests of leaks.
+    /// Resources in use by calls that were sent, on this machine and all hosts. For tests of leaks.
     #[must_use]
     pub fn resources_in_use(&self) -> Resources {
         let hosts = self.workers.iter().filter_map(|worker| worker.host.as_ref());
@@ -303,7 +303,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Resources::new(all.map(|(name, amount)| (Arc::clone(name), amount)))
     }
 
-    /// Timers that are set, also those that no longer matter. For tests of leaks.
+    /// Number of timers, including those that no longer matter. For tests of leaks.
     #[must_use]
     pub fn timers(&self) -> usize {
         self.timers.len()

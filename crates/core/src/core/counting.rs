@@ -1,4 +1,4 @@
-//! How many calls there have been, and what came of them: counted where they come and go.
+//! Counters of calls and their outcomes.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use crate::ids::{FunctionId, WorkerId};
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// What has become of the calls of all functions, by number.
+    /// Outcomes of the calls of all functions, by number.
     #[must_use]
     pub fn call_counters(&self) -> &[CallCounters] {
         &self.call_counters.0
     }
 
-    /// So many bytes have come as the result of a call.
+    /// Adds the bytes of a call's result.
     pub fn result_came(&mut self, function: FunctionId, bytes: u64) {
         self.call_counters.of(function).result_bytes += bytes;
     }
@@ -25,7 +25,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.calls.all_waiting().1
     }
 
-    /// What the workers of each host are at, and under `None` those of this machine, if it has any.
+    /// Activity of each host's workers, and under `None` of this machine's workers, if it has any.
     #[must_use]
     pub fn activities(&self) -> HashMap<Option<WorkerId>, Activity> {
         let mut activities: HashMap<_, Activity> = HashMap::new();

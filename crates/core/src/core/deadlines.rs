@@ -1,4 +1,4 @@
-//! What is due at a time: deadlines, calls that hold up others, restarts.
+//! Events due at a time: deadlines, stuck calls, restarts.
 
 use crate::calls::CallState;
 use crate::core::{Core, STUCK};
@@ -10,20 +10,20 @@ use crate::timers::{Due, Timer};
 use crate::workers::Phase;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Some time has passed: deal with all that is due.
+    /// Handles everything that is due.
     pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         while let Some(due) = self.next_due(now) {
             self.deal_with(now, due, out);
         }
     }
 
-    /// Takes out what is due next, to be dealt with by [`Core::deal_with`].
+    /// Takes out the next due event, for [`Core::deal_with`].
     pub fn next_due(&mut self, now: Time) -> Option<Due> {
         self.timers.pop_due(now).map(Due)
     }
 
-    /// Does one of the steps of [`Core::tick`]. If it is about a worker ([`Due::worker`]), how far that one
-    /// has come is to be told before ([`Core::progressed`]).
+    /// Performs one step of [`Core::tick`]. If it concerns a worker ([`Due::worker`]), report that worker's progress
+    /// first ([`Core::progressed`]).
     pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
         match due.0 {
             Timer::Deadline(call) => {
@@ -58,13 +58,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// When [`Core::tick`] has to be called next, if nothing else happens.
+    /// Time at which to call [`Core::tick`] next, if nothing else happens.
     #[must_use]
     pub fn next_tick(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// The grace of an abandoned call is over: end the worker if it is at that call.
+    /// Handles the end of an abandoned call's grace period: ends the worker if it still runs that call.
     pub(crate) fn overdue(
         &mut self,
         now: Time,
@@ -85,7 +85,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             worker.phase = Phase::Ending;
             self.ready -= usize::from(worker.is_common());
             out.push(Action::Kill(id));
-            // What has waited for it to go on waits for nobody now.
+            // Calls that waited for its progress wait for nobody now.
             self.pump(now, out);
         } else if head < serial {
             let timer = Timer::Overdue { worker: id, generation, serial };
@@ -93,7 +93,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Calls have waited behind another for a while: if that one still runs, others may be free.
+    /// Checks calls that have waited behind another one: if that one still runs, other workers may be free.
     pub(crate) fn look_after(
         &mut self,
         now: Time,

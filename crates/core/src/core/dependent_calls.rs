@@ -1,5 +1,5 @@
-//! Calls that wait for the results of other calls: their arguments are put together when those have
-//! ended. A call can only wait for calls that were submitted before it, so there are no cycles.
+//! Calls that wait for the results of other calls. Their arguments are assembled when those calls have ended. A call
+//! can only wait for earlier calls, so there are no cycles.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use crate::interface::Action;
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Has a call wait for those of `after` that are alive. Its arguments are to be put together as
-    /// soon as there are none.
+    /// Makes a call wait for the live calls in `after`. Once none is left, its arguments are assembled.
     pub(crate) fn block(&mut self, id: CallId, after: &[CallId], out: &mut Vec<Action<T>>) {
         let live = after.iter().filter(|dependency| self.calls.get(**dependency).is_some());
         let mut waits_for = 0;
@@ -35,7 +34,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The arguments of a call are put together, as [`Action::Gather`] has asked for.
+    /// Records that the arguments of a call have been assembled, in response to [`Action::Gather`].
     pub fn gathered(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
@@ -56,7 +55,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The arguments of a call cannot be put together: this one, which it needs, has not returned.
+    /// Records that the arguments of a call cannot be assembled because this call, which it needs, did not return.
     pub fn dependency_failed(
         &mut self,
         now: Time,
@@ -67,12 +66,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.end_early(now, id, End::DependencyFailed(dependency), out);
     }
 
-    /// The arguments of a call cannot be put together, for this reason.
+    /// Records that the arguments of a call cannot be assembled, and why.
     pub fn not_gathered(&mut self, now: Time, id: CallId, why: Arc<str>, out: &mut Vec<Action<T>>) {
         self.end_early(now, id, End::NotGathered(why), out);
     }
 
-    /// A call has returned: those that wait for it may go on.
+    /// Unblocks the calls that wait for a call that has returned.
     pub(crate) fn release_dependents(&mut self, dependency: CallId, out: &mut Vec<Action<T>>) {
         for id in self.dependents.table.remove(&dependency).unwrap_or_default() {
             if self.calls.has_one_less_to_wait_for(id) {
@@ -81,7 +80,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A call has ended without a result: so do those that wait for it, and those that wait for them.
+    /// Ends the direct and indirect dependents of a call that has ended without a result.
     pub(crate) fn fail_dependents(&mut self, now: Time, failed: CallId, out: &mut Vec<Action<T>>) {
         let mut failed = vec![failed];
         while let Some(dependency) = failed.pop() {

@@ -1,4 +1,4 @@
-//! The end of calls without a result.
+//! Calls that end without a result.
 
 use crate::calls::CallState;
 use crate::core::Core;
@@ -10,7 +10,7 @@ use crate::queue::Queue;
 use crate::timers::Timer;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// The caller no longer wants the call. Returns whether it was still alive.
+    /// Cancels the call. Returns whether it was still alive.
     pub fn cancel(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> bool {
         self.end_early(now, id, End::Cancelled, out)
     }
@@ -35,7 +35,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 let here = worker.is_here();
                 out.push(Action::Cancel { worker: to, call: id });
                 if here {
-                    // An agent sees to that itself.
+                    // An agent handles that itself.
                     let timer = Timer::Overdue { worker: to, generation, serial };
                     self.set_timer(now + self.settings.grace, timer);
                 }
@@ -54,7 +54,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Ends a call, and not yet those that wait for it. Whether it was alive.
+    /// Ends a call, but not yet the calls that wait for it. Returns whether it was alive.
     pub(crate) fn end_alone(
         &mut self,
         now: Time,
@@ -68,7 +68,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);
         if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.options.on) {
-            // Those behind it have waited for it.
+            // Calls behind it have waited for it.
             self.pump_reserved(now, on.worker, out);
         }
         true
@@ -79,7 +79,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
         }
         self.stop_collecting();
-        // Those that wait for others end for the same reason as these.
+        // Calls that wait for other calls end for the same reason.
         self.dependents.clear();
         let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());
         reserved.for_each(|reserved| reserved.queue.clear());

@@ -1,7 +1,6 @@
-//! Host groups: calls may be bound to one, and then wait in a line of their own until one of its executors has
-//! room. Lines share executors, with each other and with the calls that any executor may run, so an
-//! executor takes what it may run in the order of priorities and submissions. Whoever waits in one line
-//! holds up no executor that is not of its group.
+//! Host groups. Calls may be bound to one, and then wait in a separate line until one of its executors has room.
+//! Lines share executors, with each other and with the calls that any executor may run, so an executor takes calls in
+//! the order of priority and submission. A call that waits in one line never blocks an executor outside its group.
 
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use crate::policy::{Policy, View};
 use crate::queue::Order;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Makes a group of some hosts, or of a single one, and of the workers of this machine if `here`. Calls can
-    /// be bound to it from now on. An executor may belong to several. Errors show the name.
+    /// Makes a group of one or more hosts, and of the workers of this machine if `here`. Calls can be bound to it
+    /// from now on. An executor may belong to several groups. Errors show the name.
     pub fn add_group(&mut self, name: &str, here: bool, mut hosts: Vec<WorkerId>) -> GroupId {
         let id = GroupId(self.groups.len() as u32);
         hosts.retain(|host| self.hosts.contains(host));
@@ -32,7 +31,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         id
     }
 
-    /// Whether an executor, or a reserved worker that lives there, belongs to the group.
+    /// Whether an executor, or a reserved worker on it, belongs to the group.
     pub(crate) fn belongs(&self, id: WorkerId, group: GroupId) -> bool {
         let worker = &self.workers[id.index()];
         match worker.home {
@@ -42,7 +41,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether no worker of this machine that works for all can be started any more.
+    /// Whether all common workers of this machine have been given up.
     fn is_given_up_here(&self) -> bool {
         self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
     }
@@ -53,7 +52,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         group.is_none_or(|group| self.belongs(id, group))
     }
 
-    /// How one of the executors of a group could not be had, if all are given up.
+    /// The loss of one executor of a group, if all are given up.
     fn loss_of(&self, id: GroupId) -> Option<Arc<Loss>> {
         let mut hosts = self.groups[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
         let last = hosts.clone().next_back()?;
@@ -62,21 +61,21 @@ impl<T: Clone, P: Policy> Core<T, P> {
         loss.filter(|_| hosts.all(|host| host.given_up) && lost_here)
     }
 
-    /// What a group is called.
+    /// The name of a group.
     pub(crate) fn name_of(&self, id: GroupId) -> Arc<str> {
         Arc::clone(&self.groups[id.index()].name)
     }
 
-    /// The error of calls that are bound to a group all of whose executors are given up.
+    /// The error of calls bound to a group whose executors are all given up.
     pub(crate) fn no_group(&self, id: GroupId) -> Option<(Arc<str>, Arc<Loss>)> {
         let group = &self.groups[id.index()];
         Some((Arc::clone(&group.name), Arc::clone(group.lost.as_ref()?)))
     }
 
-    /// How many workers of a group have answered.
+    /// Number of ready workers of a group.
     ///
     /// # Errors
-    /// When it is given up: how its last executor could not be had.
+    /// When the group is given up: the loss of its last executor.
     pub fn ready_on(&self, id: GroupId) -> Result<usize, Refusal> {
         if let Some((name, loss)) = self.no_group(id) {
             return Err(Refusal::NoServer(name, loss));
@@ -87,7 +86,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Ok(here + slots.map(|host| host.slots).sum::<usize>())
     }
 
-    /// An executor is given up: if that was the last of a group, the calls that are bound to it end.
+    /// Handles an executor that is given up: if it was the last of a group, the calls bound to the group end.
     pub(crate) fn lose_groups(
         &mut self,
         now: Time,
@@ -119,8 +118,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether others may be able to go once this call is gone that waits: it is the first of its line, or places
-    /// are collected for it. Then the lines have to be pumped: perhaps nothing runs that would do so later.
+    /// Whether the removal of this waiting call may let others start: it is the first of its line, or places are
+    /// collected for it. In that case pump the lines, as perhaps no running call would do so later.
     pub(crate) fn may_hold_up_others(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         let (state, line) = (call.state, call.task.options.group);
@@ -131,7 +130,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Hands calls of one line to executors that have room, in order. Returns whether there was one.
+    /// Sends calls of one line to executors that have room, in order. Returns whether there was one.
     pub(crate) fn pump_line(
         &mut self,
         now: Time,
@@ -141,7 +140,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut sent = false;
         while self.calls.queued(line) > 0 {
             if self.calls.wide() > 0 {
-                // One that was before the first of the line may be the first by now.
+                // A call ahead of it may now be the first of the line.
                 self.pump_wide(now, out);
             }
             let Some((order, id)) = self.calls.front(line) else { break };
@@ -154,8 +153,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         sent
     }
 
-    /// The same for a call that has just come. One that waits by the policy's will may not be able to any
-    /// longer, as others wait with it.
+    /// Pumps the line of a new call. A call that waits by the policy's choice may no longer be allowed to, because
+    /// others wait with it.
     pub(crate) fn pump_new(&mut self, now: Time, line: Option<GroupId>, out: &mut Vec<Action<T>>) {
         let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
@@ -165,7 +164,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The same for all lines.
+    /// Pumps all lines.
     pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         loop {
             self.pump_lines(now, out);
@@ -175,7 +174,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             if !std::mem::take(&mut self.opened) {
                 return;
             }
-            // Others may have been kept from places that are not collected any more.
+            // Other calls may have been excluded from places that are no longer collected.
         }
     }
 
@@ -189,12 +188,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             if !sent {
                 return;
             }
-            // What was sent may have kept others from executors that have more room.
+            // Calls just sent may have excluded others from executors that have more room.
             self.pump_line(now, None, out);
         }
     }
 
-    /// Hands a host that has just answered its next calls, when calls wait that are bound.
+    /// Sends a host that has just answered its next calls, when bound calls wait.
     pub(crate) fn refill_host(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         while let Some((line, call)) = self.next_for(id) {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else {
@@ -210,7 +209,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The first of all calls that this executor may run, and in which line it waits.
+    /// The first of all calls that this executor may run, and its line.
     pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Option<GroupId>, CallId)> {
         let first = self.calls.front(None).map(|(order, call)| (order, None, call));
         if self.calls.bound() == 0 {
@@ -227,7 +226,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         first.map(|(_, line, call)| (line, call))
     }
 
-    /// Who gets the call at the front of a line; none: it waits.
+    /// The executor for the call at the front of a line; `None`: it waits.
     fn choose(
         &mut self,
         now: Time,
@@ -248,7 +247,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         };
         let queued_here = here_lines.iter().map(|group| calls.queued(Some(*group)));
         let queued = calls.queued(None) + queued_here.sum::<usize>();
-        // What any executor may run and nobody has room for goes first where there comes to be room.
+        // A call that any executor may run, but none has room for, takes the next free place.
         let ahead = line.is_none() || !before(calls, None);
         let here = open
             && line.is_none_or(|group| groups[group.index()].here)

@@ -1,9 +1,9 @@
-//! Hosts that come and go with the work. Of a group of hosts only some are wanted always; the others are asked
-//! for while calls wait, and given back when they have had nothing to do for a while. A host whose end is known,
-//! as that of a batch job, is given no call that would not be done before it.
+//! Elastic hosts, which come and go with the load. Only some hosts of a group are always wanted; the others are
+//! requested while calls wait, and given back after some idle time. A host with a known end, such as that of a batch
+//! job, gets no call that would not finish before it.
 //!
-//! All of that is looked at from time to time, not with each call: the path of a call knows nothing of it but
-//! whether anything is to be looked at.
+//! The core checks all of this periodically, not on each call. The path of a call only checks whether there is
+//! anything to check.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::resource_request::{ResourceRequest, SCAN_ALL};
 use crate::timers::Timer;
 use crate::workers::Phase;
 
-/// How often it is looked, ns.
+/// Check interval, ns.
 const LOOK: u64 = 1_000_000_000;
-/// How long a host that could not be had is not asked for again, ns, where others of its group can be.
+/// How long a host that was unavailable is not requested again, ns, if others of its group are available.
 const REST: u64 = 30_000_000_000;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Of these hosts only the first `least` are wanted always; each of the others is given back when it has had
-    /// nothing to do for so long, ns. Before [`Core::open`].
+    /// Makes all but the first `least` of these hosts elastic: each of the others is given back after `idle` ns
+    /// without work. Call before [`Core::open`].
     pub fn make_elastic(&mut self, hosts: Vec<WorkerId>, least: usize, idle: u64) {
         for id in hosts.iter().skip(least) {
             if let Some(host) = &mut self.workers[id.index()].host
@@ -36,7 +36,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.elastic.groups.push(Group { hosts, least, idle, waits_since: None });
     }
 
-    /// When a host that is there will end.
+    /// Sets the time at which a connected host will end.
     pub fn host_ends(&mut self, now: Time, id: WorkerId, ends: Time) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         let began = host.stay.life.map_or(now, |life| life.began);
@@ -49,7 +49,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.look_soon(now);
     }
 
-    /// The first worker of a host has answered: what is left of its life is what calls may have of it.
+    /// Handles the first ready worker of a host: calls can use the rest of its lifetime.
     pub(crate) fn begins_to_serve(&mut self, now: Time, id: WorkerId) {
         let stay = self.workers[id.index()].stay_mut();
         if let Some(life) = stay.and_then(|stay| stay.life.as_mut()) {
@@ -59,8 +59,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// What a host has of time, and others of its group may have. Its own last life counts, even if it had a
-    /// longer one before: else a call that finds too little of it would have it begin anew for ever.
+    /// Records the lifetime of a host and of others of its group. The host's own last lifetime counts, even if an
+    /// earlier one was longer. Otherwise a call that needs more time would restart the host forever.
     fn learn_span(&mut self, id: WorkerId, span: Span, is_new: bool) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         if is_new {
@@ -76,14 +76,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether results of calls lie on a host: told before it is looked whether it is given back.
+    /// Whether results of calls lie on a host. Report it before the check that may give it back.
     pub fn host_keeps(&mut self, id: WorkerId, keeps: bool) {
         if let Some(stay) = self.workers[id.index()].stay_mut() {
             stay.keeps = keeps;
         }
     }
 
-    /// The hosts that come and go.
+    /// The elastic hosts.
     pub fn elastic_hosts(&self) -> impl Iterator<Item = WorkerId> {
         self.elastic.groups.iter().flat_map(|group| group.hosts.iter().copied())
     }
@@ -94,8 +94,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.workers[id.index()].is_asleep()
     }
 
-    /// Somebody waits for so many workers, of a group if that is named: asks for hosts until there are to be so
-    /// many, as far as there can be.
+    /// Requests hosts until there are `wanted` workers, of a group if one is named, or as many as possible.
     pub fn want_workers(
         &mut self,
         now: Time,
@@ -129,14 +128,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.look_soon(now);
     }
 
-    /// Has it looked at what waits, soon, if there is anything that could come or go.
+    /// Schedules a check of the load, if any host could come or go.
     pub(crate) fn look_soon(&mut self, now: Time) {
         if self.elastic.used && !std::mem::replace(&mut self.elastic.watched, true) {
             self.set_timer(now, Timer::Look);
         }
     }
 
-    /// Looks at what waits: asks for hosts, and gives some back.
+    /// Checks the load: requests hosts, and gives some back.
     pub(crate) fn look(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         self.elastic.watched = false;
         if self.closed || self.broken.is_some() {
@@ -161,7 +160,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Fits the hosts of a group to what waits for them.
+    /// Adjusts the number of hosts of a group to its load.
     fn fit(&mut self, now: Time, index: usize, out: &mut Vec<Action<T>>) {
         let demand = self.demand(index);
         let group = &mut self.elastic.groups[index];
@@ -179,7 +178,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         let mut awake = hosts.iter().filter(|id| !self.workers[id.index()].is_asleep()).count();
-        // The last ones first: those that are left are the same ones again and again.
+        // Start with the last host, so that the same ones stay each time.
         for id in hosts.iter().rev() {
             let unused = self.unused_for(now, *id, demand.queued > 0);
             if awake > least && unused.is_some_and(|time| time >= idle) {
@@ -189,7 +188,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// What waits for a group of hosts.
+    /// Load of a group of hosts.
     fn demand(&mut self, index: usize) -> Demand {
         let hosts = &self.elastic.groups[index].hosts;
         let mut groups: Vec<GroupId> = Vec::new();
@@ -230,7 +229,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         demand
     }
 
-    /// Places on some hosts that are alike which the wide calls of a line take that may run there.
+    /// Places that the wide calls of a line need on these hosts, which are alike.
     fn wide_places(&self, line: Option<GroupId>, hosts: &[WorkerId]) -> u64 {
         let places = |(request, count): (&ResourceRequest, usize)| {
             let could = |id: &&WorkerId| self.could_have(request, Some(**id));
@@ -242,7 +241,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.calls.requests(line).filter_map(places).fold(0, u64::saturating_add)
     }
 
-    /// Asks for a host that is asleep. Whether it could be.
+    /// Requests a host that is asleep. Returns whether it could be requested.
     pub(crate) fn wake(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) -> bool {
         let worker = &mut self.workers[id.index()];
         let absent = worker.phase == Phase::Absent && !worker.given_up;
@@ -255,7 +254,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         true
     }
 
-    /// How long a host has been of no use, ns; none: it is of use. `calls_wait`: which it may be there for.
+    /// How long a host has been unused, ns; `None`: it is in use. `calls_wait`: calls wait that it may serve.
     fn unused_for(&mut self, now: Time, id: WorkerId, calls_wait: bool) -> Option<u64> {
         let has_guests = !self.guests(id).is_empty();
         let worker = &mut self.workers[id.index()];
@@ -276,7 +275,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A host is not wanted any longer.
+    /// Puts a host to sleep that is no longer wanted.
     fn put_to_sleep(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         let Some(host) = &mut worker.host else { return };
@@ -288,7 +287,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.retire(id, out);
     }
 
-    /// Has a host end that has nothing to do.
+    /// Ends an idle host.
     fn retire(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         self.lost_slots(id);
         let worker = &mut self.workers[id.index()];
@@ -298,7 +297,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Hosts that have nothing to do and no time left for what waits make room for others.
+    /// Ends idle hosts that have too little time left for the waiting calls, to make room for others.
     fn end_old_hosts(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         for index in 0..self.hosts.len() {
             let id = self.hosts[index];
@@ -306,14 +305,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let (Some(host), true) = (&worker.host, worker.phase == Phase::Ready) else { continue };
             let Some(life) = host.stay.life else { continue };
             let busy = !worker.sent.is_empty() || host.nearby.len() > 0 || host.stay.keeps;
-            // Of one that does not serve yet it is not known how much time it has for calls.
+            // Until a host serves, its remaining time for calls is unknown.
             if busy || !host.serves || !self.guests(id).is_empty() {
                 continue;
             }
             let mut lines: Vec<Option<GroupId>> =
                 self.workers[id.index()].groups.iter().copied().map(Some).collect();
             lines.push(None);
-            // Of what waits, the first is what it would be given next.
+            // The first waiting call is the one that it would get next.
             let next = lines.into_iter().find_map(|line| self.calls.front(line));
             let could_run = |call: CallId| {
                 let task = self.calls.get(call).map(|call| &call.task);
@@ -346,7 +345,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A host of a group cannot be had now, and others of it can be: it is left alone for a while.
+    /// Pauses requests for a host that is unavailable while others of its group are available.
     pub(crate) fn rests(&mut self, now: Time, id: WorkerId) -> bool {
         let mut groups = self.elastic.groups.iter();
         let Some(group) = groups.find(|group| group.hosts.contains(&id)) else { return false };
@@ -367,7 +366,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         true
     }
 
-    /// Workers that hosts are to have that are wanted now.
+    /// Number of workers on the hosts that are wanted now.
     fn wanted_on_hosts(&self) -> usize {
         let hosts = self.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
         hosts.filter(|host| !host.stay.asleep).map(|host| host.wanted).sum()
@@ -416,7 +415,7 @@ mod tests {
         assert!(says(50, 40 * S) && !says(59, 40 * S) && !says(60, 300 * S));
         assert!(life.span().has_time_for(98 * S) && !life.span().has_time_for(99 * S));
         assert!(!life.span().has_time_for(u64::MAX));
-        // Nobody could run it to its end, and it may be wrongly expected.
+        // No host could complete it, and the estimate may be wrong.
         assert!(has_time(40, Some(300 * S)) && !has_time(60, Some(300 * S)));
     }
 }

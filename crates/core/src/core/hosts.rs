@@ -1,5 +1,5 @@
-//! Hosts: executors with many workers, which an agent looks after. They are sent calls for all of their
-//! workers at once, and answer them in any order.
+//! Hosts: executors with many workers, managed by an agent. A host receives calls for all of its workers at once and
+//! answers them in any order.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::policy::Policy;
 use crate::workers::{Phase, Sent, UnexpectedReply};
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// An agent has joined its client, with so many workers on the way.
+    /// An agent has connected and is starting this many workers.
     pub fn host_joined(&mut self, id: WorkerId, wanted: u32, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         let Some(host) = &mut worker.host else { return };
@@ -28,7 +28,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out.extend(guests.into_iter().map(Action::Start));
     }
 
-    /// How many workers of a host have answered, and how many there are to be.
+    /// Updates the number of ready workers of a host, and of those that it is to have.
     pub fn host_has(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         host.slots = ready as usize;
         self.host_slots += host.slots;
         if ready > 0 {
-            // Only now: one that joins, and cannot start a worker, has not started.
+            // Only now: a host that connects and cannot start a worker counts as a failed start.
             let is_first = !std::mem::replace(&mut host.serves, true);
             host.loss = None;
             worker.failed_starts = 0;
@@ -61,22 +61,22 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.even_out(out);
     }
 
-    /// A host's agent is gone, and what became of it is not known yet: nothing more is sent there, as if none
-    /// of its workers had answered.
+    /// A host's agent is gone, and the reason is not known yet. Nothing more is sent there, as if no worker were
+    /// ready.
     pub fn host_leaves(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let host = self.workers[id.index()].host.as_ref();
         let wanted = host.map_or(0, |host| host.wanted as u32);
         self.host_has(now, id, 0, wanted, out);
     }
 
-    /// A host has tried for itself, and cannot start workers: to ask it again at once is of no use.
+    /// A host has tried and cannot start workers, so do not request it again at once.
     pub fn host_has_failed(&mut self, id: WorkerId) {
         let most = self.settings.max_failed_starts;
         let worker = &mut self.workers[id.index()];
         worker.failed_starts = worker.failed_starts.max(most.saturating_sub(1));
     }
 
-    /// Hosts without a worker that has answered, and how each was lost last or could not be had.
+    /// Hosts without a ready worker, and the last loss or failure of each.
     pub fn absent_hosts(&self) -> impl Iterator<Item = (WorkerId, Option<&Arc<Loss>>)> {
         let hosts = self.hosts.iter().map(|id| (*id, self.workers[id.index()].host.as_ref()));
         let absent = hosts.filter_map(|(id, host)| {
@@ -85,7 +85,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         absent.map(|(id, host)| (id, host.loss.as_ref()))
     }
 
-    /// How a host is getting on.
+    /// The status of a host.
     #[must_use]
     pub fn host_status(&self, id: WorkerId) -> Option<HostStatus> {
         let worker = self.workers.get(id.index())?;
@@ -101,22 +101,22 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Some(HostStatus { stage, ready: host.slots, workers, loss: host.loss.clone() })
     }
 
-    /// How hosts that are given up could not be had.
+    /// The losses of hosts that are given up.
     pub(crate) fn hosts_given_up(&self) -> Vec<&Arc<Loss>> {
         let workers = self.hosts.iter().map(|id| &self.workers[id.index()]);
         let given_up = workers.filter(|worker| worker.given_up);
         given_up.filter_map(|worker| worker.host.as_ref()?.loss.as_ref()).collect()
     }
 
-    /// How long a message takes to go to a host and back, ns.
+    /// Sets the round-trip time of a host, ns.
     pub fn host_is_away(&mut self, id: WorkerId, round_trip: u64) {
         if let Some(host) = &mut self.workers[id.index()].host {
             host.round_trip = round_trip;
         }
     }
 
-    /// A host has ended a call without an answer of its function. Returns the caller's own, and whether
-    /// the call was still alive.
+    /// A host has ended a call without an answer of its function. Returns the caller's payload, and whether the call
+    /// was still alive.
     ///
     /// # Errors
     /// When the host does not have this call.
@@ -131,7 +131,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let sent = self.take_out(now, id, call);
         let sent = sent.ok_or(UnexpectedReply { worker: id.0, call })?;
         let executor = &mut self.workers[id.index()];
-        // A reserved worker is reported by itself.
+        // A reserved worker is reported separately.
         let was_lost = matches!(end, End::WorkerLost(_)) && executor.host.is_some();
         executor.losses += u64::from(was_lost);
         if !sent.abandoned {
@@ -141,7 +141,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Ok((sent.payload, !sent.abandoned))
     }
 
-    /// Calls that a host has given back: none of its workers has begun them, and none will.
+    /// A host has given back calls: none of its workers has begun them, and none will.
     pub fn retracted(
         &mut self,
         now: Time,
@@ -161,7 +161,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// Workers of all hosts that have answered.
+    /// Removes the ready workers of a host.
     pub(crate) fn lost_slots(&mut self, id: WorkerId) {
         if let Some(host) = &mut self.workers[id.index()].host {
             self.host_slots -= std::mem::take(&mut host.slots);
@@ -170,8 +170,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Where the next reserved worker is to live: on this machine, or on the host with the fewest of them.
-    /// If it is bound to a group, it lives there.
+    /// Home of the next reserved worker: this machine, or the host with the fewest of them. A bound worker lives in
+    /// its group.
     pub(crate) fn next_home(&self, group: Option<GroupId>) -> Option<WorkerId> {
         let hosts = match group {
             None if self.settings.workers > 0 => return None,
@@ -190,19 +190,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
         hosts.min_by_key(|id| (is_asleep(**id), self.guests(**id).len())).copied()
     }
 
-    /// Whether a reserved worker can be started now: its home is this machine, or a host that is there.
+    /// Whether a reserved worker can be started now: its home is this machine, or a connected host.
     pub(crate) fn home_is_ready(&self, id: WorkerId) -> bool {
         let home = self.workers[id.index()].home;
         home.is_none_or(|home| self.workers[home.index()].phase == Phase::Ready)
     }
 
-    /// The host that a reserved worker lives on; none: this machine.
+    /// The host of a reserved worker; `None`: this machine.
     #[must_use]
     pub fn home(&self, id: WorkerId) -> Option<WorkerId> {
         self.workers.get(id.index())?.home
     }
 
-    /// Reserved workers that live on a host, or are to.
+    /// Reserved workers that live on a host, or will.
     pub(crate) fn guests(&self, host: WorkerId) -> Vec<WorkerId> {
         let lives = |id: &&WorkerId| {
             let worker = &self.workers[id.index()];
@@ -211,7 +211,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.reserved_places.iter().filter(lives).copied().collect()
     }
 
-    /// A host is gone, and with it those reserved workers.
+    /// Handles the loss of a host's reserved workers.
     pub(crate) fn lose_guests(
         &mut self,
         now: Time,
@@ -224,7 +224,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Nothing is sent ahead to a host whose functions make calls, and what has been is wanted back.
+    /// Stops sending ahead to a host whose functions make calls, and retracts what was sent ahead.
     pub(crate) fn host_nests(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         if let Some(host) = &mut worker.host
@@ -235,7 +235,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Calls wait on one host while workers are free elsewhere: the last ones sent are wanted back.
+    /// Retracts the last calls sent to a host while workers are free elsewhere.
     pub(crate) fn even_out(&mut self, out: &mut Vec<Action<T>>) {
         if self.hosts.is_empty() {
             return;
@@ -265,7 +265,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         hosts.iter().map(|id| self.workers[id.index()].free_slots()).sum()
     }
 
-    /// The same for the calls that are bound to one group, or to none, with so many workers that are free.
+    /// Does the same for calls bound to one group, or to none, with `free` free workers.
     fn even_out_among(&mut self, line: Option<GroupId>, mut free: usize, out: &mut Vec<Action<T>>) {
         let count = |core: &Self| {
             line.map_or(core.hosts.len(), |group| core.groups[group.index()].hosts.len())
@@ -280,7 +280,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks a host for at most so many of those calls that it was sent last. Returns for how many.
+    /// Requests at most `most` of the calls sent last back from a host. Returns how many.
     fn retract(
         &mut self,
         host: WorkerId,
@@ -291,11 +291,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Core { workers, calls, .. } = self;
         let worker = &mut workers[host.index()];
         let away = worker.host.as_ref().map_or(0, |host| host.round_trip);
-        // Where its arguments are it stays, unless nothing may wait there.
+        // A call stays where its arguments are, unless nothing may wait there.
         let movable = |call: CallId| {
             most == usize::MAX || calls.get(call).is_some_and(|call| call.near.is_none())
         };
-        // What is done before it could be somewhere else stays.
+        // A call that would finish before it could move stays.
         let worth = |cost: u64| most == usize::MAX || cost > 4 * away;
         let wanted: Vec<CallId> = worker
             .sent
@@ -327,5 +327,5 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 }
 
-/// Calls that one message asks for.
+/// Maximum number of calls in one message.
 const MOST_RETRACTED: usize = 4096;

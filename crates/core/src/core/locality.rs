@@ -9,12 +9,11 @@ use crate::policy::Policy;
 use crate::queue::Entry;
 use crate::workers::Phase;
 
-/// What it takes to bring a byte from one host to another by way of the client, ns: two times what a link of
-/// 1 Gbit/s takes.
+/// Time to move a byte from one host to another through the client, ns: twice that of a 1 Gbit/s link.
 const WAY: u64 = 16;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Has the result of a call stay on the host that has been sent it, if one has: another call needs it.
+    /// Requests the host that runs a call, if any, to keep its result, because another call needs it.
     pub(crate) fn keep_result(&self, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(CallState::Sent(worker)) = self.calls.get(id).map(|call| call.state) else {
             return;
@@ -25,8 +24,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The arguments of a call are put together as [`Core::gathered`] is told, and so many bytes of them lie on
-    /// a host. Returns whether it waits for that host; if not, those have to be fetched from there first.
+    /// The arguments of a call have been assembled as for [`Core::gathered`], and some of their bytes lie on a host.
+    /// Returns whether the call waits for that host. If not, fetch those bytes from there first.
     pub fn gathered_near(
         &mut self,
         now: Time,
@@ -37,8 +36,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
     ) -> bool {
         let Some(call) = self.calls.get(id) else { return true };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
-        // A worker that waits for the call could run it, and may hold the place that the call would need.
-        // And one that asks for more than a place goes where that is.
+        // A worker that waits for the call could run it, and may hold the place that the call would need. A wide call
+        // goes where its place is.
         let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_wide();
         if bound_elsewhere || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
@@ -54,7 +53,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let (priority, entry) = (call.task.options.priority, Entry { serial: call.serial, id });
         if let Some(host) = &mut self.workers[at.index()].host {
             host.nearby.insert(priority, entry);
-            // Ids of calls that ended must not pile up behind one that takes long.
+            // Bounds the number of ended ids behind a long call.
             if host.nearby.len() > 2 * self.calls.all_waiting().0 + 1024 {
                 host.nearby.retain(|id| self.calls.get(id).is_some());
             }
@@ -63,8 +62,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         true
     }
 
-    /// Whether a worker of another host, or of this machine, would do such a call sooner, though its arguments
-    /// have to be brought there; or the host is not there.
+    /// Whether a worker of another host, or of this machine, would finish such a call sooner even though its
+    /// arguments have to be moved, or the host is not connected.
     fn is_better_off_elsewhere(
         &self,
         function: FunctionId,
@@ -77,7 +76,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         };
         let before = (worker.taken() + host.nearby.len()) as u64;
         let slots = host.slots as u64;
-        // Of a function that is not known nothing is known that would be worth the way.
+        // Without a cost estimate, a move is not worthwhile.
         let (true, Some(cost)) = (before >= slots, self.pace.known_cost(function)) else {
             return false;
         };
@@ -86,7 +85,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             && self.free_elsewhere(near.host, line) > 0
     }
 
-    /// Workers that have nothing to do and could run a call of this line, without those of a host.
+    /// Idle workers outside a host that could run a call of this line.
     fn free_elsewhere(&self, host: WorkerId, line: Option<GroupId>) -> usize {
         let hosts = line.map_or(&self.hosts, |group| &self.groups[group.index()].hosts);
         let others = hosts.iter().filter(|id| **id != host);
@@ -96,12 +95,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         here + free.sum::<usize>()
     }
 
-    /// Calls wait for a host while workers are free elsewhere: the last of them are sent there, if that is worth
-    /// the way of their arguments.
+    /// Sends the last of the calls that wait for a host to free workers elsewhere, if that is worth moving their
+    /// arguments.
     pub(crate) fn even_out_nearby(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         let has_some = |host: &Host| host.nearby.len() > 0;
         if !self.workers[id.index()].host.as_ref().is_some_and(has_some) {
-            // Nearly always: to count who is free would take longer than all else.
+            // The usual case: counting free workers would take longer than everything else.
             return;
         }
         for _ in 0..self.free_elsewhere(id, None) {
@@ -124,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Sends a host the calls that wait for it, as far as it has room.
+    /// Sends a host the calls that wait for it, until it is full.
     pub(crate) fn pump_nearby(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         loop {
             let worker = &mut self.workers[id.index()];
@@ -148,7 +147,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A call that was to go to a host, or has been there, needs its arguments anew.
+    /// Reassembles the arguments of a call that was bound for a host, or has been there.
     pub(crate) fn gather_again(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
         self.calls.leave_place(id);
         if let Some(call) = self.calls.get_mut(id) {
@@ -158,7 +157,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.gather(id, out);
     }
 
-    /// The arguments of a call cannot be put together yet: some of the calls that it needs run again.
+    /// The arguments of a call cannot be assembled yet: some of the calls that it needs run again.
     pub fn blocked_again(&mut self, id: CallId, after: &[CallId], out: &mut Vec<Action<T>>) {
         if self.calls.get(id).is_some() {
             self.calls.leave_place(id);
@@ -166,7 +165,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A host is gone: the calls that were to go there need their arguments from elsewhere.
+    /// Reassembles the arguments of calls that were bound for a host that is gone.
     pub(crate) fn lose_nearby(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         let mut waiting = std::mem::take(&mut host.nearby);

@@ -1,5 +1,4 @@
-//! Workers whose processes are lost or cannot be started: what becomes of their calls, and when the
-//! next process is tried.
+//! Workers whose processes are lost or cannot start: the fate of their calls, and the time of the next start.
 
 use std::sync::Arc;
 
@@ -12,22 +11,21 @@ use crate::policy::Policy;
 use crate::timers::Timer;
 use crate::workers::{Phase, Worker, has_begun};
 
-/// Pause before a worker that failed is started again, ns: doubles with each failure, up to the
-/// longest.
+/// Pause before a failed worker starts again, ns. Doubles with each failure, up to the maximum.
 const PAUSE: u64 = 100_000_000;
 const LONGEST_PAUSE: u64 = 30_000_000_000;
-/// Hosts that fail within this time of each other are asked for again together, ns: a batch system is then
-/// asked for one job, not for one each.
+/// Hosts that fail within this time of each other are requested together, ns, so that a batch system gets one job and
+/// not one for each.
 const TOGETHER: u64 = 500_000_000;
-/// Starts in a row that may fail before a worker is given up that worked once, unless the system is
-/// short of something. With the pauses between them they take 13 s.
+/// Consecutive failed starts after which a worker that worked once is given up, unless the system is short of a
+/// resource. Including the pauses, they take 13 s.
 const LATER_STARTS: u32 = 8;
-/// The same of a host, which may be restarted or repaired meanwhile: a quarter of an hour and more.
+/// The same for a host, which may be restarted or repaired in the meantime: 15 minutes or more.
 const LATER_STARTS_OF_HOSTS: u32 = 30;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
-    /// that is known; the others are sent elsewhere.
+    /// A worker's process is gone. `begun`: the number of calls that it had begun (the low bits of the count), if
+    /// known; the others are sent elsewhere.
     pub fn worker_lost(
         &mut self,
         now: Time,
@@ -42,7 +40,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.idle.remove(id, &mut self.workers);
         let worker = &mut self.workers[id.index()];
-        // One that was given up by its owner, or is replaced in time, ends as it is to.
+        // A worker that its owner released, or that is replaced in time, ends as planned.
         let released = worker.reserved.as_ref().is_some_and(|reserved| reserved.released);
         worker.losses += u64::from(was == Phase::Ready && !released && !self.closed);
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
@@ -65,8 +63,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.ready -= usize::from(common && was == Phase::Ready);
         let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
-        // A worker that was at no call may have died of the first one that it was sent, as it took
-        // the arguments. Then so does the next worker, and this must not go on for ever.
+        // An idle worker may have died of the first call that it was sent, while it received the arguments. Then so
+        // would the next worker, and this must not repeat forever.
         let was_at_none = !sent.iter().any(|sent| began(sent.serial));
         let suspect = sent.front().filter(|_| was_at_none).map(|sent| sent.serial);
         for sent in sent {
@@ -106,8 +104,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
-    /// While some of those fail as well, it is not told: there may turn out to be none.
+    /// The last failed start, if workers are given up and fewer are left than wanted. While some of those still fail,
+    /// nothing is reported: there may turn out to be none.
     #[must_use]
     pub fn too_few(&self, wanted: usize) -> Option<Arc<Loss>> {
         let (given_up, loss) = self.given_up.as_ref()?;
@@ -118,8 +116,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             .then(|| self.with_other_hosts(loss))
     }
 
-    /// The loss of a host together with those of all others that are given up: each has a cause of its
-    /// own, which its owner has to know.
+    /// Merges the loss of a host with those of all others that are given up. Each has its own cause, which the user
+    /// needs to know.
     fn with_other_hosts(&self, loss: &Arc<Loss>) -> Arc<Loss> {
         let all = self.hosts_given_up();
         let others = all.iter().filter(|other| !Arc::ptr_eq(other, loss));
@@ -147,8 +145,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out.push(Action::Start(id));
     }
 
-    /// Replaces a process that had answered: at once, unless one after the other is lost before it
-    /// has begun a call.
+    /// Replaces a process that was ready: at once, unless processes are repeatedly lost before they begin a call.
     fn start_again(&mut self, now: Time, id: WorkerId, was_of_use: bool, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         worker.useless = if was_of_use { 0 } else { worker.useless.saturating_add(1) };
@@ -164,14 +161,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let failures = worker.failed_starts;
         let most = match loss.cause {
             _ if !worker.has_worked => self.settings.max_failed_starts,
-            // It passes, sooner or later.
+            // The condition passes sooner or later.
             Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. } => u32::MAX,
             _ if worker.host.is_some() => LATER_STARTS_OF_HOSTS,
             _ => LATER_STARTS.max(self.settings.max_failed_starts),
         };
         if failures < most {
             let at = match worker.host {
-                // To ask for a host again takes more than to fork once more.
+                // Requesting a host costs more than another fork.
                 Some(_) => self.with_others(now, now + (10 * pause(failures)).min(LONGEST_PAUSE)),
                 None => now + pause(failures),
             };
@@ -196,7 +193,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// When a host is asked for again: with the one before it, if that is little earlier.
+    /// When to request a host again: together with the previous one, if that is only slightly earlier.
     fn with_others(&mut self, now: Time, at: Time) -> Time {
         if self.hosts_again <= now
             || !(self.hosts_again..=self.hosts_again + TOGETHER).contains(&at)
@@ -207,7 +204,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 }
 
-/// The pause after so many failures, ns.
+/// The pause after this many failures, ns.
 fn pause(failures: u32) -> u64 {
     (PAUSE << (failures - 1).min(16)).min(LONGEST_PAUSE)
 }

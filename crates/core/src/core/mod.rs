@@ -1,4 +1,4 @@
-//! The state machine: every event, what it changes, and what has to be done about it.
+//! State machine: events, state changes and resulting actions.
 
 mod check;
 mod counting;
@@ -37,66 +37,66 @@ use crate::resources::Available;
 use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
-/// The state of a grid, whose calls carry a `T` of the caller's. See the crate's page.
+/// State of a grid. Each call carries a payload `T` of the caller. See the crate documentation.
 #[derive(Debug)]
 pub struct Core<T, P = Adaptive> {
     pub(crate) settings: Settings,
     pub(crate) calls: Calls<T>,
     pub(crate) dependents: Dependents,
-    /// Calls that running functions have made, and which worker waits for them.
+    /// Calls that running functions have made, and the workers that wait for them.
     pub(crate) wanted: HashMap<CallId, WorkerId>,
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
-    /// What calls may take of this machine beside workers' places.
+    /// Resources of this machine that calls may take besides workers' places.
     pub(crate) available: Available,
-    /// Places are collected for calls that ask for several: those of this machine, or any.
+    /// Places are collected for multi-core calls, on this machine, or on any host.
     pub(crate) collects_here: bool,
     pub(crate) collects: bool,
-    /// Places that were collected are not any more, and nobody has looked who waits for them.
+    /// Collected places have been released, and waiting calls have not been checked since.
     pub(crate) opened: bool,
-    /// How many functions each number has meant, from 1 on; numbers that are not there have meant one.
+    /// Number of functions that each number has stood for, from 1. Missing numbers have stood for one.
     versions: Vec<u32>,
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
     pub(crate) call_counters: CountersByFunction,
     pub(crate) policy: P,
-    /// Hosts that come and go.
+    /// Elastic hosts.
     pub(crate) elastic: Elastic,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
-    /// When hosts that have failed are asked for again, or were.
+    /// Time at which failed hosts are requested again, or were.
     pub(crate) hosts_again: Time,
-    /// What calls can be bound to, by number.
+    /// Groups that calls can be bound to, by number.
     pub(crate) groups: Vec<HostGroup>,
-    /// Those of them that the workers of this machine belong to.
+    /// Groups that include the workers of this machine.
     pub(crate) here: Vec<GroupId>,
-    /// Workers on them that have answered.
+    /// Ready workers on hosts.
     pub(crate) host_slots: usize,
     pub(crate) closed: bool,
-    /// How many places work for all.
+    /// Number of common places.
     pub(crate) places: usize,
-    /// How many of them are given up, and how the last one failed.
+    /// Number of common places given up, and the loss of the last one.
     pub(crate) given_up: Option<(usize, Arc<Loss>)>,
     pub(crate) broken: Option<Arc<Loss>>,
-    /// How many reservations there have been.
+    /// Number of reservations so far.
     pub(crate) tickets: u64,
     /// All places that are or were reserved.
     pub(crate) reserved_places: Vec<WorkerId>,
-    /// Those of them that hold no process.
+    /// Reserved places without a process.
     pub(crate) free_places: Vec<WorkerId>,
 }
 
-/// Time that a process has to end by itself once it has served enough calls, ns.
+/// How long a process has to end by itself once it has served enough calls, ns.
 const RETIREMENT: u64 = 10_000_000_000;
-/// Calls that running functions make may have so many times the bytes wait that others may.
+/// Limit of the waiting bytes of nested calls, as a multiple of that of other calls.
 const NESTED_BYTES: u64 = 16;
-/// How long calls wait behind one that runs much longer than was expected, ns.
+/// How long calls wait behind one that runs much longer than expected, ns.
 pub(crate) const STUCK: u64 = 4 * AHEAD;
 
 impl<T: Clone> Core<T> {
-    /// A grid whose workers have not been asked for yet.
+    /// Creates a grid that has not requested its workers yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let policy = Adaptive::new(settings.cores);
@@ -105,7 +105,7 @@ impl<T: Clone> Core<T> {
 }
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// A grid that goes by another policy.
+    /// Creates a grid with another policy.
     #[must_use]
     pub fn with_policy(settings: Settings, policy: P) -> Self {
         let new = |_| Worker::new(settings.calls_per_process);
@@ -151,7 +151,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks for all workers that are wanted always.
+    /// Requests all workers that are always wanted.
     pub fn open(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
         for index in 0..self.workers.len() {
             if !self.workers[index].is_asleep() {
@@ -160,7 +160,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether a call with so many bytes may be submitted now, or its caller has to wait.
+    /// Whether a call with this many bytes may be submitted now. Otherwise its caller has to wait.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let (waiting, waiting_bytes) = self.calls.all_waiting();
@@ -169,8 +169,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 && waiting_bytes.saturating_add(bytes) <= self.settings.max_queued_bytes
     }
 
-    /// The same of a call that a running function makes. It does not wait for room, which could be waiting for
-    /// itself, and so finds more of it.
+    /// Whether a nested call with this many bytes may be submitted. It does not wait for room, because it could wait
+    /// for itself, and so has a higher limit.
     #[must_use]
     pub fn has_room_nested(&self, bytes: u64) -> bool {
         let (waiting, waiting_bytes) = self.calls.all_waiting();
@@ -181,10 +181,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 && waiting_bytes.saturating_add(bytes) <= most_bytes
     }
 
-    /// Takes a call.
+    /// Submits a call.
     ///
     /// # Errors
-    /// When the grid takes no calls or the call refers to data that is not there.
+    /// When the grid accepts no calls or the call refers to missing data.
     pub fn submit(
         &mut self,
         now: Time,
@@ -194,9 +194,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.take(now, task, None, out)
     }
 
-    /// Takes a call that needs the results of others, which were taken before: it waits until they have
-    /// ended, and ends with the first of them that ends without a result. Those that have ended already
-    /// are looked at when its arguments are put together.
+    /// Submits a call that needs the results of earlier calls. It waits until they have ended, and ends with the
+    /// first of them that ends without a result. Calls that have ended already are checked when its arguments are
+    /// assembled.
     ///
     /// # Errors
     /// As [`Core::submit`].
@@ -272,7 +272,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Ok(id)
     }
 
-    /// A worker's process has answered.
+    /// A worker's process is ready.
     pub fn worker_ready(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         if worker.phase != Phase::Starting {
@@ -290,8 +290,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A worker has answered a call, which took so long. Returns the caller's own, and whether the
-    /// call was still alive; if not, the answer is of no use.
+    /// A worker has answered a call, which took `took`. Returns the caller's payload, and whether the call was still
+    /// alive; if not, discard the answer.
     ///
     /// # Errors
     /// When this is not the call that the worker has to answer next.
@@ -306,7 +306,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.answered(now, id, call, took, true, out)
     }
 
-    /// A worker has answered a call whose function has raised an error; otherwise as [`Core::replied`].
+    /// A worker has answered a call whose function raised an error. Otherwise like [`Core::replied`].
     ///
     /// # Errors
     /// As [`Core::replied`].
@@ -348,7 +348,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.release_blobs(&ended.task.blobs, out);
             self.forget_wanted(call);
             if self.dependents.is_empty() {
-                // Nearly always.
+                // The usual case.
             } else if returned {
                 self.release_dependents(call, out);
             } else {
@@ -359,8 +359,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Ok((sent.payload, !sent.abandoned))
     }
 
-    /// Whose progress matters for what the next call of this function does, if it is not known well
-    /// enough: answers come late when a worker has much to do.
+    /// The worker whose progress decides where the next call of this function goes, if it is not known well enough.
+    /// Answers arrive late when a worker is busy.
     #[must_use]
     pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
         let load = self.pace.load(function);
@@ -370,15 +370,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (load.cost < AHEAD && busy && !worker.is_awake(load, now)).then_some(id)
     }
 
-    /// A worker has begun so many calls (the low bits of the count), answered or not.
+    /// A worker has begun this many calls (the low bits of the count), answered or not.
     pub fn progressed(&mut self, now: Time, id: WorkerId, begun: u32) {
         let worker = &mut self.workers[id.index()];
         worker.reports = true;
         worker.progressed(now, begun);
     }
 
-    /// What could be taken back from a worker: it has begun `begun` calls (the low bits of the count),
-    /// and will pass over the others below `below`.
+    /// Calls have been taken back from a worker. It has begun `begun` calls (the low bits of the count), and will
+    /// skip the others below `below`.
     pub fn taken_back(
         &mut self,
         now: Time,
@@ -394,7 +394,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if overdue.is_some_and(|serial| !has_begun(begun, serial + 1))
             && worker.phase == Phase::Ready
         {
-            // It can begin no other call any more: nothing but the one that is overdue ends with it.
+            // It can begin no other call any more, so only the overdue call ends with it.
             worker.phase = Phase::Ending;
             self.ready -= 1;
             out.push(Action::Kill(id));
@@ -423,12 +423,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// Data that calls may refer to from now on.
+    /// Registers data that calls may refer to from now on.
     pub fn share(&mut self, blob: BlobId) {
         self.blobs.table.entry(blob).or_default().dropped = false;
     }
 
-    /// No further call will refer to this data. It goes when the last of those made has ended.
+    /// Ends sharing of this data: no further call will refer to it. It is freed when the last call that does has
+    /// ended.
     pub fn unshare(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
         if let Some(state) = self.blobs.table.get_mut(&blob) {
             state.dropped = true;
@@ -436,8 +437,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A worker has let go of data that it was told is not shared any more. `unread`: nobody has got it
-    /// from there who may still read it.
+    /// A worker has released data that is no longer shared. `unread`: no reader that got it from there remains.
     pub fn blob_dropped(
         &mut self,
         worker: WorkerId,
@@ -448,15 +448,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.blobs.let_go(worker, blob, unread, out);
     }
 
-    /// Takes no more calls and ends all that are alive.
+    /// Stops accepting calls and ends all live ones.
     pub fn close(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         self.closed = true;
         self.end_all(now, &End::Closed, out);
         self.timers.clear();
     }
 
-    /// The number is to mean another function from now on: no call of the old one is alive. Returns what has
-    /// become of those.
+    /// Reassigns the number to another function; no call of the old one is alive. Returns the counters of the old
+    /// one.
     pub fn replace_function(&mut self, function: FunctionId) -> CallCounters {
         self.pace.forget(function);
         let index = function.0 as usize;
@@ -473,7 +473,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued, here, ahead })
     }
 
-    /// Gives the worker that has just answered its next calls.
+    /// Sends its next calls to a worker that has just answered.
     pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[id.index()].host.is_some() {
             self.pump_nearby(now, id, out);
@@ -511,13 +511,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.rest(now, id, out);
         if self.idle.len() > 0 || left {
-            // Calls that have waited for this one need not be light any more.
+            // Calls that have waited for this worker may no longer be light.
             self.pump(now, out);
             self.even_out(out);
         }
     }
 
-    /// A worker that has nothing to do is at hand, or is replaced if it has served enough calls.
+    /// Marks a worker without calls as idle, or replaces it if it has served enough calls.
     pub(crate) fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         if !worker.sent.is_empty() || worker.phase != Phase::Ready {

@@ -1,17 +1,17 @@
-//! Wide calls: each asks for more of one host than the place of a worker. Those that ask for several cores take the
-//! places of several workers there: one of these runs it, and the others keep their places free until it has ended.
-//! Those that ask for resources take so much of what their host has. And those that are expected to take long run
-//! only where they are done before the host ends.
+//! Wide calls: each needs more of one host than the place of a worker. A call with several cores takes the places of
+//! several workers there: one of them runs it, and the others keep their places free until it has ended. A call with
+//! resources takes that amount from its host. A call with a long expected time runs only on a host that does not end
+//! before it.
 //!
-//! Wide calls wait beside their line, so that they hold up nobody who can be served elsewhere. When all that
-//! were there before it have been sent, a wide call has its turn: if no host has as much free at that moment, it
-//! waits for the one that lacks least. As long as a resource is lacking there, what it asks for is *claimed*: other
-//! calls that ask for it come after, and those that need none of it go on. When only places are lacking, they are
-//! *collected*: the host is sent nothing else until there are enough. So a stream of small calls does not keep a
-//! wide one waiting, and each host collects for one call at a time.
+//! Wide calls wait beside their line, so that they block no call that can run elsewhere. When all earlier calls have
+//! been sent, it is a wide call's turn. If no host has enough free at that moment, it waits for the one that lacks
+//! least. While a resource is lacking there, the requested resources are *claimed*: other calls that request them
+//! come later, and calls that need none of them continue. When only places are lacking, they are *collected*: the
+//! host is sent nothing else until there are enough. So a stream of small calls does not starve a wide one, and each
+//! host collects for one call at a time.
 //!
-//! A running function may wait for a call that some other worker has to run. As long as one does, nothing is
-//! collected: that call may need the very place that would be kept from it.
+//! A running function may wait for a call that another worker has to run. While one does, nothing is collected,
+//! because that call may need the very place that would be withheld.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ use crate::workers::{Phase, Sent};
 type Site = Option<WorkerId>;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Each worker of a host has so many processors.
+    /// Sets the number of processors of each worker of a host.
     pub fn host_has_cores(&mut self, id: WorkerId, cores: u32) {
         if let Some(host) = &mut self.workers[id.index()].host {
             host.cores = cores;
         }
     }
 
-    /// This host, which is of the group of this name, has so much for calls that ask for it.
+    /// Sets the resources of this host, which belongs to the group with this name.
     pub fn host_offers(&mut self, id: WorkerId, group: &str, resources: &Resources) {
         if let Some(host) = &mut self.workers[id.index()].host {
             host.group = group.into();
@@ -48,7 +48,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Workers' places that a call of so many cores takes on an executor.
+    /// Number of workers' places that a call with this many cores takes on an executor.
     pub(crate) fn slots(&self, cores: u32, at: WorkerId) -> usize {
         cores.div_ceil(self.cores_of(Some(at))).max(1) as usize
     }
@@ -58,19 +58,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
         host.map_or(1, |host| host.cores.max(1))
     }
 
-    /// Workers of this machine that have nothing to do and may be sent calls.
+    /// Idle workers of this machine that may be sent calls.
     pub(crate) fn free_here(&self) -> usize {
         if self.collects_here { 0 } else { self.idle.free() }
     }
 
-    /// Takes out a call that a worker has answered or given back, if it is one that it may.
+    /// Removes a call that a worker has answered or given back, if that is a valid answer.
     pub(crate) fn take_out(&mut self, now: Time, id: WorkerId, call: CallId) -> Option<Sent<T>> {
         let sent = self.workers[id.index()].answered(now, call)?;
         self.gives_back(id, &sent);
         Some(sent)
     }
 
-    /// A call has left its worker: what it has taken beside that one's place is free.
+    /// Releases the places and resources that a call has taken in addition to its worker's place.
     pub(crate) fn gives_back(&mut self, id: WorkerId, sent: &Sent<T>) {
         self.calls.owners.back(sent.owner);
         let worker = &mut self.workers[id.index()];
@@ -89,13 +89,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         host.map_or(&self.available, |host| &host.available)
     }
 
-    /// Whether what a site is known to have is all that there will be.
+    /// Whether a site has reported all that it will have.
     fn has_told(&self, site: Site) -> bool {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
         host.is_none_or(|host| host.known)
     }
 
-    /// Whether a call would find all that it asks for on a site where nothing else runs, but places.
+    /// Whether a call would find all its resources, except places, on a site where nothing else runs.
     pub(crate) fn could_have(&self, request: &ResourceRequest, site: Site) -> bool {
         let stays = || {
             let life = self.life_of(site).zip(request.expected);
@@ -104,12 +104,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.available(site).could_give(&request.resources, self.has_told(site)) && stays()
     }
 
-    /// The last that was known of how long a host is there.
+    /// The last known lifetime of a host.
     fn life_of(&self, site: Site) -> Option<Span> {
         site.and_then(|id| self.workers[id.index()].host.as_ref())?.stay.span
     }
 
-    /// Where calls of a line may run.
+    /// Sites where calls of a line may run.
     fn sites(&self, line: Option<GroupId>) -> Vec<Site> {
         let others = self.hosts.len() + self.reserved_places.len();
         let here = || (self.workers.len() > others).then_some(None);
@@ -123,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Workers that have answered, and those of them that have no call and keep no place free.
+    /// Ready workers, and those of them that have no call and hold no place.
     fn present(&self, site: Site) -> (usize, usize) {
         match site {
             None => (self.ready, self.idle.free()),
@@ -135,7 +135,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Workers that there can be; none: it is not known yet.
+    /// Number of workers that there can be; `None`: not known yet.
     fn possible(&self, site: Site) -> Option<usize> {
         match site {
             None => {
@@ -154,13 +154,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Processors that the workers have which there can be; none: it is not known yet.
+    /// Number of processors of the workers that there can be; `None`: not known yet.
     fn possible_cores(&self, site: Site) -> Option<u32> {
         let workers = u32::try_from(self.possible(site)?).unwrap_or(u32::MAX);
         Some(workers.saturating_mul(self.cores_of(site)))
     }
 
-    /// Whether a call may find what it asks for some time.
+    /// Checks that a call can find its resources at some time.
     pub(crate) fn check_request(&self, request: &ResourceRequest) -> Result<(), Misfit> {
         let sites = self.sites(request.group);
         let is_wide_enough =
@@ -185,7 +185,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Err(Misfit::Unfit(Unfit { cores, resources, expected, there }))
     }
 
-    /// What errors tell of a site.
+    /// Description of a site in errors.
     fn told_of(&self, site: Site) -> end::Site {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
         let here = || self.name_of(GroupId::HERE);
@@ -197,14 +197,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Sends wide calls that have their turn, and has places be collected for those that find too few.
+    /// Sends wide calls whose turn it is, and collects places for those that find too few.
     pub(crate) fn pump_wide(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         let collected = self.collecting();
         self.stop_collecting();
         let (open_here, open) = loop {
             let (sent, open_here, open) = self.send_first_wide(now, out);
             if !sent {
-                // What is open to others, is known when no more can be sent.
+                // Which places are open to others is known when no more wide calls can be sent.
                 break (open_here, open);
             }
         };
@@ -225,8 +225,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Sends those of the first wide calls that find what they ask for. Whether there was one; whether the other
-    /// places of this machine are for anybody, and those of which hosts.
+    /// Sends those of the first wide calls that fit. Returns whether there was one, whether the other places of this
+    /// machine are open to any call, and those of which hosts are.
     fn send_first_wide(
         &mut self,
         now: Time,
@@ -239,17 +239,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let has_workers_here = self.sites(None).contains(&None);
         for (_, id) in self.calls.first_wide(SCAN_ALL, SCAN) {
             if open.is_empty() && !(open_here && has_workers_here) {
-                // All places are for those before it.
+                // All places are for earlier calls.
                 break;
             }
-            // What was sent just now counts for its owner.
+            // The call just sent counts for its owner.
             let Some(order) = self.calls.order(id) else { continue };
             let Some(task) = self.task(id) else { continue };
             let (owner, function, request) = (task.owner, task.function, ResourceRequest::of(task));
             if !self.calls.owners.may_run(owner) {
                 continue;
             }
-            // What lacks there of resources, and of places.
+            // Lacking resources and places.
             let mut best: Option<((u64, usize), Site)> = None;
             let mut is_there = false;
             for site in self.sites(request.group) {
@@ -293,7 +293,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (sent, open_here, open)
     }
 
-    /// Where places are collected.
+    /// Sites that collect places.
     fn collecting(&self) -> Vec<Site> {
         if !self.collects {
             return Vec::new();
@@ -315,7 +315,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether a call would be done before the host ends, if that end is known.
+    /// Whether a call would finish before the host ends, if that end is known.
     fn stays_for(
         &self,
         now: Time,
@@ -331,8 +331,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Whether all that a call asks for is free somewhere, also if some calls before it get so much and so many
-    /// places there, and no call is to go there before that has to.
+    /// Whether all that a call needs is free somewhere, even if some earlier calls get their resources and places
+    /// there, and no call has to go there first.
     pub(crate) fn has_vacant_site(
         &self,
         request: &ResourceRequest,
@@ -355,7 +355,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.send(now, id, worker, out);
     }
 
-    /// Whether no call waits that was there before, and that may run there.
+    /// Whether no earlier call waits that may run there.
     fn has_turn(&mut self, order: Order, site: Site) -> bool {
         let mut waits =
             |line: Option<GroupId>| self.calls.front(line).is_some_and(|(other, _)| other < order);

@@ -1,7 +1,6 @@
-//! Calls that a running function makes itself. Its worker, which waits for one of them, takes that one
-//! from the queue and runs it: so those that wait never keep a grid from going on, however deep calls are
-//! nested. It runs what it waits for and nothing else: what lies on its stack then needs all that
-//! lies above it, and no two workers can wait for each other.
+//! Calls made by running functions. A worker that waits for such a call takes it from the queue and runs it. Waiting
+//! workers therefore never stop a grid, however deep calls are nested. A worker runs only the call that it waits for:
+//! everything on its stack then needs what lies above it, and no two workers can wait for each other.
 
 use crate::calls::{Call, CallState};
 use crate::core::Core;
@@ -10,8 +9,8 @@ use crate::interface::{Action, Claim};
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// The function that this worker runs makes calls itself, and may wait for them: what had been sent to
-    /// wait behind it is taken back, and nothing else is sent.
+    /// The function that this worker runs makes calls itself and may wait for them. Takes back the calls queued
+    /// behind it and sends nothing else.
     pub fn nests(&mut self, by: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[by.index()].host.is_some() {
             return self.host_nests(by, out);
@@ -25,7 +24,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A worker waits for a call that the function that it runs has made.
+    /// A worker waits for a call made by the function that it runs.
     pub fn claim(
         &mut self,
         now: Time,
@@ -53,17 +52,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.wanted.entry(id).or_insert(by);
         if waits_nearby {
-            // The place that it waits for may be the one that waits for it.
+            // The place that it waits for may be held by the worker that waits for it.
             self.gather_again(id, out);
         }
         if self.collects {
-            // It may need one of the places that are kept from it.
+            // It may need one of the withheld places.
             self.pump(now, out);
         }
         Claim::Wait
     }
 
-    /// Takes a call out that waits for a worker, if nothing else depends on it. The core knows it no more.
+    /// Withdraws a waiting call if nothing else depends on it. The core forgets it.
     pub fn withdraw(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
         let call = self.calls.get(id)?;
         let waits = matches!(call.state, CallState::Queued | CallState::QueuedWide);
@@ -84,7 +83,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Some(call.task.payload)
     }
 
-    /// A call that was sent and not begun waits for a worker again.
+    /// Requeues a call that was sent and not begun.
     pub(crate) fn put_back(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
         if self.calls.get(id).is_some_and(|call| call.near.is_some()) {
             self.gather_again(id, out);
@@ -93,7 +92,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// A call is about to go into the queue: if a worker waits for it, it goes to that one.
+    /// A call is about to be queued: if a worker waits for it, that worker gets it.
     pub(crate) fn is_run_by_who_waits(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> bool {
         if self.wanted.is_empty() || self.dependents.has(id) {
             return false;
@@ -117,13 +116,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         true
     }
 
-    /// A call that a worker was lost with may end the one as well that waits for it, which does not run it
-    /// therefore. If there is no other worker, that is better than to wait for ever.
+    /// A call that a worker was lost with may also end the worker that waits for it, which therefore does not run it.
+    /// If there is no other worker, that is better than waiting forever.
     fn is_left_to_others(&self, call: &Call<T>) -> bool {
         call.losses + call.false_starts > 0 && self.places > 1
     }
 
-    /// The call has ended: nobody waits for it any more.
+    /// Forgets that a worker waits for a call that has ended.
     pub(crate) fn forget_wanted(&mut self, id: CallId) {
         if !self.wanted.is_empty() {
             self.wanted.remove(&id);

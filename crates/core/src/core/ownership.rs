@@ -1,4 +1,4 @@
-//! Owners that come and go, and their quotas.
+//! Owners and their quotas.
 
 use crate::core::Core;
 use crate::end::End;
@@ -8,21 +8,21 @@ use crate::owners::Quota;
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Makes a new owner, whose calls may be submitted from now on.
+    /// Adds an owner, whose calls may be submitted from now on.
     pub fn add_owner(&mut self, quota: Quota) -> Owner {
         let owner = self.calls.owners.add(quota);
         self.calls.add_owner();
         owner
     }
 
-    /// Changes the quota of an owner. Calls that run already stay, also if they are more than it allows.
+    /// Changes the quota of an owner. Running calls continue, even if they exceed it.
     pub fn set_quota(&mut self, now: Time, owner: Owner, quota: Quota, out: &mut Vec<Action<T>>) {
         self.calls.owners.set_quota(owner, quota);
         self.pump(now, out);
     }
 
-    /// Ends all calls of an owner, which submits no more. Those of others go on, but for those that need a result of
-    /// its calls.
+    /// Ends all calls of an owner, which submits no more. The calls of others continue, except those that need a
+    /// result of its calls.
     pub fn remove_owner(&mut self, now: Time, owner: Owner, out: &mut Vec<Action<T>>) {
         self.calls.owners.leave(owner);
         let calls = self.calls.iter().filter(|(_, call)| call.task.owner == owner);
@@ -33,8 +33,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// How many calls of an owner have not ended, and how many calls of it workers have been sent and have not
-    /// answered, cancelled ones among them.
+    /// Number of live calls of an owner, and number of its calls that have been sent to workers and not answered,
+    /// including cancelled ones.
     #[must_use]
     pub fn calls_of(&self, owner: Owner) -> (usize, usize) {
         (self.calls.owners.alive(owner), self.calls.owners.running(owner))

@@ -1,4 +1,4 @@
-//! What is known of calls and workers.
+//! Queries about calls and workers.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::interface::Task;
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// The caller's own of a call that has not ended.
+    /// The caller's payload of a live call.
     #[must_use]
     pub fn payload(&self, id: CallId) -> Option<&T> {
         self.calls.get(id).map(|call| &call.task.payload)
     }
 
-    /// The same, if this executor has been sent the call, or a reserved worker there.
+    /// The payload of a live call that has been sent to this executor or to a reserved worker on it.
     #[must_use]
     pub fn payload_at(&self, id: CallId, at: WorkerId) -> Option<&T> {
         let call = self.calls.get(id)?;
@@ -24,44 +24,44 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (worker == at || self.home(worker) == Some(at)).then_some(&call.task.payload)
     }
 
-    /// What a call that has not ended was submitted as.
+    /// The task of a live call.
     #[must_use]
     pub fn task(&self, id: CallId) -> Option<&Task<T>> {
         self.calls.get(id).map(|call| &call.task)
     }
 
-    /// Whether a call that has not ended may be run again, and the shared data that it refers to.
+    /// Whether a live call may run again, and the shared data that it refers to.
     #[must_use]
     pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
         let call = self.calls.get(id)?;
         Some((call.task.options.idempotent, &call.task.blobs))
     }
 
-    /// Calls that wait for a worker.
+    /// Number of calls that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.calls.all_waiting().0
     }
 
-    /// Calls that have not ended.
+    /// Number of live calls.
     #[must_use]
     pub fn live(&self) -> usize {
         self.calls.live()
     }
 
-    /// Workers that have answered and are at hand.
+    /// Number of ready workers.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.ready + self.host_slots
     }
 
-    /// How many workers there are to be now, as far as it is known: hosts tell when they join.
+    /// Number of workers that the grid is to have now, as far as known: hosts report theirs when they connect.
     #[must_use]
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// How many there are to be on hosts, at most where these come and go.
+    /// Number of workers that hosts are to have. Elastic groups count with all of their hosts.
     #[must_use]
     pub fn places_on_hosts(&self) -> usize {
         let wanted = |id: &WorkerId| {
@@ -71,7 +71,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.hosts.iter().map(wanted).sum()
     }
 
-    /// Whether all hosts have told how many workers they are to have, or will not.
+    /// Whether every host has reported how many workers it is to have, or never will.
     #[must_use]
     pub fn knows_places(&self) -> bool {
         let known = |id: &WorkerId| {
@@ -83,7 +83,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.hosts.iter().all(known)
     }
 
-    /// How the last start failed, if workers cannot be started at all.
+    /// The last failed start, if workers cannot be started at all.
     #[must_use]
     pub fn broken(&self) -> Option<&Arc<Loss>> {
         self.broken.as_ref()

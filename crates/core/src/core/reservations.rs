@@ -1,4 +1,4 @@
-//! Reserved workers: each works for one owner alone, such as a remote object, until it is given up.
+//! Reserved workers: each serves one owner, such as a remote object, until it is released.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::policy::Policy;
 use crate::workers::{Phase, Reserved, Sent, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Asks for so many more workers that work for all.
+    /// Requests this many more common workers.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
         self.places += count as usize;
         for group in &self.here {
@@ -25,7 +25,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks for so many workers that work for one owner each, on a group if that is named.
+    /// Reserves this many workers for one owner each, on a group if one is named.
     pub fn reserve(
         &mut self,
         count: u32,
@@ -39,7 +39,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.tickets += 1;
         let ticket = self.tickets;
         let worker = self.free_places.pop().unwrap_or_else(|| {
-            // It keeps a state, and so its process.
+            // It keeps state, and so its process.
             self.workers.push(Worker::new(u64::MAX));
             let id = WorkerId((self.workers.len() - 1) as u32);
             self.reserved_places.push(id);
@@ -60,13 +60,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.home_is_ready(worker) {
             self.start(worker, out);
         } else {
-            // Its host says when it is there.
+            // Its host reports when it is ready.
             self.workers[worker.index()].phase = Phase::Starting;
         }
         Reservation { worker, ticket }
     }
 
-    /// How a reserved worker is getting on.
+    /// State of a reserved worker.
     #[must_use]
     pub fn standing(&self, of: Reservation) -> Standing {
         let worker = &self.workers[of.worker.index()];
@@ -82,7 +82,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The owner gives a reserved worker up. Its calls that are alive are cancelled.
+    /// Releases a reserved worker. Its live calls are cancelled.
     pub fn release(&mut self, now: Time, of: Reservation, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[of.worker.index()];
         let Some(reserved) = &mut worker.reserved else { return };
@@ -112,19 +112,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Gives a call its place in the queue of a reserved worker.
+    /// Queues a call for a reserved worker.
     pub(crate) fn line_up(&mut self, id: CallId, to: WorkerId) {
         let live = self.calls.all_waiting().0;
         if let Some(reserved) = &mut self.workers[to.index()].reserved {
             reserved.queue.push_back(id);
-            // Ids of calls that ended must not pile up behind one that takes long.
+            // Bounds the number of ended ids behind a long call.
             if reserved.queue.len() > 2 * live + 1024 {
                 reserved.queue.retain(|id| self.calls.get(*id).is_some());
             }
         }
     }
 
-    /// Sends a reserved worker its next calls, as far as it has room.
+    /// Sends a reserved worker its next calls, until it is full.
     pub(crate) fn pump_reserved(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         loop {
             let worker = &mut self.workers[id.index()];
@@ -135,7 +135,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 continue;
             };
             if matches!(known.state, CallState::Blocked { .. }) {
-                // Those behind it are to see what it does.
+                // Later calls must see its effects.
                 return;
             }
             let function = known.task.function;
@@ -144,7 +144,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 return;
             }
             if !self.home_is_ready(id) {
-                // Its host has just gone, and it is the next to be lost.
+                // Its host has just gone, and this worker is lost next.
                 return;
             }
             if let Some(reserved) = &mut self.workers[id.index()].reserved {
@@ -156,7 +156,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The process of a reserved worker is gone, and with it all that it knew.
+    /// The process of a reserved worker is gone, together with its state.
     pub(crate) fn reserved_lost(
         &mut self,
         now: Time,
@@ -183,7 +183,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The place may be reserved again.
+    /// Frees the place for another reservation.
     fn vacate(&mut self, id: WorkerId) {
         self.free_places.push(id);
     }
