@@ -1,9 +1,8 @@
-//! Debuggers on workers: `GRIDRPC_DEBUG`, set by the client, says what each worker does before its
-//! first call.
+//! Debuggers for workers. The client sets `GRIDRPC_DEBUG` to what each worker does before its first call:
 //!
-//! - `wait`: it waits until a debugger has attached to it.
-//! - anything else is a command that is started, with `{pid}` and `{worker}` filled in, such as
-//!   `xterm -e gdb -p {pid}`; the worker waits until it has attached.
+//! - `wait`: wait until a debugger has attached.
+//! - anything else: a command to start, with `{pid}` and `{worker}` filled in, such as `xterm -e gdb -p {pid}`. The
+//!   worker waits until it has attached.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 const VARIABLE: &str = "GRIDRPC_DEBUG";
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does what the variable says; returns when the debugger is there, or its command has ended.
+/// Carries out the variable's value. Returns when the debugger has attached or its command has ended.
 pub(super) fn attend(worker: u32) {
     let Some(wanted) = std::env::var(VARIABLE).ok().filter(|wanted| !wanted.is_empty()) else {
         return;
@@ -24,7 +23,7 @@ pub(super) fn attend(worker: u32) {
     } else {
         let filled = wanted.replace("{pid}", &pid.to_string());
         let filled = filled.replace("{worker}", &worker.to_string());
-        // The shell stands between, so that the debugger outlives nobody by accident.
+        // Started through a shell, so that the debugger does not outlive its terminal by accident.
         let started = Command::new("sh").args(["-c", &filled]).stdin(Stdio::null()).spawn();
         match started {
             Ok(child) => debugger = Some(child),
@@ -41,9 +40,9 @@ pub(super) fn attend(worker: u32) {
     }
 }
 
-/// Debuggers that are no parents of ours may attach, where the kernel asks for leave.
+/// Allows debuggers that are not our parents to attach, where the kernel requires permission.
 fn allow_all() {
-    // SAFETY: plain system call; fails where the kernel does not ask.
+    // SAFETY: plain system call; fails where no permission is needed.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
 }
 

@@ -1,9 +1,9 @@
-//! Processes that functions have started and left behind: they end with the worker that they came from.
+//! Leftover processes that functions have started: they end with their worker.
 //!
-//! A worker inherits the orphans of what its functions have started, as it is a *subreaper*, and the
-//! spawner inherits those of a worker that has ended. So whatever child the spawner has that is no
-//! worker stems from one that is gone. It is asked to end by SIGTERM, so that it may clean up, and soon
-//! killed; what it leaves behind in turn comes here as well.
+//! A worker is a *subreaper*, so it inherits the orphans of processes that its functions have started, and the
+//! spawner inherits those of a worker that has ended. So a child of the spawner that is no worker comes from a worker
+//! that is gone. It gets SIGTERM, so that it can clean up, and is killed soon after; its own leftovers arrive here
+//! too.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,15 +21,14 @@ const GRACE: Duration = Duration::from_millis(300);
 pub(super) struct Leftovers {
     /// Whether they are to end.
     end: bool,
-    /// Those that this process has started itself, or rather what it has imported: they may serve the
-    /// workers.
+    /// Children started by this process itself, or by modules that it has imported. They may serve the workers.
     own: HashSet<Pid>,
-    /// When each is killed. None: it has been.
+    /// When each is killed. `None`: already killed.
     known: HashMap<Pid, Option<Instant>>,
 }
 
 impl Leftovers {
-    /// Has this process inherit what its workers leave behind, unless that is not wanted.
+    /// Makes this process inherit its workers' leftovers, unless that is disabled.
     pub(super) fn new() -> io::Result<Leftovers> {
         let end = leftovers_end();
         if end {
@@ -38,7 +37,7 @@ impl Leftovers {
         Ok(Leftovers { end, own: HashSet::new(), known: HashMap::new() })
     }
 
-    /// In a new worker: has it inherit what its functions leave behind.
+    /// In a new worker: makes it inherit its functions' leftovers.
     pub(super) fn become_worker(&self) -> io::Result<()> {
         if self.end {
             nix::sys::prctl::set_child_subreaper(true)?;
@@ -46,7 +45,7 @@ impl Leftovers {
         Ok(())
     }
 
-    /// Counts what has come as this process's own: it has just imported something.
+    /// Marks new children as this process's own, because it has just imported a module.
     pub(super) fn note_own(&mut self, workers: impl Iterator<Item = Pid>) {
         if self.end {
             let workers: HashSet<Pid> = workers.collect();
@@ -55,12 +54,12 @@ impl Leftovers {
         }
     }
 
-    /// Those that this process has started itself.
+    /// Children started by this process itself.
     pub(super) fn own(&self) -> impl Iterator<Item = Pid> {
         self.own.iter().copied()
     }
 
-    /// Looks for those that have come since, and asks them to end. To be called when a child has ended.
+    /// Finds new leftovers and sends them SIGTERM. Call it when a child has ended.
     pub(super) fn look(&mut self, workers: impl Iterator<Item = Pid>) {
         if !self.end {
             return;
@@ -75,13 +74,13 @@ impl Leftovers {
         }
     }
 
-    /// A child has ended that is no worker.
+    /// Handles the end of a child that is no worker.
     pub(super) fn ended(&mut self, child: Pid) {
         self.own.remove(&child);
         self.known.remove(&child);
     }
 
-    /// Kills those whose time is up; all if `at_once`. Says when the next is due.
+    /// Kills those whose time is up, or all if `at_once`. Returns when the next one is due.
     pub(super) fn kill(&mut self, at_once: bool) -> Option<Instant> {
         let now = Instant::now();
         for (child, due) in &mut self.known {
@@ -99,7 +98,7 @@ impl Leftovers {
     }
 }
 
-/// The children of this process, which has one thread. None where the kernel does not tell.
+/// The children of this process, which has one thread. Empty if the kernel does not list them.
 fn children() -> Vec<Pid> {
     let ours = Pid::this();
     let told = std::fs::read_to_string(format!("/proc/self/task/{ours}/children"));

@@ -1,5 +1,5 @@
-//! The worker's side: the process that starts workers, the connection to the client, and the
-//! workers that run functions of compiled modules.
+//! Worker: the process that starts workers, the connection to the client, and the workers that run functions of
+//! compiled modules.
 
 mod debug;
 mod leftovers;

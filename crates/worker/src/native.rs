@@ -1,4 +1,4 @@
-//! The worker without Python: it runs functions of modules, and no others.
+//! Worker without Python: runs only functions of modules.
 
 use std::os::fd::OwnedFd;
 
@@ -26,14 +26,14 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
                 }
             }
             Turn::Run(job) => refuse(&mut link, job)?,
-            // Nothing is made of shared data here.
+            // This worker makes no objects of shared data.
             Turn::LetGo(_) => {}
             Turn::End => return Ok(()),
         }
     }
 }
 
-/// Answers a call of a function that is in no module.
+/// Rejects a call of a function that is in no module.
 fn refuse(link: &mut WorkerLink, job: Job) -> Result<(), LinkError> {
     let Job { call, function, sections, received, .. } = job;
     let now = monotonic_ns();

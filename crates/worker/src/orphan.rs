@@ -1,10 +1,9 @@
-//! The spawner ends with its client whatever it is doing: also while it imports a module, or is in a
-//! long call of foreign code, and so does not look at its connection.
+//! Ends the spawner with its client, even while it imports a module or is in a long call of foreign code and does not
+//! watch its connection.
 //!
-//! The kernel tells a process when the thread that started it ends. That thread may be one that waited
-//! for a call just then, and end long before the client. So the signal asks first whether the client
-//! is still the parent; the kernel then gives the process to another of the client's threads, and
-//! tells again.
+//! The kernel signals a process when the thread that started it ends. That thread may have been waiting for a call,
+//! and may end long before the client. So the signal handler first checks whether the client is still the parent. In
+//! that case the kernel makes another of the client's threads the parent, and signals again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,23 +14,23 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet};
 use nix::unistd::Pid;
 
-/// Whether the spawner does not look at its connection. When it does, it sees by itself that the client
-/// is gone, and ends more thoroughly than a signal's handler can.
+/// Whether the spawner is not watching its connection. When it is, it notices the client's end itself, and ends more
+/// thoroughly than a signal handler can.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// Whether what workers leave behind ends with them.
+/// Whether leftover processes end with their workers.
 static END_LEFTOVERS: AtomicBool = AtomicBool::new(false);
-/// Children that stay when others are ended; of very many, the first.
+/// Children that are not ended with the others; only the first ones if there are very many.
 static OWN: [AtomicI32; 256] = [const { AtomicI32::new(0) }; 256];
-/// Whose ends matter: the parent of the spawner, and the spawner itself.
+/// Processes whose end matters: the parent of the spawner, and the spawner itself.
 static CLIENT: AtomicI32 = AtomicI32::new(0);
 static SPAWNER: AtomicI32 = AtomicI32::new(0);
 
-/// A signal that nobody else uses: the first ones for users are the C library's or tools'.
+/// An otherwise unused signal: the C library or tools use the first real-time signals.
 fn number() -> libc::c_int {
     libc::SIGRTMAX() - 5
 }
 
-/// Has this process end, and its workers with it, when the client does, which `control` leads to.
+/// Makes this process end, together with its workers, when the client does, which `control` leads to.
 ///
 /// # Errors
 /// When the system refuses it.
@@ -47,14 +46,13 @@ pub(crate) fn end_with_client(control: BorrowedFd<'_>) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     if has_hung_up(control)? {
-        // It ended before we asked to be told.
+        // It ended before the signal was set up.
         end();
     }
     Ok(())
 }
 
-/// Does something that may take long, or never end. `own`: children of the spawner that are no workers,
-/// and that no worker has left behind.
+/// Runs work that may take long or never end. `own`: children of the spawner that are neither workers nor leftovers.
 pub(crate) fn while_busy<R>(own: impl Iterator<Item = Pid>, work: impl FnOnce() -> R) -> R {
     let own = own.map(Pid::as_raw).chain(std::iter::repeat(0));
     OWN.iter().zip(own).for_each(|(place, child)| place.store(child, Ordering::Relaxed));
@@ -67,7 +65,7 @@ pub(crate) fn while_busy<R>(own: impl Iterator<Item = Pid>, work: impl FnOnce() 
     result
 }
 
-/// In a new worker, which has the kernel end it with the spawner.
+/// In a new worker, which the kernel ends with the spawner.
 pub(crate) fn leave_to_spawner() -> io::Result<()> {
     SPAWNER.store(0, Ordering::Relaxed);
     set_handler(SigHandler::SigDfl)
@@ -114,14 +112,14 @@ fn end() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Ends the workers and what they have left behind: all children of this process that are not its own.
-/// Only system calls, as in a signal handler.
+/// Ends the workers and leftovers: all children of this process that are not its own. Only system calls, as in a
+/// signal handler.
 fn end_leftovers() {
     let own = |child: &i32| OWN.iter().any(|one| one.load(Ordering::Relaxed) == *child);
     let mut children = Children::new();
     loop {
         children.look();
-        // What each leaves behind in turn comes here as well.
+        // Their own leftovers arrive here too.
         let mut others = children.known().iter().filter(|child| !own(child)).peekable();
         if others.peek().is_none() {
             return;
@@ -138,7 +136,7 @@ fn kill_and_reap(child: i32) {
     }
 }
 
-/// The children of this process, which has one thread; of very many, the first.
+/// The children of this process, which has one thread; only the first ones if there are very many.
 struct Children {
     known: [i32; 4096],
     count: usize,
@@ -171,7 +169,7 @@ impl Children {
     }
 }
 
-/// The name of a file of a process, put together without memory from the heap.
+/// File name in the `/proc` folder of a process, built without heap memory.
 struct ProcFile([u8; 64]);
 
 impl ProcFile {
@@ -191,7 +189,7 @@ impl ProcFile {
     }
 }
 
-/// How many bytes of the file there are, up to those that have room.
+/// Reads as much of the file as fits. Returns the number of bytes.
 fn read_into(path: &ProcFile, room: &mut [u8]) -> usize {
     // SAFETY: they may be called in a signal handler; the path ends with a zero, and the room is ours.
     unsafe {

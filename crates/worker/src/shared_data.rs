@@ -1,4 +1,4 @@
-//! Shared data that a worker has got: stretches of the client's memory, or bytes of its own.
+//! Shared data of a worker: stretches of the client's memory, or bytes of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use gridrpc_wire::{Place, Section};
 
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
-    /// The parts of each, and what notices that it is gone.
+    /// The parts of each, and a guard that reports when it is gone.
     known: HashMap<u64, (Vec<Incoming>, Arc<Reading>)>,
     unread: Unread,
 }
 
 impl Blobs {
-    /// Takes what has come: stretches of the client's segments, or streamed bytes.
+    /// Adds received data: stretches of the client's segments, or streamed bytes.
     pub(super) fn add(
         &mut self,
         blob: u64,
@@ -43,12 +43,12 @@ impl Blobs {
         self.known.get(&blob).map(|(parts, _)| parts.as_slice())
     }
 
-    /// No later call refers to it.
+    /// Removes data that no later call refers to.
     pub(super) fn remove(&mut self, blob: u64) {
         self.known.remove(&blob);
     }
 
-    /// What is gone since this was asked last, and whether nobody can read it.
+    /// Data that is gone since the last call, and whether no reader remains.
     pub(super) fn gone(&self) -> Vec<(u64, bool)> {
         self.unread.take()
     }

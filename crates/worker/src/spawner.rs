@@ -1,8 +1,8 @@
-//! The small process that starts workers by forking itself.
+//! Spawner: the small process that starts workers by forking itself.
 //!
-//! It is prepared once (a Python one has imported what its workers need), has one thread, and does
-//! nothing but fork, reap and report; so forking it is cheap and safe. It ends its workers at once
-//! when the client is gone, and they end with it.
+//! It is prepared once (a Python spawner has imported the modules of its workers), has one thread, and only forks,
+//! reaps and reports, so forking it is cheap and safe. When the client is gone it ends its workers at once, and they
+//! end with it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::module::preload;
 use crate::orphan;
 use crate::stopped::Stopped;
 
-/// What became of the process that called [`Spawner::run`].
+/// Role of the process after [`Spawner::run`].
 #[derive(Debug)]
 pub enum Role {
     /// It is a new worker with this connection.
@@ -42,17 +42,16 @@ pub struct Spawner {
     receiver: Receiver,
     sender: Sender,
     children: SignalFd,
-    /// Process ids of the workers alive, by number.
+    /// Process ids of the live workers, by number.
     workers: HashMap<u32, Pid>,
-    /// Compiled modules that are still to be loaded.
+    /// Compiled modules that still have to be loaded.
     to_load: Vec<PathBuf>,
     leftovers: Leftovers,
     stopped: Stopped,
     old_mask: SigSet,
-    /// Set once the client wants no more workers: when those left are ended.
+    /// When to end the remaining workers; set once the client wants no more workers.
     closing: Option<Instant>,
-    /// Set when workers have been started for the first time: when what can wait is prepared for those
-    /// that take their places.
+    /// When to run deferred preparation for replacement workers; set when the first workers have been started.
     leisure: Option<Instant>,
     had_leisure: bool,
 }
@@ -62,15 +61,15 @@ type SpawnRequest = (Vec<u32>, Vec<OwnedFd>);
 
 /// How long workers have to end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long processes may take to end that have been killed.
+/// How long killed processes may take to end.
 const DYING: Duration = Duration::from_secs(1);
-/// How long after the first workers have been started there is time for what can wait.
+/// How long after the first workers the deferred preparation starts.
 const LEISURE: Duration = Duration::from_millis(50);
-/// When memory runs out, workers go before the client: a call is lost, not all of them.
+/// When memory runs out, the kernel ends workers before the client, so that one call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
 impl Spawner {
-    /// Takes the control connection, which is standard input, and prepares this process.
+    /// Takes the control connection from standard input, and prepares this process.
     ///
     /// # Errors
     /// When standard input is no socket or the system refuses something.
@@ -80,11 +79,11 @@ impl Spawner {
         let control: Socket = Arc::new(Unix(control));
         // Workers must not read the control connection, nor the terminal.
         nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
-        // Ctrl-C on the terminal is for the client, which then ends us.
+        // Ctrl-C on the terminal is for the client, which then ends this process.
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        // Not everywhere allowed, and nowhere necessary.
+        // Not allowed everywhere, and never required.
         let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
-        // A client that ignores the ends of its children must not make us do so.
+        // A client that ignores SIGCHLD must not make this process ignore it.
         // SAFETY: no handler is set.
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl)? };
         let mut mask = SigSet::empty();
@@ -107,9 +106,9 @@ impl Spawner {
         })
     }
 
-    /// Serves the client until it is gone. `prepare` is told what workers will need, and nothing when the
-    /// first workers have been started and there is time for what can wait; `fork` forks: it returns the
-    /// child's process id, or none in the child.
+    /// Serves the client until it is gone. `prepare` receives the settings that workers need, or nothing when the
+    /// first workers have been started and there is time for deferred preparation. `fork` returns the child's process
+    /// id, or none in the child.
     ///
     /// # Errors
     /// When the client breaks the protocol, or `prepare` fails.
@@ -119,11 +118,11 @@ impl Spawner {
         fork: impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Role, E> {
         gridrpc_shm::tell_forked();
-        // Found out once, for all workers.
+        // Determined once, for all workers.
         let _ = memory::most();
         let ours = Pid::this();
         let role = self.serve(prepare, fork);
-        // In a new worker an error is its own, and what it has inherited is not.
+        // In a new worker an error is its own, but the inherited state is not.
         if role.is_err() && Pid::this() == ours {
             self.end();
         }
@@ -145,7 +144,7 @@ impl Spawner {
                     return Ok(self.end());
                 }
                 let mut requests = self.take_requests(&mut prepare)?;
-                // What came while this one prepared may have to be prepared as well.
+                // Requests that arrived during preparation may need preparation too.
                 while !requests.is_empty() && self.has_come().map_err(LinkError::from)? {
                     if !self.hear()? {
                         return Ok(self.end());
@@ -176,19 +175,19 @@ impl Spawner {
         }
     }
 
-    /// Takes what the client has said. False: it is gone.
+    /// Handles the client's messages. Returns `false` if the client is gone.
     fn hear(&mut self) -> Result<bool, LinkError> {
         match self.receiver.fill() {
             Ok(count) => Ok(count > 0),
-            // It had not heard all that it was told.
+            // The client had not read all messages.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for the client or a child. Returns which of them has something to say.
+    /// Waits for the client or a child. Returns which of them is ready.
     fn wait(&mut self) -> io::Result<(bool, bool)> {
-        // Once they have been killed, the end of the workers comes by itself.
+        // Once they have been killed, the workers end without further action.
         let closing = self.closing.filter(|until| *until > Instant::now());
         let dues = [closing, self.leftovers.kill(false), self.stopped.next(), self.leisure];
         let timeout = time_until(dues.into_iter().flatten().min());
@@ -203,7 +202,7 @@ impl Spawner {
         }
     }
 
-    /// Whether the client has said something more.
+    /// Whether another message of the client has arrived.
     fn has_come(&self) -> io::Result<bool> {
         let mut waited = [PollFd::new(self.receiver.socket(), PollFlags::POLLIN)];
         match poll(&mut waited, PollTimeout::ZERO) {
@@ -225,7 +224,7 @@ impl Spawner {
                     to_load.extend(preparation.libraries.iter().map(PathBuf::from));
                     orphan::while_busy(leftovers.own(), || {
                         prepare(&preparation)?;
-                        // What cannot be loaded is told to whoever wants workers.
+                        // A loading error is reported to the next request for workers.
                         let _ = load(to_load);
                         Ok::<(), E>(())
                     })?;
@@ -296,7 +295,7 @@ impl Spawner {
         Ok(None)
     }
 
-    /// In a new child: severs what ties it to the spawner, except that it ends with it.
+    /// In a new child: cuts its ties to the spawner, except that it ends with it.
     fn become_worker(
         &self,
         worker: u32,
@@ -310,10 +309,10 @@ impl Spawner {
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.old_mask), None)?;
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         self.leftovers.become_worker()?;
-        // If the spawner is killed, the client ends all of the group.
+        // If the spawner is killed, the client ends the whole group.
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         if getppid() != parent {
-            // The spawner ended before we asked to end with it.
+            // The spawner ended before the signal was set up.
             std::process::exit(0);
         }
         let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
@@ -361,7 +360,7 @@ impl Spawner {
         self.flush()
     }
 
-    /// Ends the workers that have been stopped for too long.
+    /// Ends workers that have been stopped for too long.
     fn end_stopped(&mut self) {
         for pid in self.stopped.overdue() {
             let worker = self.workers.iter().find(|(_, other)| **other == pid).map(|(id, _)| *id);
@@ -375,17 +374,17 @@ impl Spawner {
         }
     }
 
-    /// The client is gone: ends the workers and all that they leave behind.
+    /// The client is gone: ends the workers and their leftovers.
     fn end(&mut self) -> Role {
         self.end_workers();
         let until = Instant::now() + GRACE + DYING;
         self.closing = Some(until);
         while !(self.workers.is_empty() && self.leftovers.is_empty()) && Instant::now() < until {
-            // The connection is at its end, and would be ready each time.
+            // The connection is at its end, and would always be ready.
             let due = self.leftovers.kill(false).unwrap_or(until).min(until);
             let mut waited = [PollFd::new(self.children.as_fd(), PollFlags::POLLIN)];
             match poll(&mut waited, time_until(Some(due))) {
-                // Nobody is left who could be told.
+                // There is nobody left to report to.
                 Ok(_) | Err(nix::errno::Errno::EINTR) => drop(self.reap()),
                 Err(_) => break,
             }
@@ -405,13 +404,13 @@ impl Spawner {
     }
 
     fn flush(&mut self) -> Result<(), LinkError> {
-        // A client that is gone shows itself on the receiving half.
+        // The receiving half detects a client that is gone.
         let _ = self.sender.flush();
         Ok(())
     }
 }
 
-/// Loads modules, and strikes off those that are loaded.
+/// Loads modules, and removes the loaded ones from the list.
 fn load(modules: &mut Vec<PathBuf>) -> Result<(), String> {
     while let Some(module) = modules.first() {
         preload::load(module)?;

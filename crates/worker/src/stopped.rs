@@ -1,23 +1,23 @@
-//! Workers that somebody has stopped (SIGSTOP): their calls would never end, and an idle one would
-//! swallow the next call. Those that are not continued within a time are killed.
+//! Stopped workers (SIGSTOP). Their calls would never end, and an idle one would swallow the next call. Workers that
+//! are not continued within a time-out are killed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-/// The environment variable that says how many seconds a worker may be stopped; 0: for ever.
+/// Environment variable with the number of seconds that a worker may be stopped; 0: forever.
 const VARIABLE: &str = "GRIDRPC_STALL";
 const STALL: f64 = 10.0;
-/// Where all processes of a job are stopped and continued together, the spawner may be the first to go
-/// on: the others have so long from then.
+/// When all processes of a job are stopped and continued together, the spawner may continue first. The others have
+/// this long from then.
 const MORE: Duration = Duration::from_secs(2);
 
-/// The workers that are stopped.
+/// The stopped workers.
 #[derive(Debug)]
 pub(super) struct Stopped {
     stall: Option<Duration>,
-    /// When each is killed, and whether that is put off no more.
+    /// When each is killed, and whether that has already been postponed.
     due: HashMap<Pid, (Instant, bool)>,
 }
 
@@ -34,12 +34,12 @@ impl Stopped {
         }
     }
 
-    /// It has been continued, or has ended.
+    /// Removes a worker that has been continued or has ended.
     pub(super) fn goes_on(&mut self, worker: Pid) {
         self.due.remove(&worker);
     }
 
-    /// The workers to be killed now.
+    /// The workers to kill now.
     pub(super) fn overdue(&mut self) -> Vec<Pid> {
         let now = Instant::now();
         let mut overdue = Vec::new();
@@ -57,7 +57,7 @@ impl Stopped {
         overdue
     }
 
-    /// When the next is due.
+    /// Time of the next kill.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due.values().map(|(due, _)| *due).min()
     }

@@ -1,5 +1,5 @@
-//! How many threads numerical libraries use in calls that ask for several cores: as many as that. What such a
-//! call has changed is put right when another one begins.
+//! Number of threads of numerical libraries in multi-core calls: as many as the call's cores. The previous setting is
+//! restored when another call starts.
 
 use std::ffi::OsString;
 
@@ -8,19 +8,19 @@ use gridrpc_sys::thread_limits::{Libraries, Restored, THREADS};
 /// The number of threads in this worker.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// What is set; 0: what the worker began with.
+    /// The current setting; 0: the worker's initial setting.
     number: u32,
-    /// What libraries had before, and what the environment said.
+    /// Previous settings of the libraries and of the environment.
     before: Option<(Restored, Vec<Option<OsString>>)>,
 }
 
 impl Threads {
-    /// How many are set; 0: what the worker began with.
+    /// The current setting; 0: the worker's initial setting.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Has all libraries use so many, also those that are loaded later; 0: what they had.
+    /// Makes all libraries use this many threads, including those loaded later; 0: their previous setting.
     pub(crate) fn use_in_libraries(&mut self, number: u32) {
         self.number = number;
         if let Some((libraries, environment)) = self.before.take() {
@@ -42,8 +42,8 @@ impl Threads {
 }
 
 fn set(name: &str, value: Option<OsString>) {
-    // SAFETY: this thread runs between two calls, when no function of this process reads the environment in
-    // another thread; such as libraries have started themselves wait for work.
+    // SAFETY: this thread runs between two calls, when no function of this process reads the environment in another
+    // thread; threads that libraries have started wait for work.
     unsafe {
         match value {
             Some(value) => std::env::set_var(name, value),

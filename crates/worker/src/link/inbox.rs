@@ -1,4 +1,4 @@
-//! What a client has told a worker, and has not been taken up.
+//! Messages from the client that a worker has not handled yet.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use gridrpc_wire::{FunctionForm, Lease, Message, Order};
 
 use crate::shared_data::Blobs;
 
-/// What the client has told this worker.
+/// Messages from the client, and the state that they have changed.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) functions: HashMap<u32, Arc<KnownFunction>>,
@@ -21,21 +21,21 @@ pub(super) struct Inbox {
     pub(super) blobs: Blobs,
     /// The client's segments.
     pub(super) mapped: Mapped,
-    /// Results and arguments of callbacks that the client still reads.
+    /// Results and callback arguments that the client still reads.
     pub(super) lendings: Lendings,
-    /// Shared data that was dropped, and that what was made of it is to be let go of.
+    /// Shared data that was dropped; objects made of it have to be released.
     pub(super) dropped: Vec<u64>,
     /// Calls to run, and whether their answers may wait for others.
     pub(super) jobs: VecDeque<(Job, bool)>,
-    /// The call that runs, and whether anybody still waits for it.
+    /// The running call, and whether anybody still waits for it.
     pub(super) current: Option<u64>,
     pub(super) cancelled: bool,
-    /// Calls that nobody waits for any more, not taken up yet.
+    /// Cancelled calls that have not started.
     pub(super) unwanted: HashSet<u64>,
-    /// A call to come, and how many threads it is to use.
+    /// An upcoming call, and the number of threads that it may use.
     pub(super) wide: Option<(u64, u32)>,
     pub(super) callback: Option<CallbackAnswer>,
-    /// Streams of the last answers: their buffers are used again.
+    /// Streams of the last answers, whose buffers are reused.
     pub(super) sent: Vec<Arc<Source>>,
     pub(super) ended: bool,
 }
@@ -60,7 +60,7 @@ impl Inbox {
         }
     }
 
-    /// A section has gone to the client, which may read it where it lies.
+    /// Records a section that has gone to the client, which may read it in place.
     pub(super) fn lend(&self, part: &Outgoing) {
         if let Outgoing::Shared { lent, offset, .. } = part {
             let lease = Lease { segment: lent.segment().number(), offset: *offset };
@@ -68,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// Acts on a message; a call is put on the inbox.
+    /// Handles a message; a call is added to the inbox.
     pub(super) fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
         let Received { message, order, streams, mut descriptors } = received;
         match message {
@@ -127,7 +127,7 @@ impl Inbox {
                 let results = Err(message.to_owned());
                 self.callback = Some(CallbackAnswer { results, order });
             }
-            // To a call that has been answered meanwhile.
+            // An answer to a call that has already been answered.
             Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
             Message::Goodbye => self.ended = true,
             other => return Err(unexpected(&other)),
@@ -136,16 +136,16 @@ impl Inbox {
     }
 }
 
-/// A function that the client has told.
+/// A function received from the client.
 #[derive(Debug)]
 pub struct KnownFunction {
     /// Its number.
     pub number: u32,
-    /// Counts the functions told so far: the same number may come to mean another function.
+    /// Number of functions received so far: the same `number` may later stand for another function.
     pub serial: u64,
     /// By name, by value, or in a module.
     pub form: FunctionForm,
-    /// `module/function`, or for people the name of a pickled function.
+    /// `module/function`, or the readable name of a pickled function.
     pub name: String,
     /// The pickled function, or the file of its module.
     pub body: Vec<u8>,
@@ -156,24 +156,24 @@ pub struct KnownFunction {
 pub struct Job {
     /// The client's number for it.
     pub call: u64,
-    /// What to run.
+    /// Function to run.
     pub function: Arc<KnownFunction>,
     /// The arguments.
     pub sections: Vec<Incoming>,
-    /// The byte order they came in.
+    /// Byte order of the arguments.
     pub order: Order,
-    /// When it had come in whole, ns.
+    /// When it had been received in full, ns.
     pub received: u64,
-    /// Threads that it is to use; 0: as many as any other.
+    /// Number of threads that it may use; 0: the default.
     pub threads: u32,
 }
 
-/// What a callback has returned, or why it has failed.
+/// Results of a callback, or its error.
 #[derive(Debug)]
 pub struct CallbackAnswer {
     /// Its results, or the client's message.
     pub results: Result<Vec<Incoming>, String>,
-    /// The byte order they came in.
+    /// Byte order of the results.
     pub order: Order,
 }
 

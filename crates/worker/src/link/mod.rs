@@ -1,4 +1,4 @@
-//! A worker's connection to its client: calls in, answers out, one at a time.
+//! Worker's connection to its client: calls in, answers out, one at a time.
 
 mod inbox;
 
@@ -28,18 +28,18 @@ use inbox::{Inbox, unexpected, unexpected_end};
 
 pub use inbox::{CallbackAnswer, Job, KnownFunction};
 
-/// What a worker has to do next.
+/// Next step of a worker.
 #[derive(Debug)]
 pub enum Turn {
     /// Run a call.
     Run(Job),
-    /// Let go of what was made of these shared data; the client waits for their memory.
+    /// Release the objects made of these shared data; the client waits for the memory.
     LetGo(Vec<u64>),
-    /// The client has ended, or wants this worker to.
+    /// The client has ended, or wants this worker to end.
     End,
 }
 
-/// What came of a job.
+/// Outcome of a job.
 #[derive(Debug)]
 pub enum Answer<'a> {
     /// The function has returned.
@@ -50,14 +50,14 @@ pub enum Answer<'a> {
         error: &'a str,
         /// Its message.
         message: &'a str,
-        /// Where it was raised, for people.
+        /// Where it was raised, in readable form.
         trace: &'a str,
-        /// The error itself, pickled, if it can be.
+        /// The pickled error, if it can be pickled.
         payload: Payload,
     },
 }
 
-/// Where functions are entered: see [`WorkerLink::enter`].
+/// Marks the entry into functions; see [`WorkerLink::enter`].
 #[derive(Debug)]
 pub struct Entrance {
     progress: Arc<Mapping>,
@@ -65,7 +65,7 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// The function of the call that runs is about to be entered.
+    /// Records that the function of the running call is about to be entered.
     #[inline]
     pub fn enter(&self) {
         progress::enter(&self.progress, self.worker);
@@ -81,39 +81,39 @@ pub struct WorkerLink {
     worker: u32,
     progress: Arc<Mapping>,
     inbox: Inbox,
-    /// Our own segments, for results.
+    /// Our own segments for results.
     pool: Arc<Pool>,
     threshold: usize,
     told: HashSet<u32>,
-    /// When the calls had ended whose answers are held back: the first and the last, ns.
+    /// End times of the first and the last call whose answers are held back, ns.
     held: Option<(u64, u64)>,
-    /// Where the client finds what is held back, and what items of a call have returned: the file, and the
-    /// memory for those, once there was such a call.
+    /// Outbox where the client finds held-back answers, and memory for the results of a call's items: the file, and
+    /// the memory once there was such a call.
     outbox: Outbox<BoxMemory>,
     boxes: OwnedFd,
     partial: Option<Option<Arc<Mapping>>>,
-    /// Calls taken up since the last wait.
+    /// Calls started since the last wait.
     streak: u32,
-    /// Whether it wakes up now and then to give up memory that nobody uses.
+    /// Whether it wakes up periodically to free unused memory.
     wakes: bool,
     /// Threads of numerical libraries.
     threads: Threads,
 }
 
-/// The longest payload that is taken, bytes: the address space sets the real bound.
+/// Maximum length of a payload, bytes. The address space sets the real limit.
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// Free shared memory kept for later results, bytes.
 const KEEP_FREE: u64 = 256 << 20;
-/// Answers held back for others to join them are sent at this size, bytes, or when this time has passed
-/// since the first, ns: the client is to have them before the worker has nothing left to do.
+/// Held-back answers are sent at this size, bytes, or when this time has passed since the first one, ns, so that the
+/// client has them before the worker runs out of work.
 const HELD_BACK: usize = 48 << 10;
 const HELD_FOR: u64 = 200_000;
-/// After so many calls without a wait, more are waited for so long, ns, before answers are sent.
+/// After this many calls without a wait, the worker waits this long for more, ns, before it sends answers.
 const STREAK: u32 = 8;
 const A_MOMENT: u64 = 8_000;
 
 impl WorkerLink {
-    /// Greets the client. `language`: what this worker runs.
+    /// Performs the handshake with the client. `language`: the language of this worker.
     ///
     /// # Errors
     /// When the client does not speak this version, or the connection fails.
@@ -161,7 +161,7 @@ impl WorkerLink {
         sender.flush()?;
         debug::attend(worker);
         let pool = Pool::for_one_reader(KEEP_FREE);
-        // Functions may make arrays that results refer to.
+        // Functions may create arrays that results refer to.
         gridrpc_shm::announce_to(&pool);
         let inbox = Inbox::new(Lendings::new(&progress, worker));
         Ok(WorkerLink {
@@ -190,8 +190,8 @@ impl WorkerLink {
         self.worker
     }
 
-    /// The next call, if it is at hand and the answers given so far may wait for its own. Sends nothing
-    /// and waits for nothing; [`WorkerLink::next_turn`] is for when there is none.
+    /// Returns the next call, if one is available and the answers given so far may wait for its own. Sends nothing
+    /// and never blocks; use [`WorkerLink::next_turn`] when there is none.
     ///
     /// # Errors
     /// When the client breaks the protocol.
@@ -200,7 +200,7 @@ impl WorkerLink {
             && let Some((job, batch)) = self.next_at_hand()?
         {
             if !batch {
-                // Answers have to be sent before it.
+                // Answers have to be sent before it starts.
                 self.inbox.jobs.push_front((job, batch));
                 break;
             }
@@ -211,26 +211,25 @@ impl WorkerLink {
         Ok(None)
     }
 
-    /// Sends the answers given so far, unless more calls that take microseconds are at hand, and
-    /// waits for what there is to do next.
+    /// Sends the answers given so far, unless more microsecond calls are available, and waits for the next step.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
     pub fn next_turn(&mut self) -> Result<Turn, LinkError> {
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
-                // A job that may take long must not keep answers waiting.
+                // A job that may take long must not delay answers.
                 if !batch || self.has_to_send() {
                     self.flush()?;
                 }
                 if let Some(job) = self.begin(job) {
                     return Ok(Turn::Run(job));
                 }
-                // There may be others at hand: do not wait for more before they are dealt with.
+                // More may be available: do not wait until those have been handled.
                 continue;
             }
             if self.more_is_likely() {
-                // Otherwise the end of the stream, or an error, which shows itself below.
+                // Otherwise it is the end of the stream, or an error, which is handled below.
                 if matches!(fill(&mut self.receiver), Ok(1..)) {
                     continue;
                 }
@@ -246,8 +245,8 @@ impl WorkerLink {
         }
     }
 
-    /// Amid many calls, the next are waited for a moment before answers are sent, which takes longer.
-    /// Whether some have come.
+    /// During a stream of calls, waits a moment for the next ones before answers are sent, which takes longer.
+    /// Returns whether some have arrived.
     fn more_is_likely(&mut self) -> bool {
         if self.streak < STREAK || self.held.is_none() || self.inbox.ended {
             return false;
@@ -264,9 +263,8 @@ impl WorkerLink {
         false
     }
 
-    /// Whether what waits to be sent has to go before another call is begun: answers that have been
-    /// held back for long, or that the client would not find if that call took long or killed this
-    /// process.
+    /// Whether unsent messages have to go before another call starts: answers that have been held back for long, or
+    /// that the client would not find if that call took long or killed this process.
     fn has_to_send(&self) -> bool {
         if self.held.is_none() {
             return false;
@@ -276,7 +274,7 @@ impl WorkerLink {
             || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
     }
 
-    /// Has the client find what waits to be sent, before anything happens that may take long.
+    /// Makes unsent messages visible to the client, before anything that may take long.
     fn lay_out(&mut self) {
         if let Some(waiting) = self.sender.plain() {
             let new = waiting.get(self.outbox.filled()..).unwrap_or_default();
@@ -286,7 +284,7 @@ impl WorkerLink {
         }
     }
 
-    /// Takes a call up, unless the client has taken it back.
+    /// Starts a call, unless the client has taken it back.
     fn begin(&mut self, job: Job) -> Option<Job> {
         self.lay_out();
         let cancelled = self.inbox.unwanted.remove(&job.call);
@@ -299,7 +297,7 @@ impl WorkerLink {
             self.inbox.cancelled = cancelled;
             return Some(job);
         }
-        // Its arguments are lent to somebody else.
+        // Its arguments are lent by another process.
         for section in job.sections {
             if let Incoming::Shared(stretch) = section {
                 stretch.forget();
@@ -308,7 +306,7 @@ impl WorkerLink {
         None
     }
 
-    /// Reads once; looks for a moment before it sleeps. While it sleeps, memory that nobody uses goes.
+    /// Reads once; spins for a moment before it sleeps. Frees unused memory while it sleeps.
     fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
         let begin = monotonic_ns();
@@ -333,7 +331,7 @@ impl WorkerLink {
         }
     }
 
-    /// Gives up memory that has not been used for some time.
+    /// Frees memory that has not been used for some time.
     fn give_up_old(&mut self) -> Result<(), LinkError> {
         self.inbox.lendings.end_marked();
         self.pool.give_up_old();
@@ -342,7 +340,7 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// Tells the client which segments it need not keep mapped.
+    /// Tells the client which segments it can unmap.
     fn push_gone(&mut self) -> Result<(), LinkError> {
         for segment in self.pool.gone() {
             if self.told.remove(&segment) {
@@ -352,7 +350,7 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// The next call that has come in whole, and whether its answer may wait for others.
+    /// The next call that has been received in full, and whether its answer may wait for others.
     fn next_at_hand(&mut self) -> Result<Option<(Job, bool)>, LinkError> {
         let inbox = &mut self.inbox;
         while inbox.jobs.is_empty()
@@ -361,18 +359,18 @@ impl WorkerLink {
         Ok(inbox.jobs.pop_front())
     }
 
-    /// Takes everything that has come in.
+    /// Handles all messages that have been received.
     fn take_all(&mut self) -> Result<(), LinkError> {
         let inbox = &mut self.inbox;
         self.receiver.drain(|received| inbox.take(received))
     }
 
-    /// Where messages come in: [`WorkerLink::is_cancelled`] looks at those that are there.
+    /// The socket for incoming messages, which [`WorkerLink::is_cancelled`] checks.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.receiver.socket()
     }
 
-    /// Whether nobody waits for the call that runs any more: it may return early.
+    /// Whether the running call has been cancelled, so that it may return early.
     pub fn is_cancelled(&mut self) -> bool {
         if self.receiver.is_readable() && !self.inbox.cancelled {
             match fill(&mut self.receiver) {
@@ -383,7 +381,7 @@ impl WorkerLink {
         self.inbox.cancelled
     }
 
-    /// Has the client run callback number `index` of the call that runs, and waits for its answer.
+    /// Makes the client run callback number `index` of the running call, and waits for its answer.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
@@ -417,25 +415,25 @@ impl WorkerLink {
         self.inbox.blobs.parts(blob).map(<[Incoming]>::to_vec)
     }
 
-    /// Shared data that was dropped since this was asked last: let go of what was made of it.
+    /// Shared data dropped since the last call: release the objects made of it.
     #[must_use]
     pub fn take_dropped(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.inbox.dropped)
     }
 
-    /// The function of the call that runs is about to be entered: if this process is lost from now on, that
-    /// call may have run.
+    /// Records that the function of the running call is about to be entered: if this process is lost from now on,
+    /// that call may have run.
     pub fn enter(&self) {
         progress::enter(&self.progress, self.worker);
     }
 
-    /// The same, apart from the connection.
+    /// The entrance, independent of the connection.
     #[must_use]
     pub fn entrance(&self) -> Entrance {
         Entrance { progress: Arc::clone(&self.progress), worker: self.worker }
     }
 
-    /// The items of the call that runs, which has many. In the place of [`WorkerLink::enter`].
+    /// The items of the running call, which has many. Replaces [`WorkerLink::enter`].
     pub fn items(&mut self) -> Items {
         let WorkerLink { partial, boxes, worker, progress, inbox, .. } = self;
         let memory = partial.get_or_insert_with(|| partial_memory(boxes, *worker).map(Arc::new));
@@ -443,14 +441,14 @@ impl WorkerLink {
         Items::open(memory.clone(), Some((Arc::clone(progress), *worker)), call)
     }
 
-    /// Something to put an answer together with.
+    /// A builder for answers.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
         PayloadBuilder::new(&self.pool, true, self.threshold).lending(&self.inbox.lendings)
     }
 
-    /// Answers a call. Sent by [`WorkerLink::next_turn`]. What the caller still holds of `sections`
-    /// is reported as retained.
+    /// Answers a call. [`WorkerLink::next_turn`] sends the answer. Sections that the caller still holds are reported
+    /// as retained.
     ///
     /// # Errors
     /// Never, as long as the payload was put together with [`WorkerLink::payload`].
@@ -495,7 +493,7 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// Answers the call that runs, in a process that is about to end.
+    /// Answers the running call, in a process that is about to end.
     ///
     /// # Errors
     /// As [`WorkerLink::answer`], or when the connection fails.
@@ -509,7 +507,7 @@ impl WorkerLink {
         self.flush()
     }
 
-    /// Sends everything: the socket waits until it takes it.
+    /// Sends everything, and blocks until the socket has taken it.
     fn send(&mut self) -> Result<(), LinkError> {
         self.sender.skip(self.outbox.begin_sending());
         self.sender.flush()?;
@@ -542,7 +540,7 @@ impl WorkerLink {
     }
 }
 
-/// Reads once, however long it takes for something to come.
+/// Reads once, and blocks until something arrives.
 fn fill(receiver: &mut Receiver) -> io::Result<usize> {
     loop {
         match fill_in_time(receiver) {
@@ -552,12 +550,12 @@ fn fill(receiver: &mut Receiver) -> io::Result<usize> {
     }
 }
 
-/// Reads once, also when a signal interrupts it; `WouldBlock`: nothing has come in the time that is set.
+/// Reads once, even if a signal interrupts it. `WouldBlock`: nothing has arrived within the time-out.
 fn fill_in_time(receiver: &mut Receiver) -> io::Result<usize> {
     loop {
         match receiver.fill() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The client went without reading everything: the same as its end.
+            // The client closed without reading everything: treat it as the end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
             other => return other,
         }

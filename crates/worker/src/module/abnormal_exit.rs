@@ -1,9 +1,8 @@
 //! Functions that end their process.
 //!
-//! A function that calls `exit`, as Fortran's `STOP` does,
-//! cannot go on, and neither can the frames below it: the worker answers its call from an exit handler, and the
-//! process ends. Another worker takes its place. What ends a process without exit handlers is not seen here:
-//! signals, `abort`, `_exit`, and `exit` in another thread than the call's.
+//! A function that calls `exit`, as Fortran's `STOP` does, cannot continue, and neither can the frames below it. The
+//! worker answers the call from an exit handler, and the process ends. Another worker takes its place. Ends without
+//! exit handlers are not handled here: signals, `abort`, `_exit`, and `exit` in a thread other than the call's.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, Once, PoisonError};
@@ -12,18 +11,18 @@ use crate::module::callback;
 use crate::module::error::CallError;
 use crate::module::raised::text;
 
-/// What the function has said about the end of its process. Not of its thread: `exit` drops what threads have
+/// The function's message about the end of its process. Not thread-local, because `exit` drops thread-local data
 /// before it runs handlers.
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
-/// The function says why it ends its process.
+/// Records why the function ends its process.
 pub(super) extern "C" fn ends(message: *const c_char) {
     let words = text(message).map(|text| text.trim().to_owned());
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
-/// Has calls answered whose functions end their process. Handlers run in reverse order: those of modules that are
-/// loaded later run before.
+/// Registers an exit handler that answers the call. Handlers run in reverse order, so those of modules loaded later
+/// run first.
 pub(super) fn notice_exits() {
     unsafe extern "C" {
         fn on_exit(

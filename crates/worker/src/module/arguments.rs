@@ -1,4 +1,4 @@
-//! From what came in to what the function is given: one pointer for each parameter.
+//! Conversion of received arguments to what the function takes: one pointer per parameter.
 
 use std::ffi::{c_char, c_void};
 
@@ -16,39 +16,39 @@ use crate::module::error::CallError;
 use crate::module::files::CallFile;
 use crate::module::strings::{self, Texts};
 
-/// Where the memory of one argument is.
+/// Location of an argument's memory.
 #[derive(Debug)]
 pub(super) enum Backing {
-    /// Nothing has to be kept for it.
+    /// No memory to keep.
     None,
-    /// A number, in a box so that it stays where it is.
+    /// A number, boxed so that it stays in place.
     Scalar(#[allow(dead_code)] Box<[u8; 16]>),
-    /// In the call's section of that number, as it came.
+    /// The call's section with this number, as received.
     Section(u16),
-    /// In the call's section of that number, which is the client's room for the result.
+    /// The call's section with this number: the client's memory for the result.
     Room(u16),
-    /// In a buffer of this worker's.
+    /// A buffer of this worker.
     Buffer(Vec<u8>),
     /// In new shared memory.
     Shared(Lent),
-    /// Strings; the function may replace those that go back.
+    /// Strings; the function may replace those that are returned.
     Texts(Texts),
-    /// Files, and the paths that the function is given.
+    /// Files, and the paths passed to the function.
     Files(Vec<Option<CallFile>>, #[allow(dead_code)] Box<[*mut c_char]>),
 }
 
-/// One array or list, with its place.
+/// An array or list, and its location.
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) place: Backing,
     pub(super) shape: Shape,
 }
 
-/// All that the function is given.
+/// All arguments of the function.
 #[derive(Debug)]
 pub(super) struct Arguments {
     entry: Entry,
-    /// How many ranks a parallel function runs on.
+    /// Number of ranks of a parallel function.
     pub(super) ranks: Ranks,
     pub(super) scalars: Scalars,
     pub(super) pointers: Vec<*mut c_void>,
@@ -56,8 +56,8 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Takes the arguments of a call. What is to be changed or returned is taken out of `sections`,
-    /// except where it lies in the client's memory.
+    /// Takes the arguments of a call. Arguments to be changed or returned are moved out of `sections`, unless they
+    /// lie in the client's memory.
     pub(super) fn take(
         entry: &Entry,
         link: &WorkerLink,
@@ -95,7 +95,7 @@ impl Arguments {
         Ok(taken)
     }
 
-    /// Sizes are computed from scalars wherever they stand in the list.
+    /// Collects scalars first: sizes may depend on scalars anywhere in the list.
     fn know_scalars(
         &mut self,
         function: &Function,
@@ -217,7 +217,7 @@ impl Arguments {
             Some(at) if shape.is_whole() => {
                 let section = &mut sections[usize::from(at)];
                 match section {
-                    // A call that may run twice must find its arguments as they were.
+                    // A call that may run twice must find its arguments unchanged.
                     Incoming::Shared(stretch) if goes && (!comes || !function.idempotent) => {
                         debug_assert_eq!(stretch.len(), shape.bytes());
                         Backing::Room(at)
@@ -232,7 +232,7 @@ impl Arguments {
                 scatter(&shape, sections[usize::from(at)].bytes(), &mut whole);
                 Backing::Buffer(whole)
             }
-            // The result goes back from where the function writes it.
+            // The result is sent from where the function writes it.
             _ if goes && shape.is_whole() && !link.payload().is_small(shape.bytes()) => {
                 let lent = link.payload().take_shared(shape.bytes() as u64);
                 match lent.map_err(|error| CallError::Memory(error.to_string()))? {
@@ -246,7 +246,7 @@ impl Arguments {
             _ => Backing::Buffer(zeroed(shape.bytes())?),
         };
         let pointer = match &place {
-            // As with Ninf-G: functions ask by it whether there is anything.
+            // As in Ninf-G: functions test the pointer to see whether there is any data.
             _ if shape.bytes() == 0 => std::ptr::null_mut(),
             Backing::Section(at) | Backing::Room(at) => start(&sections[usize::from(*at)]),
             Backing::Buffer(bytes) => bytes.as_ptr().cast_mut().cast(),
@@ -259,7 +259,7 @@ impl Arguments {
         Ok((Argument { place, shape }, pointer))
     }
 
-    /// Frees no strings: nobody knows which the function had freed when it was left by an exception.
+    /// Leaks the strings: after an exception nobody knows which of them the function had freed.
     pub(super) fn leave_texts(&mut self) {
         let places = self.arguments.iter_mut().map(|argument| &mut argument.place);
         places
@@ -306,7 +306,7 @@ pub(super) fn named(error: CallError, parameter: &Parameter) -> CallError {
     }
 }
 
-/// Where a section starts. It may be written to if it is this call's alone.
+/// Start of a section. It is writable if it belongs to this call alone.
 fn start(section: &Incoming) -> *mut c_void {
     match section {
         Incoming::Shared(stretch) => stretch.start().as_ptr().cast(),
@@ -315,14 +315,14 @@ fn start(section: &Incoming) -> *mut c_void {
 }
 
 fn zeroed(len: usize) -> Result<Vec<u8>, CallError> {
-    // Asked for first, so that a size beyond all memory is an error and not the end.
+    // Reserved first, so that a size beyond all memory is an error and not an abort.
     let mut bytes = Vec::<u8>::new();
     bytes.try_reserve_exact(len).map_err(|_| CallError::Memory(format!("{len} bytes")))?;
     drop(bytes);
     Ok(vec![0; len])
 }
 
-/// Turns elements of the other byte order into this machine's.
+/// Converts elements from the other byte order to this machine's.
 pub(super) fn make_native(array: &Array, sections: &mut [Incoming], order: Order) {
     if order == Order::NATIVE {
         return;
@@ -347,7 +347,7 @@ fn scalar(of: Type, value: Value, sections: &[Incoming]) -> Result<Scalar, CallE
     .ok_or_else(|| CallError::Arguments(format!("it is no {}", of.idl_name())))
 }
 
-/// The strings that came; nothing but their places if none come.
+/// The received strings; only empty places if none were sent.
 fn texts(
     parameter: &Parameter,
     count: usize,
@@ -372,17 +372,17 @@ fn texts(
     }
 }
 
-/// A list of strings, as the function is given it.
+/// A list of strings, in the form that the function takes.
 fn list_of_texts(texts: &[Option<Vec<u8>>], extents: Vec<Extent>) -> (Argument, *mut c_void) {
     let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
     let mut texts = Texts::new(&texts);
-    // The memory of a box stays where it is.
+    // A boxed slice does not move.
     let pointer = texts.start();
     let shape = Shape::new(extents, false, 1);
     (Argument { place: Backing::Texts(texts), shape }, pointer)
 }
 
-/// A list of paths, as the function is given it: NULL and empty names are what they were.
+/// A list of paths, in the form that the function takes. NULL and empty names stay as they are.
 fn list_of_files(
     parameter: &Parameter,
     extents: Vec<Extent>,

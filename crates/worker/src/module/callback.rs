@@ -1,5 +1,4 @@
-//! What a running function may ask of its worker: to call the client back, and whether anybody
-//! still waits for it.
+//! Services for a running function: callbacks to the client, and the check for cancellation.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -18,18 +17,18 @@ use crate::module::entry::Entry;
 use crate::module::error::CallError;
 use crate::module::ranks::is_cancelled;
 
-/// The call that runs.
+/// The running call.
 struct Running<'a> {
     entry: &'a Entry,
     link: &'a mut WorkerLink,
     scalars: &'a Scalars,
     stamps: &'a Stamps,
-    /// The process that runs it, among its children by fork.
+    /// The process that runs it, among its forked children.
     process: u64,
     waited: Waited,
 }
 
-/// What its callbacks have cost, and how they failed.
+/// Time spent in callbacks, and their failures.
 #[derive(Debug, Default)]
 pub(super) struct Waited {
     pub(super) time: u64,
@@ -60,17 +59,17 @@ pub(super) fn with(
     (running.waited, returned)
 }
 
-/// Answers the call that runs in this thread, if there is one: its function has called `exit`.
+/// Answers the call that runs in this thread, if any: its function has called `exit`.
 pub(super) fn answer_at_exit(error: CallError) {
-    // It stays out: no handler that runs later can reach it.
+    // Not put back: no later handler can reach it.
     let Some(running) = RUNNING.take() else { return };
     // SAFETY: set by `with`, which is still below us on the stack.
     let running = unsafe { running.cast::<Running<'_>>().as_mut() };
     if running.process != forks::generation() {
-        // A child of the function ends: the call is its parent's.
+        // A child of the function ends: the call belongs to the parent.
         return;
     }
-    // What it has printed is to be seen now.
+    // Makes its output visible now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     let mut stamps = *running.stamps;
@@ -81,13 +80,13 @@ pub(super) fn answer_at_exit(error: CallError) {
         Some(Ok(payload)) => Answer::Returned(payload),
         _ => Answer::Raised { error: &kind, message, trace: "", payload: Payload::default() },
     };
-    // If that fails, the client sees that the worker is gone.
+    // If that fails, the client detects the loss of the worker.
     let _ = running.link.answer_at_exit(stamps, answer);
 }
 
-/// The call that runs in this thread, for the length of `act`.
+/// Gives `act` access to the call that runs in this thread.
 fn with_running<R>(act: impl FnOnce(&mut Running<'_>) -> R) -> Option<R> {
-    // Taken out meanwhile, so that there is never a second reference.
+    // Taken out in the meantime, so that there is never a second reference.
     let pointer = RUNNING.take()?;
     // SAFETY: set by `with`, which is still below us on the stack.
     let result = act(unsafe { pointer.cast::<Running<'_>>().as_mut() });
@@ -103,8 +102,8 @@ pub(super) extern "C" fn is_canceled() -> c_int {
     .unwrap_or_else(|| c_int::from(is_cancelled()))
 }
 
-/// Runs a callback of the call in this thread. In other threads it does nothing: the call's own
-/// thread has the connection.
+/// Runs a callback of the call in this thread. Does nothing in other threads, because the call's own thread has the
+/// connection.
 pub(super) extern "C" fn from_module(index: c_uint, arguments: *mut *mut c_void) {
     with_running(|running| running.call_back(index as usize, arguments));
 }
@@ -165,7 +164,7 @@ fn failed(error: impl std::fmt::Display) -> Trouble {
     Trouble::Failed(error.to_string())
 }
 
-/// The bytes of a scalar that a pointer leads to.
+/// The bytes of the scalar at a pointer.
 fn scalar_bytes(parameter: &Parameter, pointer: *mut c_void) -> Option<Scalar> {
     let Kind::Scalar(of) = parameter.kind else { return None };
     let size = of.size()?;
@@ -291,7 +290,7 @@ unsafe fn memory<'a>(pointer: *mut c_void, len: usize) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(pointer.cast(), len) }
 }
 
-/// Puts the callback's results where the function expects them.
+/// Stores the callback's results where the function expects them.
 fn store(
     parameters: &[Parameter],
     pointers: &[*mut c_void],

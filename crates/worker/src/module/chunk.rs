@@ -1,5 +1,4 @@
-//! Many items in one call: the function is called once for each, with pointers into the columns that
-//! came.
+//! Calls with many items: the function is called once for each, with pointers into the received columns.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -18,25 +17,25 @@ use crate::module::entry::Entry;
 use crate::module::error::CallError;
 use crate::module::strings::{self, Texts};
 
-/// Items between two looks at the clock, at most: a look costs as much as a small function.
+/// Maximum number of items between two clock readings: a reading costs as much as a small function.
 const MOST_BETWEEN_LOOKS: u64 = 64;
-/// As many items between looks as take this long, ns.
+/// Target time between clock readings, ns.
 const BETWEEN_LOOKS: u64 = 50_000;
 
-/// What one parameter has of all items.
+/// Values of one parameter for all items.
 enum Column<'s> {
-    /// A number of each item, of so many bytes.
+    /// One number per item, with its size in bytes.
     Scalars(&'s [u8], usize),
-    /// Arrays as they came, and where that of the next item starts.
+    /// Arrays as received, and where that of the next item starts.
     In(&'s [u8], usize),
-    /// The same, to be changed.
+    /// Arrays to be changed, and where that of the next item starts.
     Changed(Vec<u8>, usize),
-    /// Results, and how many bytes those of the items that have run have.
+    /// Results, and the number of bytes of those of the items that have run.
     Out(Vec<u8>, usize),
     /// A work array.
     Work(Vec<u8>),
-    /// Strings that came; where those of the next item start; those of the item that runs; and what
-    /// has been left of those that go back.
+    /// Received strings; where those of the next item start; those of the running item; and the returned strings so
+    /// far.
     Texts { came: Vec<Option<&'s [u8]>>, at: usize, now: Option<Texts>, left: Vec<u8> },
 }
 
@@ -51,12 +50,12 @@ pub(super) struct Items<'s> {
     columns: Vec<Column<'s>>,
     pointers: Vec<*mut c_void>,
     chunk: Chunk,
-    /// What the client finds if this process is lost, and the copies of results there, by column. The function
-    /// writes elsewhere: a child that it forks would write there too.
+    /// Partial results for the client if this process is lost, and the copies of results there, by column. The
+    /// function writes elsewhere: otherwise a child that it forks could write there too.
     so_far: ItemsSoFar,
     kept: Vec<Option<Stretch>>,
     done: u32,
-    /// There is no room for more copies: no further item is begun.
+    /// There is no room for more copies, so no further item starts.
     full: bool,
     error: Option<CallError>,
 }
@@ -113,7 +112,7 @@ impl<'s> Items<'s> {
         })
     }
 
-    /// Calls the function for one item after the other, until one fails or time is up.
+    /// Calls the function for each item in turn, until one fails or time is up.
     pub(super) fn run(&mut self) {
         let function = self.entry.interface();
         let mut sizes = Sizes::new(function);
@@ -142,14 +141,14 @@ impl<'s> Items<'s> {
         INTERRUPTED.set(None);
     }
 
-    /// The results of the chunk that runs in this thread, whose next item ends the process with that error; `None` if
-    /// none runs.
+    /// The results of the chunk that runs in this thread, whose next item ends the process with that error. `None` if
+    /// no chunk runs.
     pub(super) fn interrupted(
         error: CallError,
         link: &WorkerLink,
     ) -> Option<Result<Payload, CallError>> {
         let items = INTERRUPTED.take()?;
-        // SAFETY: set where the item was called. Its frames, which own the items, never go on.
+        // SAFETY: set where the item was called. Its frames, which own the items, never resume.
         let mut items = unsafe { items.cast::<Items<'_>>().read() };
         items.error = Some(error);
         Some(items.into_results(link))
@@ -213,7 +212,7 @@ impl<'s> Items<'s> {
         Ok(())
     }
 
-    /// Frees what may be freed of the strings of the item that has run.
+    /// Frees those strings of the completed item that may be freed.
     fn free_texts(&mut self, function: &Function, shapes: &[Option<(Vec<u64>, Shape)>]) {
         let mut all = Vec::new();
         for (column, parameter) in self.columns.iter_mut().zip(&function.parameters) {
@@ -233,7 +232,7 @@ impl<'s> Items<'s> {
         strings::free(&all, self.entry.dialect(), arrays);
     }
 
-    /// What goes back: the results of the items that have been run, column by column.
+    /// The returned data: the results of the items that have run, column by column.
     pub(super) fn into_results(self, link: &WorkerLink) -> Result<Payload, CallError> {
         let Items { entry, columns, done, error, .. } = self;
         let no_memory = |error: std::io::Error| CallError::Memory(error.to_string());
@@ -280,7 +279,7 @@ impl<'s> Items<'s> {
 }
 
 impl Column<'_> {
-    /// What the function is given for item number `at`.
+    /// The pointer passed to the function for item number `at`.
     fn start(
         &mut self,
         parameter: &Parameter,
@@ -291,7 +290,7 @@ impl Column<'_> {
         let short = || CallError::Arguments("its elements did not come".into());
         Ok(match self {
             Column::Scalars(bytes, size) => bytes[at * *size..].as_ptr().cast_mut().cast(),
-            // As with Ninf-G: functions ask by it whether there is anything.
+            // As in Ninf-G: functions test the pointer to see whether there is any data.
             Column::In(..) | Column::Changed(..) | Column::Out(..) | Column::Work(_)
                 if len == 0 =>
             {
@@ -334,8 +333,8 @@ impl Column<'_> {
     }
 }
 
-/// Memory for copies of results, in equal parts for all parameters that give something back. None where
-/// there is none for a parameter.
+/// Memory for copies of results, in equal parts for all parameters that return data. Empty if there is not enough for
+/// one of them.
 fn room_for_copies(function: &Function, so_far: &mut ItemsSoFar) -> Vec<Option<Stretch>> {
     let gives = |parameter: &Parameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
     let parameters = &function.parameters;
@@ -349,7 +348,7 @@ fn room_for_copies(function: &Function, so_far: &mut ItemsSoFar) -> Vec<Option<S
     kept
 }
 
-/// The type of a parameter that is no callback.
+/// The type of a parameter that is not a callback.
 fn of(parameter: &Parameter) -> Option<Type> {
     match &parameter.kind {
         Kind::Scalar(of) | Kind::Array { element: of, .. } => Some(*of),
@@ -403,7 +402,7 @@ fn column<'s>(
     }
 }
 
-/// Whether so many bytes are the elements of an array that was announced.
+/// Checks that this many bytes match the announced array.
 fn checked(dtype: DType, array: &Array, len: usize) -> Result<(), CallError> {
     if array.dtype != dtype || array.byte_len() != Some(len as u64) {
         return Err(CallError::Arguments(format!(
@@ -415,7 +414,7 @@ fn checked(dtype: DType, array: &Array, len: usize) -> Result<(), CallError> {
     Ok(())
 }
 
-/// As many places for strings as the function is to fill.
+/// Empty places for the strings that the function is to fill.
 fn nothing(count: usize) -> Result<Vec<Option<&'static [u8]>>, CallError> {
     let mut texts = Vec::new();
     let enough = texts.try_reserve_exact(count);
@@ -430,13 +429,13 @@ fn grow(bytes: &mut Vec<u8>, len: usize) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Appends what the function has left as one string.
+/// Appends one string that the function has returned.
 fn add_left(text: *mut std::ffi::c_char, left: &mut Vec<u8>) {
     // SAFETY: null, or a C string that the function has left.
     add_text((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()), left);
 }
 
-/// The values of the item that is run next.
+/// Values of the next item.
 struct Item<'a, 's> {
     function: &'a Function,
     columns: &'a [Column<'s>],

@@ -13,7 +13,7 @@ use crate::module::raised::take_raised;
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) module: Arc<Module>,
-    /// Its interface, in the module's.
+    /// Index of its interface in the module's.
     pub(super) method: Option<usize>,
     pub(super) index: usize,
     pub(super) run: extern "C" fn(arguments: *mut *mut c_void) -> c_int,
@@ -29,7 +29,7 @@ impl Entry {
         }
     }
 
-    /// Whose meaning its module has.
+    /// The dialect of its module.
     pub(super) fn dialect(&self) -> Dialect {
         self.module.dialect
     }
@@ -39,7 +39,7 @@ impl Entry {
         let process = forks::generation();
         let status = (self.run)(arguments.as_mut_ptr());
         if forks::generation() != process {
-            // The function has forked, and this is the child: the call is the parent's.
+            // The function has forked, and this is the child: the call belongs to the parent.
             // SAFETY: ends this process without the parent's exit handlers.
             unsafe { libc::_exit(0) };
         }

@@ -1,4 +1,4 @@
-//! Why a module function was not run, or its result could not be taken.
+//! Errors of module functions.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::module::raised::Raised;
 
-/// Why a module function was not run, or its result could not be taken.
+/// Reason why a module function did not run or its result was not taken.
 #[derive(Debug, Error)]
 pub(super) enum CallError {
     /// The module cannot be loaded.
@@ -28,7 +28,7 @@ pub(super) enum CallError {
     /// A callback has failed.
     #[error("a callback failed: {0}")]
     Callback(String),
-    /// An exception has come out of the function.
+    /// The function has thrown an exception.
     #[error("{0}")]
     Raised(Box<Raised>),
     /// The function has ended its process.
@@ -37,16 +37,16 @@ pub(super) enum CallError {
         if words.is_empty() { "" } else { ": " }
     )]
     Exited { status: i32, words: String },
-    /// The ranks that it was to run on are gone, or did not start.
+    /// The ranks for it are gone, or did not start.
     #[error("{0}")]
     Lost(Box<Lost>),
-    /// The connection is of no use any more.
+    /// The connection is no longer usable.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
 
 impl CallError {
-    /// For a call with so many values of a function with another number of parameters.
+    /// The error of a call whose number of values does not match the function's parameters.
     pub(super) fn misfit(function: &Function, came: usize) -> CallError {
         CallError::Arguments(format!(
             "`{}` has {} parameters, but {came} values came: the client has another version of the \
@@ -92,13 +92,13 @@ impl fmt::Display for Lost {
 }
 
 impl Lost {
-    /// Before there was a command.
+    /// A loss before there was a command.
     pub(super) fn at_start(what: String) -> CallError {
         let (pid, status, signal) = (None, None, None);
         CallError::Lost(Box::new(Lost { what, pid, status, signal, stderr: String::new() }))
     }
 
-    /// What goes with the failure: process, host, status, signal and standard error.
+    /// Encodes the details of the failure: process, host, status, signal and standard error.
     pub(super) fn encode(&self) -> Result<Vec<u8>, WireError> {
         let number = |number: Option<i64>| number.map_or(Value::None, Value::Int);
         let values = [

@@ -1,7 +1,7 @@
-//! Files whose content travels: the function sees a path on this machine.
+//! Files whose content is transferred: the function gets a path on this machine.
 //!
-//! They have no name of their own, so that they are gone with the worker however it ends: the
-//! function opens them through `/proc`.
+//! They have no name, so that they disappear with the worker however it ends. The function opens them through
+//! `/proc`.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// A file for the length of one call.
 #[derive(Debug)]
 pub(super) struct CallFile {
-    /// None for an empty name.
+    /// `None` for an empty name.
     file: Option<File>,
-    /// What the function opens.
+    /// The path that the function opens.
     pub(super) path: CString,
 }
 
@@ -27,18 +27,18 @@ impl CallFile {
         Ok(CallFile { file: Some(file), path })
     }
 
-    /// An empty name, which names no file.
+    /// An empty name, which refers to no file.
     pub(super) fn unnamed() -> CallFile {
         CallFile { file: None, path: CString::default() }
     }
 
-    /// What other processes of the same user open.
+    /// The path for other processes of the same user.
     pub(super) fn path_for_others(&self) -> Vec<u8> {
         let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         self.file.as_ref().map(path).unwrap_or_default().into_bytes()
     }
 
-    /// What it contains now.
+    /// Its current content.
     pub(super) fn content(&mut self) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         let Some(file) = &mut self.file else { return Ok(content) };
@@ -48,8 +48,8 @@ impl CallFile {
     }
 }
 
-/// A file on disk where the file system can make one without a name, else in memory. Programs that
-/// the function starts inherit it.
+/// A file on disk if the file system supports unnamed files, otherwise in memory. Programs that the function starts
+/// inherit it.
 fn unnamed_file() -> io::Result<File> {
     let folder = CString::new(std::env::temp_dir().into_os_string().into_encoded_bytes())?;
     // SAFETY: system calls with C strings; the descriptor returned is new and ours.

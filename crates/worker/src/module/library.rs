@@ -1,4 +1,4 @@
-//! A module's shared library, loaded.
+//! Loaded shared library of a module.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -13,7 +13,7 @@ use libloading::os::unix;
 use crate::module::entry::Entry;
 use crate::module::{abnormal_exit, callback, raised};
 
-/// What the worker offers to the stub; as the stub declares it.
+/// Services that the worker offers to the stub, as the stub declares them.
 #[repr(C)]
 struct Services {
     callback: extern "C" fn(index: c_uint, arguments: *mut *mut c_void),
@@ -29,7 +29,7 @@ struct RawEntry {
     run: extern "C" fn(arguments: *mut *mut c_void) -> c_int,
 }
 
-/// What the stub exports.
+/// Exports of the stub.
 #[repr(C)]
 struct RawModule {
     version: c_uint,
@@ -48,7 +48,7 @@ static SERVICES: Services = Services {
     ends: abnormal_exit::ends,
 };
 
-/// A loaded module. It is never unloaded: its functions may have left threads behind.
+/// A loaded module. Never unloaded, because its functions may have left threads behind.
 #[derive(Debug)]
 pub(super) struct Library {
     interface: Arc<Module>,
@@ -60,7 +60,7 @@ unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// What functions print goes to a pipe, where C would keep it back until there are pages of it.
+/// Makes standard output line-buffered. It goes to a pipe, which C would otherwise fully buffer.
 fn print_lines() {
     unsafe extern "C" {
         static stdout: *mut libc::FILE;
@@ -69,7 +69,7 @@ fn print_lines() {
     unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
-/// What the system says about an error of a library.
+/// The system's text for a library error.
 fn reason(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
@@ -88,8 +88,8 @@ impl Library {
         Library::load_with(path, unix::RTLD_LOCAL)
     }
 
-    /// The same, where its symbols and those of the libraries that it needs are found by libraries that are
-    /// loaded later. Also gives the address of one of its symbols.
+    /// Loads the library so that its symbols, and those of its dependencies, are visible to libraries loaded later.
+    /// Also returns the address of one of its symbols.
     pub(super) fn load_for_all(
         path: &Path,
         symbol: &CStr,
@@ -137,7 +137,7 @@ impl Library {
         unsafe { std::slice::from_raw_parts((*self.raw).entries, (*self.raw).count as usize) }
     }
 
-    /// The function of that name: `function`, or `Class.method`.
+    /// The function with this name: `function`, or `Class.method`.
     pub(super) fn entry(&self, name: &str) -> Result<Entry, String> {
         // SAFETY: the names are C strings in the library.
         let is_named =

@@ -1,5 +1,4 @@
-//! Module functions: native code from shared libraries, called with the memory that its arguments
-//! came in.
+//! Module functions: native code from shared libraries, called on the memory in which its arguments were received.
 
 mod abnormal_exit;
 mod arguments;
@@ -42,9 +41,9 @@ pub struct Modules {
     libraries: HashMap<PathBuf, Arc<Library>>,
     /// By the functions' serial numbers.
     known: HashMap<u64, Known>,
-    /// What ranks run.
+    /// Program that ranks run.
     program: Program,
-    /// The ranks of the last call that had several, if they are still there.
+    /// The ranks of the last parallel call, if they are still running.
     group: Option<Group>,
 }
 
@@ -54,22 +53,21 @@ struct Known {
     entry: Entry,
     /// The file of its module.
     module: PathBuf,
-    /// Whether its last call took so little time that reading the processor's clock is much of it.
+    /// Whether its last call was so short that reading the processor clock takes much of its time.
     quick: bool,
 }
 
-/// Calls shorter than this are not measured in processor time: it is taken for the time that
-/// passed, ns.
+/// For calls shorter than this, wall-clock time replaces processor time, ns.
 const QUICK: u64 = 20_000;
 
 impl Modules {
-    /// Those that its spawner has loaded. `program` tells where the program `gridrpc` is, when ranks are to be started.
+    /// The modules loaded by the spawner. `program` locates the program `gridrpc` when ranks have to be started.
     #[must_use]
     pub fn new(program: Program) -> Modules {
         Modules { libraries: preload::loaded(), known: HashMap::new(), program, group: None }
     }
 
-    /// Runs a call of a module function and answers it. `false`: the client went meanwhile.
+    /// Runs a call of a module function and answers it. Returns `false` if the client has gone in the meantime.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
@@ -84,7 +82,7 @@ impl Modules {
             if Chunk::is_one(head) && !entry.interface().is_parallel() {
                 let so_far = link.items();
                 let mut items = Items::take(entry, &mut sections, order, so_far)?;
-                // What has no callbacks needs no sizes for them.
+                // Without callbacks no sizes are needed for them.
                 run(entry, link, &Scalars::default(), &mut stamps, quick, || {
                     items.run();
                     Ok(())
@@ -145,7 +143,7 @@ fn find_known<'k>(
     }
 }
 
-/// As many ranks as are asked for: those that are there, if they fit, else new ones.
+/// The requested ranks: the existing ones if they fit, otherwise new ones.
 fn group_for<'g>(
     group: &'g mut Option<Group>,
     module: &Path,
@@ -153,14 +151,14 @@ fn group_for<'g>(
     program: &Program,
 ) -> Result<&'g mut Option<Group>, CallError> {
     if !group.as_mut().is_some_and(|group| group.serves(module, asked)) {
-        // Not beside each other.
+        // The old ranks end first.
         *group = None;
         *group = Some(Group::start(module, asked, program)?);
     }
     Ok(group)
 }
 
-/// Has ranks call the function, between two stamps.
+/// Runs the function on ranks, between two stamps.
 fn run_on_ranks(
     group: &mut Option<Group>,
     function: &str,
@@ -182,12 +180,12 @@ fn run_on_ranks(
     Ok(())
 }
 
-/// What goes with the failure.
+/// The payload with the details of the failure.
 fn told_of(lost: &Lost, link: &WorkerLink) -> Payload {
     let mut payload = link.payload();
     match lost.encode().map(|bytes| payload.add(&bytes)) {
         Ok(Ok(())) => payload.finish(),
-        // The text says it all.
+        // The text is sufficient.
         _ => Payload::default(),
     }
 }
@@ -211,7 +209,7 @@ fn find(
     Ok((library.entry(name).map_err(CallError::NotFound)?, path))
 }
 
-/// Has `call` call the function, between two stamps. `quick`: whether it took little time before.
+/// Runs the function by `call`, between two stamps. `quick`: whether its last call was short.
 fn run(
     entry: &Entry,
     link: &mut WorkerLink,
@@ -229,13 +227,13 @@ fn run(
     *quick = passed < QUICK;
     stamps.cpu = match measured {
         true => processor_ns().saturating_sub(processor),
-        // One that took long against expectation was not measured.
+        // An unexpectedly long call was not measured.
         false if *quick => passed,
         false => 0,
     };
     stamps.callback_time = waited.time;
     stamps.callbacks = waited.count;
-    // What it has printed is to be seen now.
+    // Makes its output visible now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     match (waited.broken, waited.failed) {

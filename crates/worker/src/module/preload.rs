@@ -1,4 +1,4 @@
-//! Modules that the spawner has loaded: the workers that it forks have them before their first call.
+//! Modules loaded by the spawner: forked workers have them before their first call.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use nix::unistd::{ForkResult, fork};
 
 use super::library::Library;
 
-/// How long a thread may be seen that has ended.
+/// How long a thread that has ended may still be listed.
 const ENDING: Duration = Duration::from_millis(20);
 
-/// Libraries are never unloaded, so those of this process are no worker's own.
+/// Libraries are never unloaded, so those of this process exist in every worker.
 static LOADED: LazyLock<Mutex<HashMap<PathBuf, Arc<Library>>>> = LazyLock::new(Mutex::default);
 
 fn lock() -> MutexGuard<'static, HashMap<PathBuf, Arc<Library>>> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What this process has loaded, by file.
+/// Libraries that this process has loaded, by file.
 pub(super) fn loaded() -> HashMap<PathBuf, Arc<Library>> {
     lock().clone()
 }
 
-/// Loads a module. Only for a process that forks its workers: it is forked for a trial if the module has
-/// started threads.
+/// Loads a module. Only for a process that forks its workers. If the module has started threads, the process is
+/// forked as a test.
 ///
 /// # Errors
-/// Why workers cannot have it, and what to do.
+/// Why workers cannot use it, and what to do.
 pub(crate) fn load(path: &Path) -> Result<(), String> {
-    // One that is refused leaves its threads behind, and is refused the next time as well.
+    // A rejected module leaves its threads behind, and is rejected again next time.
     static OWN: OnceLock<usize> = OnceLock::new();
     let own = *OWN.get_or_init(|| {
-        // Threads that end before this process forks are not its own.
+        // Threads that end before this process forks do not count.
         if threads() > 1 {
             stops_threads(1);
         }
@@ -56,9 +56,8 @@ pub(crate) fn load(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether no more than so many threads are left where this process forks. Numerical libraries may start
-/// theirs when they are loaded; those that allow forks stop them before, and start others when they are
-/// needed.
+/// Whether at most this many threads are left when this process forks. Numerical libraries may start threads when
+/// they are loaded. Those that support forks stop them first, and start new ones when needed.
 fn stops_threads(most: usize) -> bool {
     // SAFETY: the child does nothing but end.
     match unsafe { fork() } {
@@ -66,7 +65,7 @@ fn stops_threads(most: usize) -> bool {
         Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
         Ok(ForkResult::Parent { child }) => {
             while waitpid(child, None) == Err(Errno::EINTR) {}
-            // A thread that has ended can still be seen for a moment.
+            // A thread that has ended may still be listed for a moment.
             let until = Instant::now() + ENDING;
             while threads() > most && Instant::now() < until {
                 std::thread::sleep(Duration::from_micros(200));

@@ -1,4 +1,4 @@
-//! Exceptions of C++, which the stub catches and reports here.
+//! C++ exceptions, which the stub catches and reports here.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -8,12 +8,12 @@ thread_local! {
     static RAISED: Cell<Option<Raised>> = const { Cell::new(None) };
 }
 
-/// An exception of C++.
+/// A C++ exception.
 #[derive(Debug)]
 pub(crate) struct Raised {
     /// Its type.
     pub(super) kind: String,
-    /// What it says, if it says anything.
+    /// Its message, if any.
     message: Option<String>,
 }
 
@@ -33,19 +33,19 @@ impl fmt::Display for Raised {
     }
 }
 
-/// A C string of the stub's; none: null.
+/// A C string of the stub; `None` if null.
 pub(super) fn text(text: *const c_char) -> Option<String> {
     // SAFETY: null, or a C string of the stub's.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// The stub has caught an exception; it returns next.
+/// Records an exception that the stub has caught; the stub returns next.
 pub(super) extern "C" fn raised(kind: *const c_char, message: *const c_char) {
     let kind = text(kind).unwrap_or_default();
     RAISED.set(Some(Raised { kind, message: text(message) }));
 }
 
-/// What the stub has reported last.
+/// Takes the last exception that the stub has reported.
 pub(super) fn take_raised() -> Raised {
     let unknown = || Raised { kind: String::new(), message: None };
     RAISED.take().unwrap_or_else(unknown)

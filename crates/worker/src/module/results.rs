@@ -1,4 +1,4 @@
-//! From what the function has left to what goes back: one value for each parameter.
+//! Conversion of a function's results to the answer: one value per parameter.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::module::error::CallError;
 use crate::module::files::CallFile;
 
 impl Arguments {
-    /// Puts the answer together. Every OUT and INOUT argument has one section, in order.
+    /// Builds the answer. Every OUT and INOUT argument has one section, in order.
     pub(super) fn into_results(mut self, link: &WorkerLink) -> Result<Payload, CallError> {
         let goes = |mode| matches!(mode, Mode::Out | Mode::InOut);
         if !self.interface().parameters.iter().any(|parameter| goes(parameter.mode)) {
@@ -65,7 +65,7 @@ impl Arguments {
     }
 }
 
-/// Adds what the function has left in one argument.
+/// Adds the result in one argument.
 fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Result<()> {
     let Argument { place, shape } = argument;
     match std::mem::replace(place, Backing::None) {

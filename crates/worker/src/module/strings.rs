@@ -1,9 +1,9 @@
-//! The strings that a function is given and leaves, and what of them is freed afterwards.
+//! Strings passed to and returned by a function, and which of them to free.
 //!
-//! A function may store anything as a string that goes back: memory from `malloc`, a literal, a
-//! static buffer, one of its arguments, the same text twice. Freed is what this worker has made
-//! itself, as long as the function has not replaced it, and in our own dialect what the function has
-//! handed over as the reference says: new memory from `malloc`. What cannot be that, is left alone.
+//! A function may store anything as a returned string: memory from `malloc`, a literal, a static buffer, one of its
+//! arguments, the same text twice. The worker frees strings that it has made itself, unless the function has replaced
+//! them. In our own dialect it also frees strings that the function hands over as the reference requires: new memory
+//! from `malloc`. Anything that cannot be such memory is left alone.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -14,20 +14,20 @@ use gridrpc_idl::{Dialect, Mode};
 /// The strings of one parameter.
 #[derive(Debug)]
 pub(super) struct Texts {
-    /// Those that came, each made by `malloc`.
+    /// The received strings, each made by `malloc`.
     own: Box<[*mut c_char]>,
-    /// What the function sees, and may replace.
+    /// The list that the function sees and may change.
     now: Box<[*mut c_char]>,
 }
 
 impl Texts {
-    /// C strings of these texts; null for none. A string ends where its text has a zero byte.
+    /// C strings of these texts; null for `None`. A string ends at the first zero byte of its text.
     pub(super) fn new(texts: &[Option<&[u8]>]) -> Texts {
         let own: Box<[_]> = texts.iter().map(|text| duplicate(*text)).collect();
         Texts { now: own.clone(), own }
     }
 
-    /// Where the list starts that the function is given; null if it is empty.
+    /// Start of the list passed to the function; null if it is empty.
     pub(super) fn start(&mut self) -> *mut c_void {
         match self.now.is_empty() {
             true => std::ptr::null_mut(),
@@ -35,29 +35,29 @@ impl Texts {
         }
     }
 
-    /// Has others in their places, which a function has left in another process.
+    /// Replaces the strings by those that a function has returned in another process.
     pub(super) fn replace(&mut self, texts: &[Option<&[u8]>]) {
         // SAFETY: made by `malloc` here; no function has seen them.
         self.own.iter().for_each(|text| unsafe { release(*text) });
         *self = Texts::new(texts);
     }
 
-    /// What the function has left.
+    /// The strings that the function has returned.
     pub(super) fn now(&self) -> &[*mut c_char] {
         &self.now
     }
 }
 
-/// A C string made by `malloc`; null for none.
+/// A C string made by `malloc`; null for `None`.
 fn duplicate(text: Option<&[u8]>) -> *mut c_char {
     let Some(text) = text else { return std::ptr::null_mut() };
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let text = CString::new(&text[..end]).unwrap_or_default();
-    // SAFETY: a C string; null if there is no memory, as for a string that is not there.
+    // SAFETY: a C string; null if there is no memory, as for a missing string.
     unsafe { libc::strdup(text.as_ptr()) }
 }
 
-/// Frees what may be freed of the strings of one call. `memory` is that of its other arguments.
+/// Frees those strings of one call that may be freed. `memory`: the memory of its other arguments.
 pub(super) fn free(
     all: &[(Mode, Texts)],
     dialect: Dialect,
@@ -73,7 +73,7 @@ pub(super) fn free(
     left.dedup();
     let mut own: Vec<*mut c_char> = Vec::new();
     for (mode, texts) in all {
-        // A function that stores another text in the place of the caller's has freed that one.
+        // A function that replaces the caller's text has freed that one.
         let is_ours = |text: &&*mut c_char| *mode == Mode::In || left.binary_search(text).is_ok();
         own.extend(texts.own.iter().filter(is_ours));
     }
@@ -94,19 +94,19 @@ unsafe fn release(text: *mut c_char) {
     unsafe { libc::free(text.cast()) }
 }
 
-/// The addresses of a block of `malloc`.
+/// Address range of a `malloc` block.
 fn block(text: *mut c_char) -> Range<usize> {
     // SAFETY: a block of `malloc`, or null; nothing is read through the pointer but the block's size.
     let len = unsafe { libc::malloc_usable_size(text.cast()) };
     text.addr()..text.addr() + len
 }
 
-/// Those of the texts, in the order of their addresses, that can be blocks of their own: they lie in
-/// none of the known ranges, in no library, and not inside of one another.
+/// The texts, by address, that can be separate blocks: they lie in none of the known ranges, in no library, and not
+/// inside of each other.
 fn handed_over(texts: &[*mut c_char], mut known: Vec<Range<usize>>) -> Vec<*mut c_char> {
     known.sort_unstable_by_key(|range| range.start);
     let mut known = known.into_iter().peekable();
-    // Up to here reaches what starts at or before the text that is looked at.
+    // End of the last range that starts at or before the current text.
     let mut taken = 0;
     let mut own = Vec::new();
     for text in texts.iter().copied().filter(|text| !text.is_null()) {
@@ -121,12 +121,12 @@ fn handed_over(texts: &[*mut c_char], mut known: Vec<Range<usize>>) -> Vec<*mut 
     own
 }
 
-/// Where the program and its libraries lie in memory: literals and static buffers are in them.
+/// Address ranges of the program and its libraries, which contain literals and static buffers.
 #[derive(Debug, Default)]
 struct Libraries {
-    /// How many have been loaded so far, and unloaded.
+    /// Number of libraries loaded and unloaded so far.
     changes: (u64, u64),
-    /// In the order of their addresses.
+    /// By address.
     ranges: Vec<Range<usize>>,
 }
 
@@ -152,7 +152,7 @@ impl Libraries {
     }
 }
 
-/// Takes the number of changes from the first library that the loader tells of.
+/// Takes the number of changes from the first library that the loader lists.
 unsafe extern "C" fn count(
     info: *mut libc::dl_phdr_info,
     _: libc::size_t,
@@ -164,7 +164,7 @@ unsafe extern "C" fn count(
     1
 }
 
-/// Takes where one library lies.
+/// Adds the address range of one library.
 unsafe extern "C" fn list(
     info: *mut libc::dl_phdr_info,
     _: libc::size_t,
@@ -188,8 +188,7 @@ unsafe extern "C" fn list(
 mod tests {
     use super::*;
 
-    /// Runs a function on an IN and three OUT strings, and frees. `malloc` ends the process if
-    /// something is freed that must not be.
+    /// Runs a function on an IN and three OUT strings, then frees. `malloc` aborts the process on an invalid free.
     fn with(dialect: Dialect, run: impl Fn(*mut c_char, &mut [*mut c_char])) {
         let given = Texts::new(&[Some(b"some text")]);
         let mut out = Texts::new(&[None, None, None]);

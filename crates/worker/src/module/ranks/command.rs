@@ -1,4 +1,4 @@
-//! The command that starts ranks, and its process.
+//! Command that starts ranks, and its process.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,22 +16,22 @@ use gridrpc_sys::thread_limits::THREADS;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, geteuid};
 
-/// The command, unless another one is named.
+/// Default command.
 const USUAL: &str = "mpirun";
-/// What names another one on one host.
+/// Environment variable with another command for this host.
 const VARIABLE: &str = "GRIDRPC_MPIRUN";
-/// Lines of what ranks write to their standard error that are told with their loss.
+/// Lines of the ranks' standard error that are reported with their loss.
 const TAIL: usize = 40;
-/// How long ranks may take to end by themselves, and when they are asked to.
+/// How long ranks may take to end by themselves, and after a request.
 const BY_ITSELF: Duration = Duration::from_millis(500);
 const ASKED: Duration = Duration::from_secs(5);
 
-/// What ranks of other jobs, and batch systems, leave in the environment: `mpirun` would start its ranks on the nodes
-/// of an allocation, but these ranks belong here, beside their worker.
+/// Variables that ranks of other jobs and batch systems leave in the environment. With them, `mpirun` would start its
+/// ranks on the nodes of an allocation, but these ranks belong here, beside their worker.
 const FOREIGN: [&str; 8] =
     ["OMPI_", "PMI", "SLURM_", "PRTE_", "HYDI_", "PE_HOSTFILE", "PBS_", "LSB_"];
-/// Open MPI 4 and 5 take these. Places are counted by the grid, so that ranks are not bound to processors, and there may
-/// be more of them than `mpirun` believes that there are.
+/// Options of Open MPI 4 and 5. The grid counts places, so ranks are not bound to processors, and there may be more
+/// of them than `mpirun` assumes.
 const OPTIONS: [(&str, &str); 4] = [
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
@@ -40,7 +40,7 @@ const OPTIONS: [(&str, &str); 4] = [
 ];
 const AS_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
 
-/// What ranks and `mpirun` have in their environment.
+/// Environment of ranks and of `mpirun`.
 #[must_use]
 pub fn environment() -> Vec<(OsString, OsString)> {
     let is_foreign = |name: &OsStr| {
@@ -52,7 +52,7 @@ pub fn environment() -> Vec<(OsString, OsString)> {
     kept.chain(options).chain(as_root.map(|name| (name.into(), "1".into()))).collect()
 }
 
-/// The command that is meant: that of this host, or the one that the grid names.
+/// The command to use: that of this host, or the one that the grid names.
 pub(super) fn chosen(named: &str) -> String {
     let here = std::env::var(VARIABLE).ok().filter(|command| !command.is_empty());
     let named = if named.is_empty() { USUAL } else { named };
@@ -64,14 +64,14 @@ pub(super) fn chosen(named: &str) -> String {
 pub(super) struct Running {
     child: Child,
     tail: Arc<Mutex<VecDeque<String>>>,
-    /// Whether what it says is no news any more.
+    /// Whether its output is no longer news.
     quiet: Arc<AtomicBool>,
-    /// Ends when it says nothing any more.
+    /// Disconnects at the end of its output.
     silence: Receiver<()>,
 }
 
 impl Running {
-    /// Starts so many ranks: each runs `program`, and is told `place` behind it.
+    /// Starts this many ranks: each runs `program` with `place` as the last argument.
     pub(super) fn start(
         command: &str,
         (ranks, threads): (u32, u32),
@@ -91,7 +91,7 @@ impl Running {
         command.env_clear().envs(environment());
         command.envs(THREADS.map(|name| (name, threads.to_string())));
         command.stdin(Stdio::null()).stderr(Stdio::piped());
-        // Signals for the worker's group, such as ^C in a terminal, are the worker's affair.
+        // Signals to the worker's group, such as ^C in a terminal, are handled by the worker.
         command.process_group(0);
         end_with_parent(&mut command);
         let mut child = command.spawn()?;
@@ -111,31 +111,31 @@ impl Running {
         self.child.id()
     }
 
-    /// What ranks, and the command, have written last to their standard error.
+    /// The last standard error output of ranks and the command.
     pub(super) fn tail(&self) -> String {
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.iter().map(String::as_str).collect()
     }
 
-    /// How it has ended, if it has.
+    /// Its exit status, if it has ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Waits for its end; none if that takes too long.
+    /// Waits for its end. Returns `None` if that takes too long.
     pub(super) fn wait(&mut self) -> Option<ExitStatus> {
         self.wait_at_most(ASKED)
     }
 
     fn wait_at_most(&mut self, time: Duration) -> Option<ExitStatus> {
-        // It says something as long as it is there: its standard error ends with it.
+        // Its standard error stays open until it ends.
         if self.silence.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
             return self.ended();
         }
         self.child.wait().ok()
     }
 
-    /// Ends it: its ranks end, as they have been told, and else it passes this on to them.
+    /// Ends it. Its ranks end as requested; otherwise it passes the signal on to them.
     pub(super) fn end(&mut self) {
         self.quiet.store(true, Ordering::Relaxed);
         let group = Pid::from_raw(self.pid().cast_signed());
@@ -143,14 +143,14 @@ impl Running {
             if self.wait_at_most(time).is_some() {
                 return;
             }
-            // It has not been waited for, so that the number is still its own.
+            // It has not been reaped, so the process id is still its own.
             let _ = killpg(group, signal);
         }
         let _ = self.child.wait();
     }
 }
 
-/// Passes on what comes, and keeps the last of it.
+/// Passes on the output, and keeps the last lines.
 fn pass_on(errors: ChildStderr, tail: &Mutex<VecDeque<String>>, quiet: &AtomicBool) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -162,14 +162,14 @@ fn pass_on(errors: ChildStderr, tail: &Mutex<VecDeque<String>>, quiet: &AtomicBo
             }
             tail.push_back(String::from_utf8_lossy(&line).into_owned());
             drop(tail);
-            // If that cannot be written to, there is nobody to tell.
+            // There is nobody to report a write error to.
             let _ = io::stderr().write_all(&line);
         }
         line.clear();
     }
 }
 
-/// How it has ended, for people and as numbers: its status, or the signal that has ended it.
+/// How it ended, for people and as numbers: its status, or the signal that ended it.
 pub(super) fn how(status: ExitStatus) -> (String, Option<i32>, Option<i32>) {
     match status.signal() {
         Some(signal) => (format!("by signal {signal}"), None, Some(signal)),

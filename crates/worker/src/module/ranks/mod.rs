@@ -1,8 +1,8 @@
-//! Functions that run on several ranks of MPI: in the worker, which starts them and tells them what to call.
+//! Functions on several MPI ranks: the worker's side, which starts the ranks and sends them calls.
 //!
-//! Ranks are processes of their own, started once by `mpirun` and kept for the next call of the same module that asks
-//! for as many. Each has a connection to its worker, so that ranks that wait for a call take no processor time, as they
-//! would if they waited by MPI. What they say to each other is the function's affair.
+//! Ranks are separate processes, started once by `mpirun` and kept for the next call of the same module with the same
+//! number of ranks. Each has a connection to its worker, so that idle ranks use no processor time, as they would if
+//! they waited in MPI. Communication between ranks is up to the function.
 
 mod cancellation;
 mod command;
@@ -35,24 +35,24 @@ pub(super) use cancellation::is_cancelled;
 pub use command::environment;
 pub use rank::run_rank;
 
-/// Within this time all ranks have to be there.
+/// Time within which all ranks must have connected.
 const START_TIME: Duration = Duration::from_secs(120);
-/// How often it is seen meanwhile whether they can still come.
+/// How often to check in the meantime whether they can still connect.
 const LOOK_EVERY: u16 = 100;
-/// Other ranks may go on for so long when one has failed: they may wait for it for ever.
+/// How long other ranks may continue when one has failed: they may wait for it forever.
 const GRACE: Duration = Duration::from_secs(1);
-/// Memory that calls have shared with their ranks, and that is kept for others, bytes.
+/// Free memory shared with ranks that is kept for later calls, bytes.
 const KEEP_FREE: u64 = 64 << 20;
 
-/// Finds the program `gridrpc`, which each rank runs.
+/// Locates the program `gridrpc`, which each rank runs.
 pub type Program = Box<dyn Fn() -> Result<PathBuf, String> + Send>;
 
-/// Ranks that are there.
+/// Running ranks.
 #[derive(Debug)]
 pub(super) struct Group {
     module: PathBuf,
     asked: Ranks,
-    /// What has started them.
+    /// The command that started them.
     command: String,
     running: Running,
     connections: Vec<Connection>,
@@ -60,7 +60,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether it can run functions of that module for a call that asks for this.
+    /// Whether it can run functions of that module for a call with this request.
     pub(super) fn serves(&mut self, module: &Path, asked: &Ranks) -> bool {
         self.module == module && self.asked == *asked && self.running.ended().is_none()
     }
@@ -76,7 +76,7 @@ impl Group {
             |why: String| Lost::at_start(format!("{ranks} ranks could not be started: {why}"));
         let program = program().map_err(not_started)?;
         let command = chosen(&asked.command);
-        // Nothing is left behind, however this process ends: it has no name any more when all are there.
+        // Nothing is left behind, however this process ends: the socket loses its name when all ranks have connected.
         let folder = Folder::new().map_err(|error| not_started(error.to_string()))?;
         let place = folder.0.join("worker");
         let listener = UnixListener::bind(&place)
@@ -110,7 +110,7 @@ impl Group {
                 .chain(coming.iter().map(Connection::as_fd))
                 .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
                 .collect();
-            // Interrupted, or not: what is there is seen below.
+            // The result does not matter: the events are checked below.
             let _ = poll(&mut events, LOOK_EVERY);
             let ready: Vec<bool> = events.iter().map(|event| event.any() == Some(true)).collect();
             drop(events);
@@ -129,7 +129,7 @@ impl Group {
                         }
                     }
                     Ok((Said::Failed(why), ..)) => return Err(CallError::Module(why)),
-                    // It has ended: so will the command.
+                    // It has ended, and so will the command.
                     Ok(_) | Err(_) => {}
                 }
             }
@@ -154,8 +154,8 @@ impl Group {
         Ok(())
     }
 
-    /// Calls a function, `module/function`. Returns the processor time that all ranks have used for it, ns. After an error the ranks
-    /// are of no use any more.
+    /// Calls a function, `module/function`. Returns the processor time that all ranks have used for it, ns. After an
+    /// error the ranks are unusable.
     pub(super) fn call(
         &mut self,
         link: &mut WorkerLink,
@@ -181,7 +181,7 @@ impl Group {
         Ok(processor)
     }
 
-    /// Waits for all ranks' answers, and tells them when nobody waits for the call any more.
+    /// Waits for all ranks' answers, and notifies the ranks if the call is cancelled.
     fn wait(
         &mut self,
         link: &mut WorkerLink,
@@ -210,7 +210,7 @@ impl Group {
             let ready: Vec<bool> = events.iter().map(|event| event.any() == Some(true)).collect();
             drop(events);
             if polled == Ok(0) {
-                // The others wait for the one that has failed.
+                // The other ranks wait for the one that has failed.
                 break;
             }
             if ready.get(waiting.len()) == Some(&true) && link.is_cancelled() {
@@ -249,9 +249,9 @@ impl Group {
         }
     }
 
-    /// That ranks are lost; `first`: which was seen to end before the others.
+    /// The error for lost ranks; `first`: the rank that ended first.
     fn lost(&mut self, what: &str, first: Option<usize>) -> CallError {
-        // It ends the others when one has died, and tells why.
+        // The command ends the others when one has died, and reports the reason.
         let ended = self.running.wait();
         let first = first.map(|rank| format!(", of which rank {rank} was the first to end"));
         let (told, status, signal) = match ended {
@@ -281,7 +281,7 @@ impl Drop for Group {
     }
 }
 
-/// A folder of this user's alone, for as long as ranks are started.
+/// A private folder of this user, for as long as ranks are started.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,5 +1,5 @@
-//! What a worker and its ranks say to each other: JSON and bytes behind their lengths, and perhaps a descriptor.
-//! Both are of the same installation, so that this is no protocol for others.
+//! Protocol between a worker and its ranks: length-prefixed JSON and bytes, and an optional descriptor. Both ends
+//! come from the same installation, so the protocol is private.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -8,56 +8,55 @@ use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 
-/// What is said.
+/// A message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// Worker to rank, first of all: the file of the module whose functions will be called.
+    /// Worker to rank, first message: the file of the module whose functions will be called.
     Serve(String),
-    /// Rank to worker: it is there, and has found so many with it.
+    /// Rank to worker: it has connected, and sees this many ranks.
     Here { rank: u32, ranks: u32 },
-    /// Worker to rank: call a function. The descriptor is that of the memory that arrays lie in; the bytes are
-    /// lists of texts.
+    /// Worker to rank: call a function. The descriptor is that of the arrays' memory; the bytes are lists of texts.
     Run { function: String, stage: Layout, places: Vec<Place> },
-    /// Rank to worker: the function has returned after so much processor time, ns. The bytes are the lists of
-    /// texts that go back, in the order of their parameters.
+    /// Rank to worker: the function has returned after this much processor time, ns. The bytes are the returned lists
+    /// of texts, in the order of their parameters.
     Returned { processor: u64 },
-    /// Rank to worker: an exception has come out of the function; its type, and what it says.
+    /// Rank to worker: the function has thrown an exception, with this type and message.
     Raised { kind: String, message: String },
-    /// Rank to worker: it cannot do what it was told.
+    /// Rank to worker: it cannot carry out the request.
     Failed(String),
 }
 
-/// How the memory of a call is divided: first a page that tells whether the call is cancelled, then what each rank
-/// has for itself, then what rank 0 gives back.
+/// Layout of the memory of a call: a page with the cancellation flag, the private part of each rank, then the results
+/// of rank 0.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Layout {
-    /// Where that starts which is given back, bytes.
+    /// Start of the results, bytes.
     pub(super) results: usize,
-    /// How long all of it is, bytes.
+    /// Total length, bytes.
     pub(super) len: usize,
 }
 
 /// Length of the first page, bytes.
 pub(super) const PAGE: usize = 4096;
 
-/// Where a rank finds an argument.
+/// Location of an argument for a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Place {
-    /// It is given NULL.
+    /// NULL.
     Null,
     /// A number.
     Number([u8; 16]),
     /// At this offset in the memory of the call.
     At(usize),
-    /// In new memory of so many bytes, all 0.
+    /// In new zeroed memory of this many bytes.
     New(usize),
-    /// Texts: the next so many bytes of those behind the message.
+    /// Texts: the next `len` bytes of those that follow the message.
     Texts {
-        /// How many bytes.
+        /// Length, bytes.
         len: usize,
-        /// Whether the function is given the only text, and not a list.
+        /// Whether the function gets the only text, and not a list.
         alone: bool,
-        /// Whether they go back.
+        /// Whether they are returned.
         returns: bool,
     },
 }

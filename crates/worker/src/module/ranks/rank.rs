@@ -1,4 +1,4 @@
-//! A rank: a process of MPI that runs functions for the worker that has had it started.
+//! MPI rank: a process that runs functions for the worker that started it.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::io;
@@ -33,7 +33,8 @@ fn serve(place: &Path) -> io::Result<()> {
         }
         Err(why) => {
             connection.send(&Said::Failed(why), &[], None)?;
-            // Until its worker has heard it: `mpirun` would end the others, which may have to say the same.
+            // Wait until the worker has received it: `mpirun` would end the other ranks, which may have to report the
+            // same.
             loop {
                 connection.receive()?;
             }
@@ -55,21 +56,21 @@ fn unexpected() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// Ends this process when the worker is gone, whatever a function does at that time: not by MPI_Finalize, which would
-/// wait for ranks that do something else.
+/// Ends this process when the worker is gone, even while a function runs. Not by MPI_Finalize, which would wait for
+/// ranks that do something else.
 fn end_with(connection: &Connection) -> io::Result<()> {
     let watched = connection.0.try_clone()?;
     let watch = move || {
         let mut gone = [PollFd::new(watched.as_fd(), PollFlags::from_bits_retain(libc::POLLRDHUP))];
         while poll(&mut gone, PollTimeout::NONE).is_err() {}
-        // SAFETY: ends the process without what it has registered for its end.
+        // SAFETY: ends the process without its exit handlers.
         unsafe { libc::_exit(0) };
     };
     std::thread::Builder::new().name("gridrpc-watch".into()).spawn(watch)?;
     Ok(())
 }
 
-/// What the stubs of parallel functions export beside.
+/// Additional exports of the stubs of parallel functions.
 #[repr(C)]
 struct RawMpi {
     init: extern "C" fn(rank: *mut c_int, ranks: *mut c_int) -> c_int,
@@ -79,7 +80,7 @@ const SYMBOL: &CStr = c"gridrpc_mpi_v1";
 
 /// Loads the module and becomes a rank.
 fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
-    // Parts of MPI that are loaded later look for its symbols among those of all libraries.
+    // Parts of MPI that are loaded later look up its symbols globally.
     let (library, symbol) = Library::load_for_all(path, SYMBOL)?;
     let symbol = symbol.cast::<RawMpi>();
     let (mut rank, mut ranks) = (0, 0);
@@ -91,7 +92,7 @@ fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
     }
 }
 
-/// Calls a function. Returns how much processor time that took, ns, and the texts that go back.
+/// Calls a function. Returns its processor time, ns, and the returned texts.
 fn run(
     library: &Arc<Library>,
     function: &str,
@@ -112,7 +113,7 @@ fn run(
     let returned = entry.run(&mut given.pointers);
     let processor = processor_ns() - before;
     cancellation::CANCELLED.store(std::ptr::null_mut(), Ordering::Release);
-    // What it has printed is to be seen now.
+    // Makes its output visible now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     returned.map_err(|error| {
@@ -138,7 +139,7 @@ struct View {
 }
 
 impl View {
-    /// `flags`: whether others see what is changed there.
+    /// `flags`: whether changes are visible to others.
     fn new(
         file: BorrowedFd<'_>,
         offset: usize,
@@ -169,11 +170,11 @@ impl Drop for View {
     }
 }
 
-/// The memory of a call as this rank sees it.
+/// The memory of a call, as this rank sees it.
 struct Memory {
     layout: Layout,
     flag: View,
-    /// What it has for itself: what it changes there, no other sees.
+    /// Its private part: no other rank sees its changes there.
     own: View,
     results: View,
 }
@@ -199,12 +200,12 @@ impl Memory {
     }
 }
 
-/// What the function is given.
+/// Arguments of the function.
 struct Given {
     pointers: Vec<*mut c_void>,
-    /// Of which parameter they are, and whether they go back.
+    /// Index of their parameter, the texts, and whether they are returned.
     texts: Vec<(usize, Texts, bool)>,
-    /// Where texts cannot lie that the function has made.
+    /// Address ranges that cannot contain texts made by the function.
     known: Vec<std::ops::Range<usize>>,
     /// Kept in place until the function has returned.
     numbers: Vec<u128>,
@@ -219,7 +220,7 @@ impl Given {
             pointers: Vec::with_capacity(places.len()),
             texts: Vec::new(),
             known: known.to_vec(),
-            // As many as there can be, so that none moves later.
+            // Full capacity, so that none moves later.
             numbers: Vec::with_capacity(places.len()),
             news: Vec::new(),
         };
@@ -239,7 +240,7 @@ impl Given {
                     let is_there = bytes.try_reserve_exact(*len);
                     is_there.map_err(|_| format!("an array of {len} bytes"))?;
                     drop(bytes);
-                    // Of memory that is all 0 the kernel makes what is touched only.
+                    // For zeroed memory the kernel allocates only touched pages.
                     let bytes = vec![0_u8; *len];
                     let start = bytes.as_ptr().cast_mut();
                     given.known.push(start.addr()..start.addr() + len);
@@ -264,7 +265,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Frees the texts, also those that the function has handed over.
+    /// Frees the texts, including those that the function has handed over.
     fn free(self, entry: &Entry) {
         let Given { texts, known, .. } = self;
         let all: Vec<_> = texts
@@ -280,13 +281,13 @@ impl Given {
     }
 }
 
-/// Is a rank until its worker is gone.
+/// Runs as a rank until its worker is gone.
 ///
 /// # Errors
-/// When there is no such worker, or it says what has no meaning.
+/// When there is no such worker, or its messages are invalid.
 pub fn run_rank(place: &Path) -> io::Result<()> {
     match serve(place) {
-        // SAFETY: ends the process without what it has registered for its end, as its watch does.
+        // SAFETY: ends the process without its exit handlers, as its watch thread does.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => unsafe { libc::_exit(0) },
         ended => ended,
     }

@@ -1,7 +1,7 @@
-//! The memory of one call that its ranks share: where each of them finds its arguments, and rank 0 leaves results.
+//! Memory of one call that its ranks share: arguments for each rank, and results of rank 0.
 //!
-//! What goes to all ranks is there once. Each maps it for itself, so that none sees what another one changes, and the
-//! kernel copies what is changed only.
+//! Data for all ranks is stored once. Each rank maps it privately, so none sees the changes of another, and the
+//! kernel copies only changed pages.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::protocol::{Layout, PAGE, Place};
 use crate::module::arguments::{Argument, Arguments, Backing, named};
 use crate::module::error::CallError;
 
-/// Arrays start at multiples of so many bytes.
+/// Alignment of arrays, bytes.
 const ALIGNMENT: usize = 64;
 
-/// What ranks are told: where arguments are, and the texts among them.
+/// Data for the ranks: the places of arguments, and the texts among them.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) places: Vec<Place>,
@@ -33,22 +33,22 @@ pub(super) struct Stage {
     pub(super) layout: Layout,
     pub(super) first: Told,
     pub(super) others: Told,
-    /// Which arguments lie where that go back.
+    /// Which arguments are returned, and their places.
     results: Vec<(usize, usize)>,
 }
 
-/// What an argument is on ranks other than the first.
+/// Value of an argument on ranks other than the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Elsewhere {
     /// Not there.
     Absent,
-    /// Memory with nothing in it.
+    /// Memory without content.
     Empty,
-    /// What it is on the first.
+    /// The same as on the first rank.
     Same,
 }
 
-/// Numbers, and what sizes are computed from, are the same everywhere; all else is as the interface says.
+/// Scalars and other arguments that sizes depend on are the same everywhere; everything else follows the interface.
 fn elsewhere(function: &Function, index: usize) -> Elsewhere {
     let parameter = &function.parameters[index];
     let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
@@ -72,11 +72,11 @@ fn is_file(parameter: &Parameter) -> bool {
     )
 }
 
-/// Stretches of the memory, as they are given away.
+/// Stretches of the memory, as they are allocated.
 struct Stretches {
-    /// What each rank has for itself; it starts behind the first page.
+    /// The private part of each rank; it starts after the first page.
     own: usize,
-    /// What the first rank gives back.
+    /// The results of the first rank.
     results: usize,
 }
 
@@ -92,7 +92,7 @@ impl Stage {
         let function = arguments.interface();
         let mut stretches = Stretches { own: PAGE, results: 0 };
         let (mut first, mut others) = (Told::default(), Told::default());
-        // From which argument to which place.
+        // Pairs of argument and place.
         let mut copies = Vec::new();
         let mut results = Vec::new();
         for (index, argument) in arguments.arguments.iter().enumerate() {
@@ -140,7 +140,7 @@ impl Stage {
                             if parameter.mode == Mode::InOut {
                                 copies.push((index, at, true));
                             }
-                            // Where the results start is known in the end.
+                            // The start of the results is known at the end.
                             Place::At(at)
                         }
                     };
@@ -166,7 +166,7 @@ impl Stage {
         for (index, at, goes_back) in copies {
             let at = if goes_back { start + at } else { at };
             let argument = &arguments.arguments[index];
-            // SAFETY: an array of that many bytes, which nobody writes to meanwhile.
+            // SAFETY: an array of that many bytes, which nobody writes to in the meantime.
             let bytes = unsafe {
                 let start = arguments.pointers[index].cast::<u8>();
                 std::slice::from_raw_parts(start, argument.shape.bytes())
@@ -177,7 +177,7 @@ impl Stage {
         Ok(Stage { lent, layout, first, others, results })
     }
 
-    /// Tells all ranks that nobody waits for the call any more.
+    /// Tells all ranks that the call has been cancelled.
     pub(super) fn cancel(&self) {
         if let Ok(start) = self.lent.start(PAGE as u64) {
             // SAFETY: the first page is mapped for as long as the segment is there, is aligned, and holds nothing
@@ -186,7 +186,7 @@ impl Stage {
         }
     }
 
-    /// Takes the results into the places that the call has for them. `texts`: those that rank 0 has sent.
+    /// Moves the results to the places that the call has for them. `texts`: those that rank 0 has sent.
     pub(super) fn take_results(
         &self,
         arguments: &mut Arguments,
@@ -228,7 +228,7 @@ impl Told {
     }
 }
 
-/// The texts of an argument; of files their paths, as other processes find them: they have no names.
+/// The texts of an argument. For files, their paths as other processes find them, because they have no names.
 fn texts(argument: &Argument) -> Vec<Option<Vec<u8>>> {
     match &argument.place {
         Backing::Texts(texts) => {
