@@ -1,4 +1,4 @@
-//! Arrays that callers have in shared memory: calls refer to them where they lie.
+//! Arrays of callers in shared memory: calls refer to them in place.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::segment::{FIRST_OF_ARRAYS, Lent, Pool};
 /// Free memory kept for later arrays, bytes.
 const KEEP_FREE: u64 = 256 << 20;
 
-/// Memory that workers can share.
+/// An array in memory that workers can share.
 #[derive(Debug)]
 pub struct SharedArray {
     _lent: Arc<Lent>,
@@ -21,17 +21,17 @@ pub struct SharedArray {
     len: usize,
 }
 
-// SAFETY: plain memory, valid from any thread while the array lives; who writes answers for races.
+// SAFETY: plain memory, valid from any thread while the array lives; writers are responsible for races.
 unsafe impl Send for SharedArray {}
 // SAFETY: as above.
 unsafe impl Sync for SharedArray {}
 
 struct Arrays {
     pool: Arc<Pool>,
-    /// By their start: their length, and their segment.
+    /// By start address: the length and the segment.
     live: Mutex<BTreeMap<usize, (usize, Weak<Lent>)>>,
     count: AtomicUsize,
-    /// The pools of the grids, which tell their workers what has gone.
+    /// The pools of the grids, which tell their workers about dropped segments.
     grids: Mutex<Vec<Weak<Pool>>>,
 }
 
@@ -45,7 +45,7 @@ fn arrays() -> &'static Arrays {
     })
 }
 
-/// A grid whose workers may come to know arrays.
+/// Registers a grid whose workers may receive arrays.
 pub fn announce_to(pool: &Arc<Pool>) {
     let mut grids = lock(&arrays().grids);
     grids.retain(|grid| grid.strong_count() > 0);
@@ -53,7 +53,7 @@ pub fn announce_to(pool: &Arc<Pool>) {
 }
 
 impl SharedArray {
-    /// New memory of `len` bytes: zeros, or what an array before it has left.
+    /// Allocates `len` bytes: zeros, or the content of an earlier array.
     ///
     /// # Errors
     /// When there is no memory or no descriptor for it.
@@ -69,7 +69,7 @@ impl SharedArray {
         Ok(SharedArray { _lent: lent, start, len })
     }
 
-    /// Where it starts.
+    /// Its start address.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -98,7 +98,7 @@ impl Drop for SharedArray {
 }
 
 impl Arrays {
-    /// Lets the grids tell their workers which segments have gone.
+    /// Makes the grids tell their workers which segments are gone.
     fn tell_gone(&self) {
         let gone = self.pool.gone();
         if !gone.is_empty() {
@@ -109,19 +109,19 @@ impl Arrays {
     }
 }
 
-/// Gives up the memory of arrays that has been free for some time.
+/// Frees memory of arrays that has been unused for some time.
 pub fn give_up_old() {
     let arrays = arrays();
     arrays.pool.give_up_old();
     arrays.tell_gone();
 }
 
-/// Whether there is any memory of arrays, in use or free.
+/// Whether any memory of arrays exists, in use or free.
 pub fn have_memory() -> bool {
     arrays().pool.has_any()
 }
 
-/// The segment that a stretch of memory lies in, and where, if it is part of a shared array.
+/// The segment and offset of a stretch of memory, if it is part of a shared array.
 #[must_use]
 pub fn find(start: *const u8, len: usize) -> Option<(Arc<Lent>, u64)> {
     let arrays = arrays();

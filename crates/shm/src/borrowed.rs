@@ -1,5 +1,5 @@
-//! Somebody else's shared-memory segments: mapped once, and stretches of them lent to this process, until
-//! their last holder drops them.
+//! Shared-memory segments of other processes: mapped once; stretches of them are lent to this process until the last
+//! holder drops them.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,11 +14,11 @@ use crate::passing::{FIRST_OF_PASSED_ON, Passing};
 use crate::progress::GivingBack;
 use crate::segment::{FIRST_OF_ARRAYS, FIRST_OF_SHARED_DATA, Pool};
 
-/// A stretch of somebody else's segment, lent to this process.
+/// A stretch of another process's segment, lent to this process.
 #[derive(Clone, Debug)]
 pub struct Borrowed {
     mapping: Arc<Mapping>,
-    /// For passing it on, where that can be done.
+    /// Used to pass it on, where that is possible.
     passing: Option<Arc<Passing>>,
     offset: u64,
     len: u64,
@@ -26,12 +26,12 @@ pub struct Borrowed {
     guard: Option<Arc<Returner>>,
     /// Held as long as this is a part of shared data.
     _reading: Option<Arc<Reading>>,
-    /// Which section of its message it is.
+    /// Number of its section in the message.
     section: u16,
 }
 
 impl Borrowed {
-    /// Where it starts.
+    /// Its start address.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.mapping.at(self.offset, self.len).unwrap_or(NonNull::dangling())
@@ -52,48 +52,48 @@ impl Borrowed {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner
-        // does not touch what it has lent.
+        // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner does not modify
+        // lent memory.
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len()) }
     }
 
-    /// Which section of its message it is.
+    /// Number of its section in the message.
     #[must_use]
     pub fn section(&self) -> u16 {
         self.section
     }
 
-    /// The same as section number `section` of a message.
+    /// The same stretch as section number `section` of a message.
     #[must_use]
     pub fn as_section(mut self, section: u16) -> Borrowed {
         self.section = section;
         self
     }
 
-    /// Whether it is memory of the caller's own, which only functions of modules may change.
+    /// Whether it is the caller's own memory, which only functions of modules may change.
     #[must_use]
     pub fn is_callers(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.lease.segment >= FIRST_OF_ARRAYS)
     }
 
-    /// What it takes to pass it on, and where it lies in its segment.
+    /// The data needed to pass it on, and its offset in the segment.
     pub fn passing(&self) -> Option<(&Arc<Passing>, u64)> {
         Some((self.passing.as_ref()?, self.offset))
     }
 
-    /// Whether somebody else also holds this stretch.
+    /// Whether another holder of this stretch exists.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| Arc::strong_count(guard) > 1)
     }
 
-    /// The lease to give back, if the owner gets it back.
+    /// The lease to return, if the owner expects it back.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
         self.guard.as_ref().map(|guard| guard.lease)
     }
 
-    /// The stretch goes back by other means: dropping it need not say so.
+    /// Forgets the stretch without returning it: it is returned by other means.
     pub fn forget(mut self) {
         if let Some(guard) = self.guard.take().and_then(|guard| Arc::try_unwrap(guard).ok()) {
             guard.disarm();
@@ -101,8 +101,7 @@ impl Borrowed {
     }
 }
 
-/// How leases that are read no more go back to their owner: by a mark in shared memory at once, or
-/// collected here until they are sent.
+/// Returns unused leases to their owner: by a mark in shared memory at once, or collected here until they are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Returns {
     marks: GivingBack,
@@ -117,7 +116,7 @@ impl Returns {
         }
     }
 
-    /// What is to be sent.
+    /// Takes the leases to send.
     #[must_use]
     pub fn take(&self) -> Vec<Lease> {
         std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
@@ -128,7 +127,7 @@ impl Returns {
 struct Returner {
     lease: Lease,
     returns: Option<Returns>,
-    /// The process that borrowed: a child forked since then has nothing to give back.
+    /// The process that borrowed: a child forked since then has nothing to return.
     generation: u64,
 }
 
@@ -148,30 +147,30 @@ impl Drop for Returner {
     }
 }
 
-/// Numbers of shared data that this process reads no more, and whether nobody else reads it who might have
-/// it from this process.
+/// Numbers of shared data that this process no longer reads, and whether no other process that may have got it from
+/// this one reads it.
 #[derive(Clone, Debug, Default)]
 pub struct Unread(Arc<Mutex<Vec<(u64, bool)>>>);
 
 impl Unread {
-    /// Takes what has come together since this was called last.
+    /// Takes the numbers collected since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<(u64, bool)> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A reader of shared data: when the data and the last view of it are dropped, its number goes to [`Unread`].
+/// A reader of shared data. When the data and the last view of it are dropped, its number goes to [`Unread`].
 #[derive(Debug)]
 pub struct Reading {
     blob: u64,
-    /// How often this process had forked when the data came.
+    /// How often this process had forked when the data arrived.
     forks: u64,
     unread: Unread,
 }
 
 impl Reading {
-    /// Shared data number `blob` has come.
+    /// Registers the arrival of shared data number `blob`.
     #[must_use]
     pub fn new(blob: u64, unread: &Unread) -> Reading {
         forks::notice();
@@ -181,20 +180,20 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // A child that was forked in between has the memory mapped as well.
+        // A child forked in between has the memory mapped too.
         let by_nobody = forks::count() == self.forks;
         self.unread.0.lock().unwrap_or_else(PoisonError::into_inner).push((self.blob, by_nobody));
     }
 }
 
-/// Somebody else's segments, as far as they have been announced to this process.
+/// Segments of another process that have been announced to this process.
 #[derive(Debug, Default)]
 pub struct Mapped {
     segments: HashMap<u32, Theirs>,
     /// Why these could not be mapped.
     unmapped: HashMap<u32, String>,
     returns: Returns,
-    /// Who tells others of segments that are passed on to them.
+    /// Notifies others about segments that are passed on to them.
     passed_on_by: Option<Arc<Pool>>,
 }
 
@@ -205,14 +204,14 @@ struct Theirs {
 }
 
 impl Mapped {
-    /// Stretches of these segments go back by marks, as far as there is room for them.
+    /// Creates a map whose stretches are returned by marks, as long as there is room for them.
     pub fn given_back(marks: GivingBack) -> Mapped {
         let returns = Returns { marks, ..Returns::default() };
         let (segments, unmapped) = (HashMap::new(), HashMap::new());
         Mapped { segments, unmapped, returns, passed_on_by: None }
     }
 
-    /// These segments may be passed on to those that `pool` serves.
+    /// Allows these segments to be passed on to the readers of `pool`.
     pub fn passed_on_by(mut self, pool: &Arc<Pool>) -> Mapped {
         self.passed_on_by = Some(Arc::clone(pool));
         self
@@ -237,8 +236,8 @@ impl Mapped {
         Ok(())
     }
 
-    /// The same, but where there is no room for it, only what refers to it is lost. No file: it was lost
-    /// on the way, as this process may have no more descriptors.
+    /// Maps a segment. If there is no room for it, only the data that refers to it is lost. `file` is `None` if it
+    /// was lost in transit because this process may have no more descriptors.
     ///
     /// # Errors
     /// When it is shorter than announced, or could become shorter.
@@ -259,7 +258,7 @@ impl Mapped {
         }
     }
 
-    /// Forgets a segment; its memory goes with the last stretch of it.
+    /// Removes a segment; its memory is freed with the last stretch of it.
     pub fn remove(&mut self, number: u32) {
         self.segments.remove(&number);
         self.unmapped.remove(&number);
@@ -271,14 +270,14 @@ impl Mapped {
         self.segments.is_empty()
     }
 
-    /// Why a segment could not be mapped, if so. The stretch that the lease names goes back.
+    /// Why a segment could not be mapped, if it could not. Returns the lease's stretch to its owner.
     pub fn no_room(&self, lease: Lease) -> Option<&str> {
         let why = self.unmapped.get(&lease.segment)?;
         self.returns.give_back(lease);
         Some(why)
     }
 
-    /// The stretch of `len` bytes that a lease names, if it lies within a known segment.
+    /// The stretch of `len` bytes of a lease, if it lies within a known segment.
     #[must_use]
     pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
         let Theirs { mapping, passing } = self.segments.get(&lease.segment)?;
@@ -297,8 +296,8 @@ impl Mapped {
         })
     }
 
-    /// The stretch of shared data that a lease names, if it lies within a known segment. It does not go
-    /// back with the answer to a call.
+    /// The stretch of shared data of a lease, if it lies within a known segment. It is not returned with the answer
+    /// to a call.
     pub fn borrow_shared_data(
         &self,
         lease: Lease,
@@ -312,13 +311,13 @@ impl Mapped {
         Some(Borrowed { mapping, passing, offset, len, guard, _reading, section: 0 })
     }
 
-    /// Where stretches of these segments are collected that are read no more.
+    /// The collector of unused stretches of these segments.
     #[must_use]
     pub fn returns(&self) -> Returns {
         self.returns.clone()
     }
 
-    /// Leases that are read no more, to be sent to their owner.
+    /// Takes unused leases, to be sent to their owner.
     #[must_use]
     pub fn returned(&self) -> Vec<Lease> {
         self.returns.take()
@@ -326,7 +325,7 @@ impl Mapped {
 }
 
 impl Drop for Mapped {
-    /// The owner is gone, or will be: nothing goes back to whoever takes its place.
+    /// The owner is gone, or will be: nothing must be returned to its successor.
     fn drop(&mut self) {
         self.returns.marks.close();
     }

@@ -1,4 +1,5 @@
-//! What a worker has lent to its client: results and arguments of callbacks, until it is read no more.
+//! Memory that a worker has lent to its client: results and arguments of callbacks, until the client no longer reads
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,20 +10,19 @@ use gridrpc_wire::Lease;
 use crate::progress;
 use crate::segment::Lent;
 
-/// Of the descriptors that this process may have, those of memory that is lent are at most one part in so
-/// many: the others are for what functions open.
+/// Share of this process's descriptors that lent memory may use, as a divisor. The others are for functions.
 const PART: u64 = 4;
 
-/// The memory that is lent, by lease.
+/// The lent memory, by lease.
 #[derive(Debug)]
 pub struct Lendings {
     lent: Mutex<HashMap<Lease, Arc<Lent>>>,
-    /// Where the client marks what it has given back, and this worker's number there.
+    /// Where the client marks returned segments, and this worker's number there.
     marks: progress::WorkerProgress,
 }
 
 impl Lendings {
-    /// None yet. `progress`: where the client marks what it has read.
+    /// Creates an empty set. `progress`: where the client marks returned segments.
     pub fn new(progress: &Arc<Mapping>, worker: u32) -> Lendings {
         Lendings { lent: Mutex::default(), marks: (Arc::clone(progress), worker) }
     }
@@ -31,19 +31,19 @@ impl Lendings {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so much is lent that results are rather sent: each stretch has a descriptor here.
+    /// Whether so much is lent that results should be sent instead: each stretch takes a descriptor.
     pub fn are_many(&self) -> bool {
         static MOST: OnceLock<u64> = OnceLock::new();
         let most = *MOST.get_or_init(|| gridrpc_sys::raise_file_limit() / PART);
         self.lent().len() as u64 >= most
     }
 
-    /// The client reads it from now on.
+    /// Records memory that the client reads from now on.
     pub fn add(&self, lease: Lease, lent: Arc<Lent>) {
         self.lent().insert(lease, lent);
     }
 
-    /// The client has given these back.
+    /// Ends leases that the client has returned.
     pub fn end(&self, leases: &[Lease]) {
         let mut lent = self.lent();
         for lease in leases {
@@ -51,7 +51,7 @@ impl Lendings {
         }
     }
 
-    /// Takes what the client has marked since the last time.
+    /// Ends leases that the client has marked since the last call.
     pub fn end_marked(&self) {
         let (progress, worker) = &self.marks;
         for segment in progress::take_given_back(progress, *worker) {
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!((lend(), lend()), (0, 1), "nothing has come back");
         assert!(giving.mark(0));
         assert_eq!((lend(), lend()), (0, 2));
-        // What was never lent is nobody's.
+        // A mark without a lease is ignored.
         assert!(giving.mark(77));
         assert_eq!(lend(), 3);
     }

@@ -1,5 +1,5 @@
-//! Memory that processes of one machine share: segments that one lends to another, arrays that all workers
-//! read, how far each worker has come, and what it has said or returned when it ends.
+//! Memory shared by the processes of one machine: segments lent to other processes, arrays that all workers read, the
+//! progress of each worker, and its unsent answers and partial results.
 
 pub mod arrays;
 pub mod borrowed;

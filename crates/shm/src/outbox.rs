@@ -1,40 +1,39 @@
-//! What a worker has said and not sent yet, where its client can read it.
+//! Outbox: unsent messages of a worker, readable by its client.
 //!
-//! A worker keeps the answers of calls that take microseconds for some time, to send many together.
-//! If its next call takes long, or kills it, they must not be late or lost. So before it begins
-//! another call, it copies the bytes that it has not sent into a box, in memory that it shares with
-//! its client. The client reads them there when the worker has run one call for long, and when the
-//! worker is gone.
+//! A worker holds back the answers of microsecond calls for some time, to send many together. If its next call takes
+//! long or kills it, they must not be late or lost. So before it begins another call, it copies the unsent bytes into
+//! a box in memory that it shares with its client. The client reads them there when the worker has run one call for
+//! long, and when the worker is gone.
 //!
-//! Both ends count the bytes of the connection, those from the box included, and so each byte is
-//! taken once: the box says how many bytes come before its first one, and the client knows how many
-//! it has. A live worker and its client agree by one word about who delivers what is in the box:
+//! Both ends count the bytes of the connection, including those from the box, so each byte is taken once: the box
+//! stores how many bytes precede its first one, and the client knows how many it has. A live worker and its client
+//! agree by one word about who delivers the bytes in the box:
 //!
-//! - The worker lays bytes in the box and adds their number to the word.
-//! - To send them, it marks the word as *sending*; from then on the client leaves the box alone. The
-//!   worker learns by the same step how many bytes the client has taken, and leaves those out. When
-//!   all others have been sent, it empties the box, whose next contents get another epoch.
-//! - The client copies what is in the box and then marks it as taken, which fails if the word has
-//!   changed meanwhile; then the copy is worth nothing.
+//! - The worker puts bytes into the box and adds their number to the word.
+//! - To send them, it marks the word as *sending*; from then on the client leaves the box alone. The same step shows
+//!   the worker how many bytes the client has taken, and it skips those. When all others have been sent, it empties
+//!   the box, whose next contents get another epoch.
+//! - The client copies the bytes in the box and then marks them as taken. This fails if the word has changed in the
+//!   meantime; then the client discards the copy.
 //!
-//! When the worker is gone, its client reads the socket to its end and then takes what it still lacks
-//! of the box, however far the worker had come with sending it.
+//! When the worker is gone, its client reads the socket to its end and then takes the missing bytes from the box,
+//! however far the worker had come with sending them.
 //!
 //! A model (crates/client/model) runs both ends in all orders, with deaths of the worker anywhere.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Where a box is.
+/// Memory of a box.
 pub trait Memory {
     /// Its word.
     fn word(&self) -> &AtomicU64;
-    /// How many bytes of the connection come before its first one.
+    /// Number of bytes of the connection that precede its first one.
     fn base(&self) -> &AtomicU64;
-    /// How many bytes it holds at most: fewer than 65,536.
+    /// Its capacity, bytes: fewer than 65,536.
     fn capacity(&self) -> usize;
-    /// Copies bytes to this place of it.
+    /// Copies bytes to an offset in it.
     fn write(&self, at: usize, bytes: &[u8]);
-    /// Appends a copy of `len` bytes at this place of it. They may change meanwhile.
+    /// Appends a copy of `len` bytes at an offset in it. They may change during the copy.
     fn read(&self, at: usize, len: usize, out: &mut Vec<u8>);
 }
 
@@ -62,23 +61,23 @@ pub struct Outbox<M> {
 }
 
 impl<M: Memory> Outbox<M> {
-    /// An empty one in this memory.
+    /// An empty outbox in this memory.
     pub fn new(memory: M) -> Outbox<M> {
         Outbox { memory, filled: 0, epoch: 0 }
     }
 
-    /// How many bytes are in it, those that the client has taken included.
+    /// Number of bytes in it, including those that the client has taken.
     pub fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Whether it would hold this many bytes in all.
+    /// Whether it can hold this many bytes in all.
     pub fn holds(&self, len: usize) -> bool {
         len <= self.memory.capacity()
     }
 
-    /// Lays bytes behind those that are there; together no more than it holds. `position`: how many
-    /// bytes of the connection come before the first one in the box.
+    /// Appends bytes, within its capacity. `position`: number of bytes of the connection that precede the first one
+    /// in the box.
     pub fn put(&mut self, position: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -91,8 +90,7 @@ impl<M: Memory> Outbox<M> {
         self.filled += bytes.len();
     }
 
-    /// From here on the worker delivers what is in the box. Returns how many bytes from the front the
-    /// client has taken.
+    /// Takes over delivery of the bytes in the box. Returns how many bytes from the front the client has taken.
     pub fn begin_sending(&mut self) -> usize {
         if self.filled == 0 {
             return 0;
@@ -100,7 +98,7 @@ impl<M: Memory> Outbox<M> {
         taken(self.memory.word().fetch_or(SENDING, Ordering::AcqRel))
     }
 
-    /// All that was in it has been sent.
+    /// Empties the box after everything has been sent.
     pub fn empty(&mut self) {
         if self.filled > 0 {
             self.filled = 0;
@@ -110,23 +108,23 @@ impl<M: Memory> Outbox<M> {
     }
 }
 
-/// A new process takes the place of the box's owner.
+/// Resets the box for a new process in its owner's place.
 pub fn reset(memory: &impl Memory) {
     memory.word().store(0, Ordering::Release);
 }
 
-/// What came of an attempt to take what is in the box of a live worker.
+/// Result of an attempt to take bytes from the box of a live worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// There was nothing, or the worker is about to send it.
+    /// The box is empty, or the worker is about to send its bytes.
     Nothing,
-    /// The bytes are the client's.
+    /// The client has taken the bytes.
     Taken,
-    /// Something that comes before is still in the socket, or has just been sent: read that first.
+    /// Earlier bytes are still in the socket, or have just been sent: read those first.
     Again,
 }
 
-/// Takes what a live worker has laid into its box. `received`: how many bytes of the connection the
+/// Takes the bytes that a live worker has put into its box. `received`: number of bytes of the connection that the
 /// client has.
 pub fn take(memory: &impl Memory, received: u64, out: &mut Vec<u8>) -> Take {
     let word = memory.word().load(Ordering::Acquire);
@@ -141,7 +139,7 @@ pub fn take(memory: &impl Memory, received: u64, out: &mut Vec<u8>) -> Take {
     let before = out.len();
     memory.read(taken, filled - taken, out);
     let all = word & !(FILLED << TAKEN_SHIFT) | (filled as u64) << TAKEN_SHIFT;
-    // Release: the worker fills the box anew only after these bytes have been read.
+    // Release: the worker refills the box only after these bytes have been read.
     let step = memory.word().compare_exchange(word, all, Ordering::AcqRel, Ordering::Relaxed);
     if step.is_err() {
         out.truncate(before);
@@ -150,11 +148,11 @@ pub fn take(memory: &impl Memory, received: u64, out: &mut Vec<u8>) -> Take {
     Take::Taken
 }
 
-/// As often a box is looked at again that changes although its owner is gone.
+/// Number of attempts to read a box that changes although its owner is gone.
 const LOOKS: usize = 100;
 
-/// Takes what a worker that is gone has left in its box and not sent. `received`: how many bytes of
-/// the connection the client has, which is all that was sent.
+/// Takes the unsent bytes in the box of a worker that is gone. `received`: number of bytes of the connection that the
+/// client has, which is all that was sent.
 pub fn take_rest(memory: &impl Memory, received: u64, out: &mut Vec<u8>) {
     let before = out.len();
     for _ in 0..LOOKS {

@@ -1,5 +1,5 @@
-//! The memory of the workers' outboxes: one file for some workers each, made when it is needed. Behind the
-//! outboxes it has places for partial results.
+//! Memory of the workers' outboxes: one file for several workers, created on demand. Also contains the memory for
+//! partial results, after the outboxes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,12 +12,12 @@ use crate::outbox::{Memory, reset};
 use crate::partial::{self, PARTIAL, Recovered};
 use crate::sync::AtomicU64;
 
-/// Workers whose boxes lie in one file: so few descriptors and mappings are enough for many workers,
-/// and the file stays small where the length of files is limited.
+/// Number of workers whose boxes share a file. A few descriptors and mappings serve many workers, and the file stays
+/// small where file sizes are limited.
 const TOGETHER: u32 = 16;
-/// A box with its head, bytes. Only the pages that are touched take memory.
+/// Size of a box with its header, bytes. Only touched pages take memory.
 const BOX: u64 = 64 << 10;
-/// Its word, and behind that its base, in a cache line of their own.
+/// Size of the header, bytes: the word and the base, in a separate cache line.
 const HEAD: u64 = 64;
 const BASE: u64 = 8;
 
@@ -29,7 +29,7 @@ pub struct BoxMemory {
 }
 
 impl BoxMemory {
-    /// A worker's box in its file.
+    /// Opens a worker's box in its file.
     ///
     /// # Errors
     /// When the file is too short or cannot be mapped.
@@ -70,8 +70,7 @@ impl Memory for BoxMemory {
     fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.capacity(), "a box overflows");
         let place = self.at(HEAD + at as u64, bytes.len());
-        // SAFETY: inside the mapping; nobody else writes there, and whoever reads there while this
-        // goes on throws away what it has read.
+        // SAFETY: inside the mapping; nobody else writes there, and a concurrent reader discards what it has read.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
     }
 
@@ -88,12 +87,12 @@ fn len() -> usize {
     (u64::from(TOGETHER) * BOX) as usize
 }
 
-/// Where in the file a worker's partial results are.
+/// Offset of a worker's partial results in the file.
 fn place_of_partial(worker: u32) -> u64 {
     len() as u64 + u64::from(worker % TOGETHER) * PARTIAL
 }
 
-/// The memory for a worker's partial results. None: there is none where the length of files is limited.
+/// The memory for a worker's partial results. `None` where file sizes are limited.
 pub fn partial_memory(file: &OwnedFd, worker: u32) -> Option<Mapping> {
     Mapping::part(file.as_fd(), place_of_partial(worker), PARTIAL as usize).ok()
 }
@@ -103,7 +102,8 @@ pub fn partial_memory(file: &OwnedFd, worker: u32) -> Option<Mapping> {
 pub struct Outboxes(Vec<Option<(Arc<OwnedFd>, Arc<Mapping>)>>);
 
 impl Outboxes {
-    /// The box for a new process that takes this worker's place, and the file to tell it.
+    /// Prepares the box for a new process in this worker's place. Returns the box and the file to pass to the
+    /// process.
     ///
     /// # Errors
     /// When there is no memory or descriptor for it.
@@ -115,7 +115,7 @@ impl Outboxes {
         let (file, memory) = match &mut self.0[index] {
             Some(known) => known,
             new => {
-                // Only what is touched takes memory.
+                // Only touched pages take memory.
                 let whole = place_of_partial(TOGETHER - 1) + PARTIAL;
                 let len_of_file =
                     if whole <= gridrpc_sys::file_size_limit() { whole } else { len() as u64 };
@@ -129,7 +129,7 @@ impl Outboxes {
         Ok((Arc::clone(file), memory))
     }
 
-    /// Takes what a worker that is gone has left of a call with many items: the call, and its results.
+    /// Takes the partial results of a worker that is gone: the call, and its results.
     pub fn recover(&self, worker: u32) -> Option<(u64, Recovered)> {
         let (file, _) = self.0.get((worker / TOGETHER) as usize)?.as_ref()?;
         partial::recover(&partial_memory(file, worker)?)

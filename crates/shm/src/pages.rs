@@ -1,8 +1,8 @@
-//! Filling memory files: huge pages where the kernel gives them, and what helps where it does not.
+//! Filling memory files: huge pages where the kernel provides them, and optimizations where it does not.
 //!
-//! A new page costs more than a copy into it, four times as much with pages of 4 KiB, and each
-//! reader has to map them one by one. Pages of 2 MiB are made and mapped in no time. Memory files get
-//! none by themselves on most systems, but `MADV_COLLAPSE` (Linux 6.1) makes them on demand.
+//! A new page costs more than a copy into it, four times as much with pages of 4 KiB, and each reader has to map the
+//! pages one by one. Pages of 2 MiB are allocated and mapped almost for free. On most systems memory files do not get
+//! them automatically, but `MADV_COLLAPSE` (Linux 6.1) makes them on demand.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,25 +12,25 @@ use std::sync::{Arc, OnceLock};
 
 use gridrpc_sys::{HUGE_PAGE, Mapping};
 
-/// What is longer than this gets a huge page, though it does not fill it, bytes.
+/// Data longer than this gets a huge page even if it does not fill it, bytes.
 pub const HUGE_FROM: u64 = 768 << 10;
 
-/// When the kernel may be asked for huge pages again, ns on the monotonic clock: as long as this
-/// process has nothing in common with others.
+/// When huge pages may be requested again, ns on the monotonic clock. Used while this process shares no state with
+/// others.
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
-/// The same, in common with those that were forked by the same process.
+/// The same, shared by the processes forked by one parent.
 static IN_COMMON: OnceLock<&AtomicU64> = OnceLock::new();
-/// A huge page that takes longer than this takes longer than small ones would, ns of processor time.
+/// Processor time, ns, above which a huge page takes longer than small ones would.
 const SLOW: u64 = 1_000_000;
-/// A request that waits for longer than this does so behind others' requests, as each waits for all processors, ns.
+/// Wait, ns, that indicates a queue behind others' requests: each request waits for all processors.
 const LONG: u64 = 5_000_000;
-/// Huge pages asked for in one request at most: whether it takes long is known behind it.
+/// Maximum number of huge pages in one request: its duration is known only afterwards.
 const MOST_AT_ONCE: usize = 32;
-/// How long small pages are used then, ns.
+/// How long small pages are used after a slow request.
 const PAUSE: u64 = 250_000_000;
 
-/// Has processes that this one forks tell each other when huge pages take long, so that not each of
-/// hundreds of workers has to find out. Where there is no memory for that, each finds out.
+/// Lets forked processes share the observation that huge pages are slow, so that not each of hundreds of workers has
+/// to find out. Without memory for that, each finds out by itself.
 pub fn tell_forked() {
     if let (None, Ok(number)) = (IN_COMMON.get(), gridrpc_sys::common_number()) {
         let _ = IN_COMMON.set(number);
@@ -41,22 +41,22 @@ fn not_before() -> &'static AtomicU64 {
     IN_COMMON.get().copied().unwrap_or(&NOT_BEFORE)
 }
 
-/// A memory file that is written from its start on, and the part of it whose pages are there.
+/// A memory file that is written from its start, and the part of it whose pages exist.
 #[derive(Debug)]
 pub struct Memory {
     file: Arc<OwnedFd>,
     len: usize,
     mapping: OnceLock<Mapping>,
-    /// Bytes from the start whose pages are there, huge ones if it is protected.
+    /// Bytes from the start whose pages exist; huge pages if it is protected.
     ready: AtomicUsize,
-    /// Huge pages that are asked for in the next request.
+    /// Number of huge pages in the next request.
     at_once: AtomicUsize,
-    /// It can be written to through the mapping only.
+    /// Whether it can be written to through the mapping only.
     protected: AtomicBool,
 }
 
 impl Memory {
-    /// Memory that nobody has written to.
+    /// Creates unwritten memory.
     pub fn new(file: OwnedFd, len: usize) -> Memory {
         Memory {
             file: Arc::new(file),
@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// Has nobody write to it from now on but its owner, through the mapping that is there.
+    /// Write-protects the memory, except for its owner's existing mapping.
     ///
     /// # Errors
     /// When it cannot be mapped or sealed.
@@ -80,31 +80,31 @@ impl Memory {
         gridrpc_sys::seal_for_others(self.file.as_fd())
     }
 
-    /// What to pass to a reader.
+    /// The file to pass to a reader.
     pub fn file(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.file)
     }
 
-    /// How long it is, bytes.
+    /// Its length, bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Where it lies, mapped when it is first asked for.
+    /// The mapping, created on first use.
     ///
     /// # Errors
     /// When there is no room in the address space.
     pub fn map(&self) -> io::Result<&Mapping> {
         if self.mapping.get().is_none() {
             let mapping = Mapping::new(self.file.as_fd(), self.len, true)?;
-            // Another thread cannot be at it: whoever writes has the memory for itself.
+            // No other thread can be here: a writer has exclusive access.
             let _ = self.mapping.set(mapping);
         }
         self.mapping.get().ok_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// Copies `bytes` to `offset`, which nobody else may touch meanwhile: through the mapping where
-    /// pages are there or can be huge, else by `pwrite`, which takes half the time on new pages.
+    /// Copies `bytes` to `offset`, which nobody else may access meanwhile: through the mapping where pages exist or
+    /// can be huge, otherwise by `pwrite`, which takes half the time on new pages.
     ///
     /// # Errors
     /// When there is no memory for it, or it would lie outside.
@@ -112,7 +112,7 @@ impl Memory {
         let end = offset.checked_add(bytes.len()).filter(|end| *end <= self.len);
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;
         self.make_ready(end);
-        // What lies below is there, above it pages are new.
+        // Pages below exist; pages above are new.
         let ready = self.ready.load(Ordering::Relaxed);
         let there = if self.protected.load(Ordering::Relaxed) { end } else { ready };
         let there = there.clamp(offset, end) - offset;
@@ -129,7 +129,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Where `len` bytes from `offset` on are, to be written to.
+    /// A pointer to `len` writable bytes from `offset`.
     ///
     /// # Errors
     /// When they lie outside, or cannot be mapped.
@@ -138,21 +138,21 @@ impl Memory {
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    /// Gives its memory back to the system. Nobody needs what it holds. Where the kernel does not allow that,
-    /// it goes with its last reader.
+    /// Returns its memory to the system; the contents are lost. Where the kernel does not allow that, the memory is
+    /// freed with its last reader.
     pub fn empty(&self) {
         if gridrpc_sys::empty(self.file.as_fd(), self.len as u64).is_ok() {
             self.ready.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Its pages are there up to `end`: it has been written to. Not for protected memory, whose pages are to be
-    /// huge.
+    /// Records that the pages up to `end` exist because they have been written. Not for protected memory, whose pages
+    /// are to be huge.
     pub fn is_written(&self, end: usize) {
         self.ready.fetch_max(end.min(self.len), Ordering::Relaxed);
     }
 
-    /// Makes huge pages up to `end` where there are none, as long as that is fast.
+    /// Makes missing huge pages up to `end`, as long as that is fast.
     pub fn make_ready(&self, end: usize) {
         let ready = self.ready.load(Ordering::Relaxed);
         if end <= ready || self.len < HUGE_PAGE {
@@ -160,7 +160,7 @@ impl Memory {
         }
         let Ok(mapping) = self.map() else { return };
         let (mut at, last) = (ready / HUGE_PAGE, end.div_ceil(HUGE_PAGE));
-        // More at a time as long as it goes well: each request waits for all processors.
+        // Request more at a time while it is fast: each request waits for all processors.
         while at < last {
             let pages = self.at_once.load(Ordering::Relaxed);
             let count = pages.min(last - at);
@@ -174,7 +174,7 @@ impl Memory {
     }
 }
 
-/// Has the kernel make huge pages, number `first` of the mapping and those behind it.
+/// Makes the kernel create `count` huge pages from page `first` of the mapping.
 fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
     let begun = gridrpc_sys::monotonic_ns();
     if begun < not_before().load(Ordering::Relaxed) {
@@ -184,19 +184,19 @@ fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
     let Some(start) = mapping.at(from as u64, len as u64) else { return false };
     let busy_before = gridrpc_sys::thread_ns();
     for at in (0..len).step_by(HUGE_PAGE) {
-        // There has to be a small page for the others to join.
-        // SAFETY: `at` has checked the stretch; what is there does not matter.
+        // The kernel needs an existing small page to collapse.
+        // SAFETY: `at` has checked the stretch; its content does not matter.
         unsafe { start.add(at).as_ptr().read_volatile() };
     }
     let collapsed = gridrpc_sys::collapse(start, len);
     let busy = gridrpc_sys::thread_ns() - busy_before;
     let waited = (gridrpc_sys::monotonic_ns() - begun).saturating_sub(busy);
     let pause = match &collapsed {
-        // An older kernel, or one that was told not to: no use in asking again.
+        // An older kernel, or one configured without: never ask again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => u64::MAX - begun,
         Ok(()) if busy < SLOW * count as u64 && waited < LONG => return true,
-        // Large stretches of memory are short; or this is a virtual machine, whose host has taken
-        // them back and has to give them again; or hundreds of workers ask at the same time.
+        // Contiguous memory is short; or this is a virtual machine, whose host has reclaimed the pages and has to
+        // provide them again; or hundreds of workers request pages at once.
         _ => PAUSE,
     };
     not_before().store(begun + pause, Ordering::Relaxed);

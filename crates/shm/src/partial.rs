@@ -1,9 +1,9 @@
-//! Partial results: what the items of a call have returned so far, in memory that survives the worker.
+//! Partial results: the results of a call's items so far, in memory that survives the worker.
 //!
-//! A call may have thousands of items. When its worker dies, the items that have ended keep their results,
-//! the one that was running is lost, and the others run elsewhere. So the worker writes results where its
-//! client can read them, and counts items in a word beside them: twice the items that have ended, plus 1
-//! while the next one runs. The client reads both only when the process is gone.
+//! A call may have thousands of items. When its worker dies, the items that have ended keep their results, the
+//! running one is lost, and the others run elsewhere. So the worker writes results where its client can read them,
+//! and counts items in a word beside them: twice the number of ended items, plus 1 while the next one runs. The
+//! client reads both only when the process is gone.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -14,18 +14,18 @@ use gridrpc_sys::{Mapping, forks};
 
 use crate::progress::{self, WorkerProgress};
 
-/// The memory of one worker, bytes. Only the pages that are touched take memory.
+/// Size of one worker's memory, bytes. Only touched pages take memory.
 pub const PARTIAL: u64 = 1 << 20;
-/// Words: the number of the call plus 1, or 0; the count of items; how many sections there are. Behind them
-/// each section has two: where it is, and its length.
+/// Words: the number of the call plus 1, or 0; the count of items; the number of sections. Two words for each section
+/// follow: its offset and its length.
 const CALL: u64 = 0;
 const COUNT: u64 = 8;
 const SECTIONS: u64 = 16;
 const TABLE: u64 = 64;
 const ENTRY: u64 = 16;
-/// Where contents begin.
+/// Start of the contents.
 const CONTENTS: u64 = 16 << 10;
-/// How parts of the contents are aligned, bytes.
+/// Alignment of parts of the contents, bytes.
 pub const ALIGNED: usize = 64;
 
 fn word(memory: &Mapping, at: u64) -> Option<&AtomicU64> {
@@ -34,20 +34,20 @@ fn word(memory: &Mapping, at: u64) -> Option<&AtomicU64> {
     Some(unsafe { place.cast::<AtomicU64>().as_ref() })
 }
 
-/// The items of a call that runs: the worker's end.
+/// The items of a running call: the worker's end.
 #[derive(Debug)]
 pub struct Items {
     memory: Option<Arc<Mapping>>,
     progress: Option<WorkerProgress>,
     process: u64,
-    /// How many have ended.
+    /// Number of ended items.
     ended: u64,
     sections: u64,
     used: u64,
 }
 
 impl Items {
-    /// Those of a call. Without memory, results are kept here alone.
+    /// Opens the items of a call. Without memory, results are kept only in this process.
     pub fn open(
         memory: Option<Arc<Mapping>>,
         progress: Option<WorkerProgress>,
@@ -63,7 +63,7 @@ impl Items {
         items
     }
 
-    /// Items within an item, or in no worker: they are lost and run again with what is around them.
+    /// Items within an item, or in no worker: they are lost and run again with the enclosing item.
     #[must_use]
     pub fn inner() -> Items {
         Items::open(None, None, 0)
@@ -75,13 +75,14 @@ impl Items {
         }
     }
 
-    /// Bytes that are left for results.
+    /// Bytes left for results.
     #[must_use]
     pub fn room(&self) -> usize {
         self.memory.as_ref().map_or(0, |_| (PARTIAL - self.used) as usize)
     }
 
-    /// Memory for so many bytes of results, which come one behind the other. `None`: there is not enough.
+    /// Allocates this many bytes for results, which are appended one by one. Returns `None` if there is not enough
+    /// memory.
     pub fn section(&mut self, capacity: usize) -> Option<Stretch> {
         let memory = Arc::clone(self.memory.as_ref()?);
         let entry = TABLE + self.sections * ENTRY;
@@ -106,12 +107,12 @@ impl Items {
         forks::generation() == self.process
     }
 
-    /// The next item begins.
+    /// Marks the start of the next item.
     #[inline]
     pub fn begin(&mut self) {
         if self.ended == 0 {
             self.set(COUNT, 1);
-            // From here on the call cannot be run again as a whole.
+            // From here on the call as a whole cannot run again.
             if let Some((progress, worker)) = &self.progress {
                 progress::enter(progress, *worker);
             }
@@ -120,21 +121,21 @@ impl Items {
         self.set(COUNT, 2 * self.ended + 1);
     }
 
-    /// It has ended, and its results are there.
+    /// Marks the end of the item, whose results are stored.
     #[inline]
     pub fn end(&mut self) {
         self.ended += 1;
         self.set(COUNT, 2 * self.ended);
     }
 
-    /// Results of this call are not kept: they are larger than the memory for them.
+    /// Stops keeping results of this call: they are larger than the memory for them.
     pub fn give_up(&mut self) {
         self.set(CALL, 0);
         self.memory = None;
     }
 }
 
-/// Memory for results that come one behind the other.
+/// Memory for results that are appended one by one.
 #[derive(Debug)]
 pub struct Stretch {
     start: NonNull<u8>,
@@ -145,7 +146,7 @@ pub struct Stretch {
     _memory: Arc<Mapping>,
 }
 
-// SAFETY: the memory is mapped as long as this lives; whoever has the stretch writes there alone.
+// SAFETY: the memory is mapped as long as this lives; only the holder of the stretch writes there.
 unsafe impl Send for Stretch {}
 // SAFETY: as above.
 unsafe impl Sync for Stretch {}
@@ -157,7 +158,7 @@ impl Stretch {
         unsafe { self.told.as_ref() }.store(self.len as u64, Ordering::Release);
     }
 
-    /// Appends bytes. `false`: there is no room for them.
+    /// Appends bytes. Returns `false` if there is no room for them.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > self.capacity - self.len {
@@ -173,19 +174,19 @@ impl Stretch {
     }
 }
 
-/// What is left of a call with many items whose worker is gone.
+/// Remains of a call with many items whose worker is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// How many items have ended.
+    /// Number of ended items.
     pub ended: u64,
-    /// Whether the one behind them was running.
+    /// Whether the next one was running.
     pub running: bool,
-    /// Their results, perhaps with a part of those of the next one.
+    /// Their results, possibly with a part of those of the next one.
     pub sections: Vec<Vec<u8>>,
 }
 
-/// Takes what a worker that is gone has left: the call, and its results. The memory may hold anything; the
-/// process that takes the worker's place finds no call there.
+/// Takes the partial results of a worker that is gone: the call, and its results. The memory may contain anything.
+/// The process that takes the worker's place finds no call there.
 pub fn recover(memory: &Mapping) -> Option<(u64, Recovered)> {
     let read = |at| Some(word(memory, at)?.load(Ordering::Acquire));
     let call = word(memory, CALL)?.swap(0, Ordering::AcqRel).checked_sub(1)?;

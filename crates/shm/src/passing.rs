@@ -1,5 +1,5 @@
-//! Segments of one process that another one passes on to a third: the results of a worker that are
-//! arguments of a call on another. The file goes along under a number of the one that passes it on.
+//! Segments of one process that another one passes on to a third: results of a worker that are arguments of a call on
+//! another. The file is sent along, under a number of the process that passes it on.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -7,24 +7,23 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crate::segment::Pool;
 
-/// Numbers of segments that are passed on: above those of all others. As with arrays of the caller's
-/// own, only their owner may write to them.
+/// First number of passed-on segments: above those of all others. As with the caller's own arrays, only their owner
+/// may write to them.
 pub const FIRST_OF_PASSED_ON: u32 = 3 << 30;
 
-/// Of the descriptors that this process may have, those kept for passing on are at most one part in
-/// so many.
+/// Share of this process's descriptors that may be kept for passing on, as a divisor.
 const PART: u64 = 4;
 
-/// Files that are kept, by all grids of this process.
+/// Number of files kept, by all grids of this process.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
-/// What it takes to pass a segment on: its file.
+/// Data needed to pass a segment on: its file.
 #[derive(Debug)]
 pub struct Passing {
     file: Arc<OwnedFd>,
     len: u64,
     number: OnceLock<u32>,
-    /// Hears of it when the segment is gone, as those that were told of it have to.
+    /// Notified when the segment is gone, so that its readers are notified too.
     pool: Weak<Pool>,
 }
 
@@ -41,20 +40,20 @@ impl Passing {
         Some(Passing { file: Arc::new(file), len, number: OnceLock::new(), pool })
     }
 
-    /// What it is called where it is passed on to.
+    /// Its number for the readers that it is passed on to.
     pub fn number(&self) -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(FIRST_OF_PASSED_ON);
-        // When all numbers have been used, the first are long forgotten.
+        // When all numbers have been used, the first ones are long obsolete.
         *self.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed) | FIRST_OF_PASSED_ON)
     }
 
-    /// How long its segment is, bytes.
+    /// Length of its segment, bytes.
     #[allow(clippy::len_without_is_empty)] // it never is
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// What to pass.
+    /// The file to pass.
     pub fn file(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.file)
     }

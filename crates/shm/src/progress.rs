@@ -1,15 +1,14 @@
-//! How far each worker has come, in memory that the client shares with all of them.
+//! Progress of each worker, in memory that the client shares with all of them.
 //!
-//! A worker may hold calls ahead. When it dies, the client must know which of them had begun,
-//! because only those may not be run again; and when one of them takes long, the client wants those
-//! behind it back. So each worker has a word in a cache line of its own. Its low half counts the
-//! calls that the worker has begun; its high half, set by the client, says below which count
-//! it passes over calls instead of running them. Both change by compare-and-swap, so that each
-//! call is either begun or taken back.
+//! A worker may hold calls ahead. When it dies, the client must know which of them had begun, because only those may
+//! not run again. When one of them takes long, the client takes back those behind it. So each worker has a word in a
+//! separate cache line. Its low half counts the calls that the worker has begun; its high half, set by the client, is
+//! the count below which the worker skips calls instead of running them. Both change by compare-and-swap, so that
+//! each call is either begun or taken back.
 //!
-//! The rest of the cache line tells the worker which of its segments the client reads no more, so
-//! that it can put its next result there. A message would come with the worker's next call only,
-//! which is sent before its last result has been read; to send one at once would wake the worker.
+//! The rest of the cache line tells the worker which of its segments the client no longer reads, so that it can put
+//! its next result there. A message would only come with the worker's next call, which is sent before its last result
+//! has been read; sending one at once would wake the worker.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,25 +20,25 @@ use gridrpc_sys::Mapping;
 /// One cache line for each worker, so that they don't slow each other down.
 const SLOT: u64 = 64;
 
-/// Places for workers that may be asked for later.
+/// Places for workers that may be added later.
 const MORE: usize = 1 << 16;
 
-/// The memory as the client has it: a file for workers to map, and mapped itself.
+/// The memory in the client: a file for workers to map, and the client's mapping.
 #[derive(Clone, Debug)]
 pub struct ProgressMemory {
-    /// What to pass to workers.
+    /// The file to pass to workers.
     pub file: Arc<OwnedFd>,
-    /// Where it lies here.
+    /// The mapping in this process.
     pub mapping: Arc<Mapping>,
 }
 
 impl ProgressMemory {
-    /// For so many workers, and more that may be asked for later.
+    /// Allocates memory for this many workers, and for more that may be added later.
     ///
     /// # Errors
     /// When there is no memory.
     pub fn new(workers: u32) -> io::Result<ProgressMemory> {
-        // Only what is touched takes memory.
+        // Only touched pages take memory.
         let len = len(workers as usize, MORE, gridrpc_sys::file_size_limit());
         let file = gridrpc_sys::memory_file(c"gridrpc-progress", len as u64)?;
         let mapping = Mapping::new(file.as_fd(), len, true)?;
@@ -47,8 +46,7 @@ impl ProgressMemory {
     }
 }
 
-/// The length of the memory for so many workers, and for as many of `more` as the limit of file
-/// sizes leaves room for, bytes.
+/// The length of the memory for this many workers, and for as many of `more` as the file size limit allows, bytes.
 fn len(workers: usize, more: usize, limit: u64) -> usize {
     let most = usize::try_from(limit / SLOT).unwrap_or(usize::MAX);
     (workers + more).min(most).max(workers) * SLOT as usize
@@ -73,7 +71,7 @@ fn is_after(count: u32, other: u32) -> bool {
     count.wrapping_sub(other).cast_signed() > 0
 }
 
-/// A new process takes the worker's place.
+/// Resets the state for a new process in the worker's place.
 pub fn reset(memory: &Mapping, worker: u32) {
     if let Some(slot) = slot(memory, worker) {
         slot.store(0, Ordering::Release);
@@ -84,21 +82,21 @@ pub fn reset(memory: &Mapping, worker: u32) {
     take_given_back(memory, worker).for_each(drop);
 }
 
-/// Where in its cache line a worker's bits are, bytes, and how many words there are of them.
+/// Offset of a worker's segment bits in its cache line, bytes, and their number of words.
 const BITS: u64 = 16;
 const WORDS: u32 = 5;
-/// Where its count of calls is whose functions have been entered.
+/// Offset of the count of calls whose functions have been entered.
 const ENTERED: u64 = 56;
 
-/// Bits for the first so many segments of a worker, word by word.
+/// Bits for the first segments of a worker, by word.
 fn bits(memory: &Mapping, worker: u32, word: u32) -> Option<&AtomicU64> {
     let place = memory.at(u64::from(worker) * SLOT + BITS + u64::from(word) * 8, 8)?;
     // SAFETY: inside the mapping, aligned to 8 bytes, used as an atomic by everybody.
     Some(unsafe { place.cast::<AtomicU64>().as_ref() })
 }
 
-/// The client's way to give segments back to one process of a worker. It is closed when that process
-/// is gone: its results may outlive it, and the process that takes its place has other segments.
+/// The client's way to return segments to one process of a worker. Closed when that process is gone: its results may
+/// outlive it, and its successor has other segments.
 #[derive(Clone, Debug, Default)]
 pub struct GivingBack(Arc<Mutex<Option<WorkerProgress>>>);
 
@@ -106,14 +104,14 @@ pub struct GivingBack(Arc<Mutex<Option<WorkerProgress>>>);
 pub type WorkerProgress = (Arc<Mapping>, u32);
 
 impl GivingBack {
-    /// Marks in the memory of this worker.
+    /// Creates marks in the memory of this worker.
     pub fn new(memory: &Arc<Mapping>, worker: u32) -> GivingBack {
         GivingBack(Arc::new(Mutex::new(Some((Arc::clone(memory), worker)))))
     }
 
-    /// Marks a segment as read no more. `false`: there is no room for its number here.
+    /// Marks a segment as no longer read. Returns `false` if there is no room for its number.
     pub fn mark(&self, segment: u32) -> bool {
-        // Held over the marking, so that nothing is marked once this has been closed.
+        // Held during the marking, so that nothing is marked after this has been closed.
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((memory, worker)) = &*open else { return false };
         let word = segment / u64::BITS;
@@ -124,17 +122,17 @@ impl GivingBack {
         true
     }
 
-    /// No more marks: their reader is gone.
+    /// Stops marking: the reader is gone.
     pub fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// The worker's segments that were given back since this was asked last.
+/// The worker's segments that were returned since the last call.
 pub fn take_given_back(memory: &Mapping, worker: u32) -> impl Iterator<Item = u32> + '_ {
     (0..WORDS).flat_map(move |word| {
         let taken = bits(memory, worker, word).map_or(0, |bits| {
-            // Nearly always there is nothing: no need to write then.
+            // Usually there is nothing, and no need to write.
             if bits.load(Ordering::Relaxed) == 0 { 0 } else { bits.swap(0, Ordering::Acquire) }
         });
         (0..u64::BITS)
@@ -143,8 +141,8 @@ pub fn take_given_back(memory: &Mapping, worker: u32) -> impl Iterator<Item = u3
     })
 }
 
-/// Words behind the counts: on which processor each side ran last, plus 1; 0 as long as that is not
-/// known. Who shares a processor with the other end need not look out for it: it cannot run.
+/// Words after the counts: the processor on which each side ran last, plus 1; 0 while unknown. A side that shares a
+/// processor with the other end should not spin, because the other end cannot run.
 #[derive(Clone, Copy, Debug)]
 pub enum Side {
     /// The client waits.
@@ -153,7 +151,7 @@ pub enum Side {
     Worker = 3,
 }
 
-/// Notes on which processor this side runs. Returns whether the other side ran last on the same.
+/// Records the processor of this side. Returns whether the other side last ran on the same one.
 pub fn meet(memory: &Mapping, worker: u32, side: Side) -> Option<bool> {
     let word = |side: Side| {
         let place = memory.at(u64::from(worker) * SLOT + side as u64 * 4, 4)?;
@@ -174,8 +172,7 @@ fn current_processor() -> Option<u32> {
     u32::try_from(unsafe { libc::sched_getcpu() }).ok().map(|processor| processor + 1)
 }
 
-/// How many calls the worker has begun, or passed over.
-/// `None`: there is no place for this worker.
+/// Number of calls that the worker has begun or skipped. `None`: there is no place for this worker.
 pub fn begun(memory: &Mapping, worker: u32) -> Option<u32> {
     Some(split(slot(memory, worker)?.load(Ordering::Acquire)).0)
 }
@@ -186,28 +183,28 @@ fn entered_word(memory: &Mapping, worker: u32) -> Option<&AtomicU32> {
     Some(unsafe { place.cast::<AtomicU32>().as_ref() })
 }
 
-/// The worker enters the function of the call that it has taken up last: from now on that cannot be run
-/// again. Before, it only reads arguments.
+/// The worker enters the function of its current call: from now on that call cannot run again. Before, it only reads
+/// arguments.
 pub fn enter(memory: &Mapping, worker: u32) {
     if let (Some(slot), Some(entered)) = (slot(memory, worker), entered_word(memory, worker)) {
-        // Nobody else counts calls as taken up.
+        // Nobody else increments the count of begun calls.
         entered.store(split(slot.load(Ordering::Relaxed)).0, Ordering::Release);
     }
 }
 
-/// Of how many calls the worker had entered the functions, those included that it has passed over.
-/// `None`: there is no place for this worker.
+/// Number of calls whose functions the worker has entered, including skipped calls. `None`: there is no place for
+/// this worker.
 pub fn entered(memory: &Mapping, worker: u32) -> Option<u32> {
     Some(entered_word(memory, worker)?.load(Ordering::Acquire))
 }
 
-/// The worker takes up its next call. `false`: it has been taken back and must not run.
+/// Begins the worker's next call. Returns `false` if the call has been taken back and must not run.
 pub fn begin(memory: &Mapping, worker: u32) -> bool {
     let Some(slot) = slot(memory, worker) else { return true };
     let next = |word| {
         let (begun, pass_below) = split(word);
         let begun = begun.wrapping_add(1);
-        // Drawn along, so that it never falls so far behind that it seems to be ahead.
+        // Moved along, so that it never falls so far behind that it seems to be ahead.
         Some(join(begun, if is_after(pass_below, begun) { pass_below } else { begun }))
     };
     let old = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).unwrap_or_default();
@@ -215,8 +212,8 @@ pub fn begin(memory: &Mapping, worker: u32) -> bool {
     !is_after(pass_below, begun)
 }
 
-/// Has the worker pass over the calls that it has not begun, below `below`; returns how many it has
-/// begun. `None`: it has not begun the one with number `head`, so it is merely late.
+/// Makes the worker skip the calls below `below` that it has not begun. Returns how many it has begun, or `None` if
+/// it has not begun call number `head` and so is merely late.
 pub fn take_back(memory: &Mapping, worker: u32, head: Option<u32>, below: u32) -> Option<u32> {
     let next = |word| {
         let (begun, _) = split(word);

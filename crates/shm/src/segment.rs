@@ -1,8 +1,8 @@
-//! Shared-memory segments of this process's own: made once, mapped once on either side, used again and again.
+//! Shared-memory segments of this process: created once, mapped once on either side, and reused.
 //!
-//! A page that is touched for the first time costs four times as much as a copy into one that
-//! is warm, so the owner of a segment keeps it when its reader has done with it, for some seconds
-//! or until memory is short. Each segment carries one section at a time.
+//! Touching a page for the first time costs four times as much as a copy into a warm one. So the owner of a segment
+//! keeps it when its reader is done, for some seconds or until memory is short. Each segment carries one section at a
+//! time.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -18,28 +18,28 @@ use gridrpc_sys::{HUGE_PAGE, forks, memory};
 use crate::pages::{HUGE_FROM, Memory};
 
 const NAME: &CStr = c"gridrpc-segment";
-/// Numbers of the segments that callers' arrays lie in, apart from those of the grids' own.
+/// First number of segments of callers' arrays, distinct from those of the grids.
 pub const FIRST_OF_ARRAYS: u32 = 1 << 31;
-/// Numbers from here up to those hold shared data: only their owner can write to them.
+/// First number of segments with shared data: only their owner can write to them.
 pub const FIRST_OF_SHARED_DATA: u32 = 1 << 30;
 /// The smallest segment, bytes.
 const SMALLEST: u64 = 32 << 10;
-/// Lengths of segments between one power of two and the next.
+/// Segment lengths between two powers of two.
 const STEPS: u64 = 4;
-/// How long a free segment is kept that nobody takes.
+/// How long an unused free segment is kept.
 const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How often to look for free segments that nobody has taken.
+/// Interval of searches for unused free segments.
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Before so much memory and more is made, it is seen whether there is any, bytes.
+/// Allocations of this size or more first check the available memory, bytes.
 const MUCH: u64 = 4 << 20;
-/// Of the memory that a process may have, the free segments of a pool take at most one part in so many.
+/// Share of this process's memory that the free segments of a pool may take, as a divisor.
 const PART: u64 = 16;
-/// A segment that is longer than all that a pool keeps is kept alone, if so many times its memory is left.
+/// A segment longer than the pool's limit is kept alone if this many times its size is available.
 const PLENTY: u64 = 4;
-/// Pages made beforehand at most, bytes: who asks for more may not use all of it.
+/// Maximum size of pages made in advance, bytes: the caller may not use all of them.
 const MOST_READY: u64 = 1 << 30;
 
-/// A segment of this process's own.
+/// A segment of this process.
 #[derive(Debug)]
 pub struct Segment {
     number: u32,
@@ -60,14 +60,14 @@ impl Segment {
         self.memory.len() as u64
     }
 
-    /// What to pass to a reader.
+    /// The file to pass to a reader.
     #[must_use]
     pub fn file(&self) -> Arc<OwnedFd> {
         self.memory.file()
     }
 }
 
-/// A segment taken from a pool for one section; it goes back when the last clone is dropped.
+/// A segment taken from a pool for one section. It is returned when the last clone is dropped.
 #[derive(Debug)]
 pub struct Lent {
     segment: Arc<Segment>,
@@ -103,7 +103,7 @@ impl Lent {
         self.segment.memory.write(offset, bytes)
     }
 
-    /// Has nobody else write to the segment from now on.
+    /// Write-protects the segment for everybody else.
     ///
     /// # Errors
     /// When it cannot be mapped or sealed.
@@ -111,12 +111,12 @@ impl Lent {
         self.segment.memory.protect()
     }
 
-    /// The segment will not go back, but be gone: somebody else may still read it.
+    /// Marks the segment as not reusable: another process may still read it.
     pub fn spend(&self) {
         self.spent.store(true, Ordering::Relaxed);
     }
 
-    /// Where its memory starts, if it has at least `len` bytes.
+    /// Start of its memory, if it has at least `len` bytes.
     ///
     /// # Errors
     /// When it cannot be mapped or is too short.
@@ -124,7 +124,7 @@ impl Lent {
         self.stretch(0, len)
     }
 
-    /// Where `len` bytes from `offset` on are.
+    /// A pointer to `len` bytes from `offset`.
     ///
     /// # Errors
     /// When they cannot be mapped or lie outside.
@@ -134,7 +134,7 @@ impl Lent {
         self.segment.memory.at(offset, len.map_err(outside)?)
     }
 
-    /// Makes the pages of the next bytes up to `end` while a segment is filled from its start on, and has been up
+    /// Makes the pages of the next bytes up to `end` while a segment is filled from its start and has been filled up
     /// to `filled`.
     pub fn make_ready_behind(&self, filled: usize, end: usize) {
         let memory = &self.segment.memory;
@@ -142,12 +142,12 @@ impl Lent {
         memory.make_ready(end.min(memory.len()));
     }
 
-    /// The first `len` bytes have been written to, so that their pages are there.
+    /// Records that the first `len` bytes have been written, so their pages exist.
     pub fn is_written(&self, len: u64) {
         self.segment.memory.is_written(len as usize);
     }
 
-    /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
+    /// Makes the pages of the first `len` bytes in advance, where that is faster than later.
     pub fn make_ready(&self, len: u64) {
         let end = len.min(self.segment.len()).min(MOST_READY) as usize;
         if self.segment.len() >= HUGE_PAGE as u64 {
@@ -156,7 +156,7 @@ impl Lent {
     }
 }
 
-/// A stretch of this process's own memory that an answer refers to: the worker has left its result there.
+/// A stretch of this process's memory that an answer refers to: the worker has left its result there.
 #[derive(Clone, Debug)]
 pub struct Left {
     lent: Arc<Lent>,
@@ -174,7 +174,7 @@ impl Left {
         Ok(Left { lent: Arc::clone(lent), offset, len })
     }
 
-    /// Where it starts.
+    /// Its start address.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         // Mapped and checked in `new`.
@@ -184,7 +184,7 @@ impl Left {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the stretch has been checked and stays mapped; the worker has let go of it.
+        // SAFETY: the stretch has been checked and stays mapped; the worker has released it.
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len as usize) }
     }
 }
@@ -195,7 +195,7 @@ impl Drop for Lent {
     }
 }
 
-/// A segment that nobody uses.
+/// An unused segment.
 #[derive(Debug)]
 struct Free {
     segment: Arc<Segment>,
@@ -205,20 +205,20 @@ struct Free {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// Free segments by length; the one used last is at the end.
+    /// Free segments by length; the most recently used one is last.
     free: BTreeMap<u64, Vec<Free>>,
     free_bytes: u64,
     next: u32,
-    /// Numbers that can be used again, if the pool does that.
+    /// Numbers to reuse, if the pool does that.
     unused: Vec<u32>,
-    /// Which process made the free ones.
+    /// The process that made the free ones.
     generation: u64,
-    /// Segments that went: readers have to be told.
+    /// Segments that are gone: readers have to be notified.
     gone: Vec<u32>,
 }
 
 impl Shelf {
-    /// A free segment of this length, or a longer one that is not twice as long.
+    /// A free segment of this length, or a longer one of less than twice the length.
     fn take(&mut self, len: u64) -> Option<Arc<Segment>> {
         let fitting = self.free.range_mut(len..len.saturating_mul(2));
         let free = fitting.map(|(_, free)| free).find_map(Vec::pop)?;
@@ -226,7 +226,7 @@ impl Shelf {
         Some(free.segment)
     }
 
-    /// Takes out for good what has been free since before that time, ns.
+    /// Removes the segments that have been free since before this time, ns.
     fn give_up(&mut self, before: u64) -> Vec<Free> {
         let mut given_up = Vec::new();
         for free in self.free.values_mut() {
@@ -240,37 +240,36 @@ impl Shelf {
     }
 }
 
-/// The segments that a process owns.
+/// A pool of segments that a process owns.
 #[derive(Debug)]
 pub struct Pool {
     shelf: Mutex<Shelf>,
-    /// How many segments there are, lent or free.
+    /// Number of segments, lent or free.
     count: AtomicUsize,
-    /// Free bytes kept at most.
+    /// Maximum number of free bytes kept.
     keep: u64,
-    /// Whether numbers of segments that went are given to others.
+    /// Whether numbers of dropped segments are reused.
     reuses_numbers: bool,
 }
 
-/// All pools of this process, for when memory is short.
+/// All pools of this process, to free memory when it is short.
 static POOLS: Mutex<Vec<Weak<Pool>>> = Mutex::new(Vec::new());
 
 impl Pool {
-    /// A pool that keeps at most so many free bytes.
+    /// A pool that keeps at most `keep` free bytes.
     #[must_use]
     pub fn new(keep: u64) -> Arc<Pool> {
         Pool::with(0, keep, false)
     }
 
-    /// A pool whose segments have numbers from `first` on, so that those of several can be told
-    /// apart.
+    /// A pool whose segment numbers start at `first`, so that those of several pools differ.
     #[must_use]
     pub fn numbered_from(first: u32, keep: u64) -> Arc<Pool> {
         Pool::with(first, keep, false)
     }
 
-    /// A pool for one reader, which hears of what went ([`Pool::gone`]) before anything else: numbers are
-    /// used again, as there are marks for the lowest only.
+    /// A pool for one reader, which is notified of dropped segments ([`Pool::gone`]) before anything else. It reuses
+    /// numbers, because only the lowest ones have marks.
     pub fn for_one_reader(keep: u64) -> Arc<Pool> {
         Pool::with(0, keep, true)
     }
@@ -294,24 +293,24 @@ impl Pool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Segments of another pool that went: the readers of this one have to be told as well.
+    /// Adds dropped segments of another pool, of which the readers of this one have to be notified too.
     pub fn others_gone(&self, numbers: &[u32]) {
         self.shelf().gone.extend_from_slice(numbers);
     }
 
-    /// A segment for `len` bytes, warm if there is one.
+    /// Takes a segment for `len` bytes, warm if there is one.
     ///
     /// # Errors
     /// When there are no descriptors or no memory.
     pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<Lent> {
-        // The kernel gives memory files of any size, and ends processes when they are filled.
+        // The kernel creates memory files of any size, and kills processes when they are filled.
         if len > memory::most() {
             return Err(memory::too_little(len, memory::most(), "this machine has"));
         }
         let want = rounded(len).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut shelf = self.shelf();
         if shelf.generation != forks::generation() {
-            // This process has been forked: what was free is its parent's to use.
+            // This process has been forked: the free segments belong to the parent.
             shelf.generation = forks::generation();
             let free = shelf.free.values().map(Vec::len).sum();
             self.count.fetch_sub(free, Ordering::Relaxed);
@@ -343,7 +342,8 @@ impl Pool {
     fn take_back(&self, segment: &Arc<Segment>, usable: bool) {
         let since = gridrpc_sys::monotonic_ns();
         let len = segment.len();
-        // The next one will be as long, most often, and its pages take longer than all else that is done with it.
+        // The next segment will usually be as long, and making its pages takes longer than everything else done with
+        // it.
         let alone = usable && self.keeps_alone(len);
         let mut shelf = self.shelf();
         let given_up = if alone { shelf.give_up(u64::MAX) } else { Vec::new() };
@@ -352,7 +352,7 @@ impl Pool {
             shelf.gone.push(segment.number);
             drop(shelf);
             if usable && memory::is_bounded() {
-                // Else it goes when its readers have been told, and somebody may need it before.
+                // Otherwise the memory is freed when its readers have been notified, and may be needed before.
                 segment.memory.empty();
             }
             return;
@@ -364,18 +364,18 @@ impl Pool {
         self.let_go(&given_up);
     }
 
-    /// Whether a segment that is longer than all that is kept is kept in its place.
+    /// Whether a segment longer than the pool's limit is kept in place of others.
     fn keeps_alone(&self, len: u64) -> bool {
         self.keep > 0 && len > self.keep && memory::left() / PLENTY >= len
     }
 
-    /// Numbers of the segments that have gone since the last time.
+    /// Numbers of the segments dropped since the last call.
     #[must_use]
     pub fn gone(&self) -> Vec<u32> {
         let mut shelf = self.shelf();
         let gone = std::mem::take(&mut shelf.gone);
         if self.reuses_numbers {
-            // Those of other pools are above.
+            // Numbers of other pools are higher.
             shelf.unused.extend(gone.iter().filter(|number| **number < FIRST_OF_SHARED_DATA));
         }
         gone
@@ -386,14 +386,14 @@ impl Pool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives up segments that nobody has taken for some time.
+    /// Drops segments that have been unused for some time.
     pub fn give_up_old(&self) {
         let kept_for = u64::try_from(KEPT_FOR.as_nanos()).unwrap_or(u64::MAX);
         self.give_up(gridrpc_sys::monotonic_ns().saturating_sub(kept_for));
     }
 
-    /// Gives up what has been free since before that time, ns. Its memory goes at once, though readers
-    /// have it mapped until they are told.
+    /// Drops segments that have been free since before this time, ns. Their memory is freed at once, although readers
+    /// have it mapped until they are notified.
     fn give_up(&self, before: u64) {
         let given_up = self.shelf().give_up(before);
         self.let_go(&given_up);
@@ -405,20 +405,20 @@ impl Pool {
     }
 }
 
-/// The length of the segment for so many bytes.
+/// The length of the segment for this many bytes.
 fn rounded(len: u64) -> Option<u64> {
     let least = if len > HUGE_FROM { HUGE_PAGE as u64 } else { SMALLEST };
     let len = len.max(least);
     let step = len.checked_next_power_of_two()? / (2 * STEPS);
-    // Whole huge pages, where there is more than one.
+    // Whole huge pages, if more than one.
     let step = if len > HUGE_PAGE as u64 { step.max(HUGE_PAGE as u64) } else { step };
     len.checked_next_multiple_of(step)
 }
 
-/// Before so much memory is made: gives up all that is free in this process if there is not enough.
+/// Before this much memory is allocated: drops all free segments of this process if there is not enough.
 ///
 /// # Errors
-/// When a control group does not allow it even then: who writes to it would be killed.
+/// When a control group does not allow it even then: a writer would be killed.
 fn see_to_memory(want: u64) -> io::Result<()> {
     if memory::left() >= want {
         return Ok(());
