@@ -1,5 +1,5 @@
-//! The control groups that this process is in: the kernel's bounds for groups of processes, as containers and
-//! batch systems set them.
+//! Control groups of this process: the kernel's limits for groups of processes, as containers and batch systems set
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub(crate) folder: PathBuf,
-    /// Version 1 or 2 of control groups: their files have other names.
+    /// Version 1 or 2 of control groups, which name their files differently.
     pub(crate) version: u8,
 }
 
 impl Group {
-    /// The text of one of its files; `None`: it has no such file.
+    /// The text of one of its files; `None` if it has no such file.
     pub fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.folder.join(name)).ok()
     }
 }
 
-/// The groups of a controller, such as "memory", that this process is in, the innermost first. `root`: the folder
-/// that `/proc` and the mounted file systems are in.
+/// The groups of a controller, such as "memory", that contain this process, the innermost first. `root`: the folder
+/// that contains `/proc` and the mounted file systems.
 pub fn of_this_process(root: &Path, controller: &str) -> Vec<Group> {
     let read = |path| fs::read_to_string(root.join(path)).unwrap_or_default();
     let mut found = find(&read("proc/self/mountinfo"), &read("proc/self/cgroup"), controller);
@@ -30,7 +30,7 @@ pub fn of_this_process(root: &Path, controller: &str) -> Vec<Group> {
     found
 }
 
-/// The groups of a controller that a process is in, the innermost first. `mounts` and `member`: the texts of
+/// The groups of a controller that contain a process, the innermost first. `mounts` and `member`: the texts of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn find(mounts: &str, member: &str, controller: &str) -> Vec<Group> {
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ fn find(mounts: &str, member: &str, controller: &str) -> Vec<Group> {
             continue;
         };
         let mount = Path::new(mount);
-        // In a container the group may be the root of what is mounted, or lie outside of it.
+        // In a container the group may be the root of the mount, or lie outside of it.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
         let own = mount.join(below);
         let chain = own.ancestors().take_while(|folder| folder.starts_with(mount));
@@ -92,7 +92,7 @@ broken";
                 (1, "/sys/fs/cgroup/memory"),
             ]
         );
-        // A container that sees its own group only, under a path of the host's.
+        // A container that only sees its own group, under a path of the host's.
         let outside = find(MOUNTS, "4:memory:/kubepods/9\n", "memory");
         assert_eq!(outside[0].folder, Path::new("/sys/fs/cgroup/memory"));
         assert_eq!(find("", "", "memory"), []);

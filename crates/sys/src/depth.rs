@@ -1,24 +1,24 @@
-//! Grids that functions of other grids open: how deep they may lie in each other.
+//! Nesting depth of grids that functions of other grids open.
 //!
-//! A function that opens a grid and submits itself would start processes without end. The depth goes
-//! from process to process in the environment, so programs that functions run are counted as well.
+//! A function that opens a grid and submits itself would start processes without end. The depth is passed from
+//! process to process in the environment, so it includes programs that functions run.
 
-/// The environment variable that tells a process how many grids it lies in.
+/// Environment variable with the nesting depth of a process.
 const VARIABLE: &str = "GRIDRPC_DEPTH";
-/// Grids that may lie in each other.
+/// Maximum nesting depth.
 const DEEPEST: u32 = 3;
 
-/// How many grids this process lies in; 0 in a client that nobody's function has started.
+/// Nesting depth of this process; 0 in a client that no function has started.
 fn depth() -> u32 {
     std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// What tells the processes of a grid that this process opens how deep they lie.
+/// Environment variable that passes the depth to the processes of a grid opened here.
 pub fn for_workers() -> (&'static str, String) {
     (VARIABLE, (depth().saturating_add(1)).to_string())
 }
 
-/// Says why this process cannot open a grid, if it lies too deep.
+/// Checks that this process may open a grid. The error explains why it may not.
 pub fn check() -> Result<(), String> {
     if depth() < DEEPEST {
         return Ok(());

@@ -1,13 +1,13 @@
-//! What the system says when it refuses something.
+//! System errors.
 
 use std::io;
 
-/// A result of the system's, which is negative where there is an error.
+/// Converts the result of a system call, which is negative on error.
 pub(crate) fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Which limit an error speaks of, if it does not say so itself: what to add to its text.
+/// The limit behind an error, to append to its text if the text does not name it.
 #[must_use]
 pub fn limit_of(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
@@ -16,7 +16,7 @@ pub fn limit_of(error: &io::Error) -> &'static str {
     }
 }
 
-/// An error of a call that a system may forbid altogether, as sandboxes do: it then says which call.
+/// Adds the call's name to the error of a call that a system may forbid altogether, as sandboxes do.
 #[must_use]
 pub fn naming(call: &str, error: io::Error) -> io::Error {
     match error.raw_os_error() {
@@ -27,7 +27,7 @@ pub fn naming(call: &str, error: io::Error) -> io::Error {
     }
 }
 
-/// Whether an error says that this process, or the system, may have no more open files.
+/// Whether an error means that this process, or the system, may have no more open files.
 #[must_use]
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))

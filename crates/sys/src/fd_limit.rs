@@ -1,10 +1,9 @@
-//! Room for the open files of a client, made before it is needed.
+//! Reserves room for a client's open files before it is needed.
 //!
-//! A process begins with room for 64 of them, or for as many as the process had that has started it. The kernel
-//! doubles it when it is used up; and a process with threads stands still then, until none of them
-//! can use the old table any more.
+//! A process starts with room for 64 open files, or for as many as its parent had. The kernel doubles the table when
+//! it is full, and a process with threads stalls until none of them can use the old table any more.
 
-/// Makes room for so many files, if this process may have as many.
+/// Reserves room for this many files, if this process may have as many.
 pub fn make(files: u64) {
     let Ok(last) = i32::try_from(files.saturating_sub(1)) else { return };
     // SAFETY: plain system calls; the descriptor is new, so nobody else uses it.
@@ -20,7 +19,7 @@ pub fn make(files: u64) {
 mod tests {
     use super::*;
 
-    /// For how many files the kernel has room.
+    /// Number of files for which the kernel has room.
     fn room() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let told = status.lines().find_map(|line| line.strip_prefix("FDSize:"));

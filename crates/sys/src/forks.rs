@@ -1,21 +1,21 @@
-//! What happens when a process of a grid forks.
+//! Forks of grid processes.
 //!
-//! When the client does (a process pool beside the grid, say), the child must not keep the grid's
-//! control connection open: the spawner could not see the client's end. When a function does, its
-//! child must not answer the call, and may read the function's shared data for as long as it lives.
+//! When the client forks (for a process pool beside the grid, say), the child must not keep the grid's control
+//! connection open, because the spawner could not detect the client's end. When a function forks, its child must not
+//! answer the call, and may read the function's shared data for as long as it lives.
 
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A list behind a spin lock, since a child of fork can take no other.
+/// A list behind a spin lock, because a forked child can take no other lock.
 struct Registry {
     locked: AtomicBool,
     descriptors: UnsafeCell<Vec<RawFd>>,
 }
 
-// SAFETY: the list is touched only between `lock` and `unlock`.
+// SAFETY: the list is accessed only between `lock` and `unlock`.
 unsafe impl Sync for Registry {}
 
 static REGISTRY: Registry =
@@ -39,18 +39,18 @@ fn with<R>(change: impl FnOnce(&mut Vec<RawFd>) -> R) -> R {
     result
 }
 
-/// How many forks lie between this process and the first of its line.
+/// Number of forks between the first counting process and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// How often this process has forked.
+/// Number of forks by this process.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// How often this process has forked since forks are noticed.
+/// Number of forks by this process since [`notice`].
 pub fn count() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Names this process among its forked children and parents.
+/// Distinguishes this process from its forked children and its parents.
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
@@ -76,7 +76,7 @@ extern "C" fn after_in_child() {
     unlock();
 }
 
-/// Has forks of this process noticed from here on.
+/// Starts counting forks of this process.
 pub fn notice() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -85,12 +85,12 @@ pub fn notice() {
     });
 }
 
-/// Has children of this process close the descriptor.
+/// Makes children of this process close the descriptor.
 pub fn close_in_children(descriptor: RawFd) {
     with(|list| list.push(descriptor));
 }
 
-/// The descriptor is about to be closed.
+/// Unregisters a descriptor that is about to be closed.
 pub fn forget(descriptor: RawFd) {
     with(|list| list.retain(|other| *other != descriptor));
 }

@@ -1,6 +1,6 @@
-//! What the standard library does not offer of the system, made safe: clocks, sockets that carry
-//! descriptors, memory files, limits of files, threads, memory and processors, forks, and the files that
-//! other users could have changed.
+//! Safe wrappers for system features that the standard library lacks: clocks, sockets that carry descriptors, memory
+//! files, limits of files, threads, memory and processors, forks, and protection against files that other users could
+//! have changed.
 
 mod control_groups;
 pub mod depth;

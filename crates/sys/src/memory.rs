@@ -1,7 +1,7 @@
-//! How much memory there is for this process: that of the machine, or what its control groups allow.
+//! Memory available to this process: that of the machine, or the limit of its control groups.
 //!
-//! Shared memory counts for the control group of whoever wrote to it first. Who goes beyond what a group
-//! allows is killed, so memory is asked for before it is taken: see `Pool::take` of gridrpc-shm.
+//! Shared memory counts for the control group of its first writer. A process that exceeds its group's limit is
+//! killed, so the limit is checked before memory is allocated: see `Pool::take` of gridrpc-shm.
 
 use std::fs;
 use std::io;
@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 
 use crate::control_groups::{self, Group};
 
-/// Memory that this process may have in all, bytes: that of the machine with its swap space, or what
-/// its control groups allow.
+/// Maximum memory of this process, bytes: that of the machine with its swap space, or the limit of its control
+/// groups.
 #[must_use]
 pub fn most() -> u64 {
     static MOST: OnceLock<u64> = OnceLock::new();
@@ -21,8 +21,7 @@ pub fn most() -> u64 {
     })
 }
 
-/// Memory of this machine without its swap space, or what the control groups of this process allow, bytes; 0: it
-/// is not known.
+/// Memory of this machine without swap space, or the limit of this process's control groups, bytes; 0: unknown.
 #[must_use]
 pub fn of_machine() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -30,8 +29,8 @@ pub fn of_machine() -> u64 {
     groups().iter().filter_map(Group::most).fold(machine, u64::min)
 }
 
-/// A size as people write it: a number, and `KB`, `MB`, `GB` or `TB`, each 1,000 times the one before; or `KiB` to
-/// `TiB`, each 1,024 times the one before, which batch systems write as `K` to `T`. `B` is bytes.
+/// Parses a human-readable size: a number, and `KB`, `MB`, `GB` or `TB` (steps of 1,000), or `KiB` to `TiB` (steps of
+/// 1,024), which batch systems write as `K` to `T`. `B` is bytes.
 #[must_use]
 pub fn size(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -58,20 +57,19 @@ pub fn size(text: &str) -> Option<u64> {
     u64::try_from(whole.parse::<u128>().ok()? * unit + part).ok()
 }
 
-/// Whether control groups bound the memory of this process.
+/// Whether control groups limit the memory of this process.
 #[must_use]
 pub fn is_bounded() -> bool {
     !groups().is_empty()
 }
 
-/// Memory that the control groups of this process allow to be taken now, bytes; `None`: they set no
-/// bound.
+/// Memory that the control groups of this process still allow, bytes; `None`: no limit.
 #[must_use]
 pub fn left_in_groups() -> Option<u64> {
     groups().iter().filter_map(Group::left).min()
 }
 
-/// Memory that can be had now without anybody being killed, bytes.
+/// Memory that can be allocated now without any process being killed, bytes.
 #[must_use]
 pub fn left() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok();
@@ -79,7 +77,7 @@ pub fn left() -> u64 {
     machine.unwrap_or(u64::MAX).min(left_in_groups().unwrap_or(u64::MAX))
 }
 
-/// The error of somebody who needs more than there is.
+/// The error for a request that exceeds the available memory.
 pub fn too_little(needed: u64, there: u64, of: &str) -> io::Error {
     let text = format!("it has {needed} bytes, and {of} {there}");
     io::Error::new(io::ErrorKind::OutOfMemory, text)
@@ -94,11 +92,11 @@ fn groups() -> &'static [Group] {
 }
 
 impl Group {
-    /// The memory that it allows; `None`: any.
+    /// Its memory limit; `None`: no limit.
     fn most(&self) -> Option<u64> {
         let name = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
         let most = self.read(name)?.trim().parse().ok()?;
-        // Version 1 writes the greatest number of pages for no bound.
+        // Without a limit, version 1 contains the maximum number of pages.
         (most < 1 << 60).then_some(most)
     }
 
@@ -110,13 +108,13 @@ impl Group {
         let most = self.most()?;
         let used: u64 = self.read(current)?.trim().parse().ok()?;
         let parts = self.read("memory.stat").unwrap_or_default();
-        // The kernel gives up what it keeps of files when it needs room.
+        // The kernel drops its file cache when it needs room.
         let files = field(&parts, inactive).unwrap_or(0) + field(&parts, active).unwrap_or(0);
         Some(most.saturating_sub(used.saturating_sub(files)))
     }
 }
 
-/// The number behind a name at the start of a line.
+/// The number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Memory that processes share by passing its descriptor, and mappings of it.
+//! Memory files, shared by passing their descriptors, and mappings of them.
 
 use std::ffi::CStr;
 use std::io;
@@ -12,21 +12,21 @@ use crate::errors::{check, naming};
 /// The size of a huge page, bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// How long a file of this process may become, bytes. That holds for shared memory too.
+/// Maximum file size of this process, bytes. It applies to shared memory too.
 #[must_use]
 pub fn file_size_limit() -> u64 {
     use nix::sys::resource::{Resource, getrlimit};
     getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(soft, _)| soft)
 }
 
-/// New memory that can be shared by passing its descriptor; it goes with its last user. Its length is
-/// fixed for good: a reader of memory that somebody else has shortened would end by SIGBUS.
+/// Creates memory that can be shared by passing its descriptor. It is freed with its last user. Its length is fixed:
+/// a reader of memory that another process has shortened would die of SIGBUS.
 ///
 /// # Errors
 /// When there is no descriptor or no memory for it, or the limit of file sizes forbids it.
 pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     if len > file_size_limit() {
-        // The system would say so too, and end the process with SIGXFSZ.
+        // The system would report the same error, and kill the process with SIGXFSZ.
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -43,10 +43,10 @@ pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// The same file with a number that `select` cannot take, if many files are open: the lower numbers are left to
-/// the program, whose own files would not fit into `select` otherwise.
+/// Moves a file to a descriptor number that `select` cannot use, if many files are open. The lower numbers are left
+/// to the program, whose own files would otherwise not fit into `select`.
 pub fn beyond_select(file: OwnedFd) -> OwnedFd {
-    /// Numbers below stay as they are: a table for more of them takes the system time to make.
+    /// Lower numbers stay as they are, because growing the descriptor table takes time.
     const FEW: i32 = 256;
     if file.as_raw_fd() < FEW {
         return file;
@@ -60,8 +60,7 @@ pub fn beyond_select(file: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Makes a memory file read-only for good, but for the mappings that can write to it now. Linux before
-/// 5.1 cannot do that.
+/// Makes a memory file permanently read-only, except for existing writable mappings. Linux before 5.1 cannot do that.
 ///
 /// # Errors
 /// When the file does not take seals.
@@ -72,7 +71,7 @@ pub fn seal_for_others(file: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Whether nobody can shorten a file that somebody else has made.
+/// Whether a file from another process cannot be shortened.
 #[must_use]
 pub fn keeps_its_length(file: BorrowedFd<'_>) -> bool {
     // SAFETY: plain system call.
@@ -80,15 +79,14 @@ pub fn keeps_its_length(file: BorrowedFd<'_>) -> bool {
     seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
 }
 
-/// Gives the memory of a file back to the system. Its contents are zeros from then on, for all who have
-/// mapped it.
+/// Returns the memory of a file to the system. Its contents become zeros for everybody who has mapped it.
 ///
 /// # Errors
 /// As `fallocate(2)`: `EPERM` where the file is sealed against that.
 pub fn empty(file: BorrowedFd<'_>, len: u64) -> io::Result<()> {
     let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: plain system call; who reads the file says that nobody needs what it holds.
+    // SAFETY: plain system call; the readers of the file no longer need its content.
     check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, len) } as isize)?;
     Ok(())
 }
@@ -106,14 +104,13 @@ pub struct Mapping {
     len: usize,
 }
 
-/// How many there are in this process.
+/// Number of mappings in this process.
 static MAPPINGS: AtomicU64 = AtomicU64::new(0);
-/// Of the mappings that the kernel allows a process, those of shared memory are at most one part in so
-/// many.
+/// Share of the kernel's limit of mappings per process that shared memory may use, as a divisor.
 const PART: u64 = 4;
 
-/// Whether this process has so many mappings that no more should be kept: when the kernel refuses more,
-/// there is no memory of any kind.
+/// Whether this process has so many mappings that no more should be kept. When the kernel refuses more, no memory of
+/// any kind can be allocated.
 #[must_use]
 pub fn mappings_are_many() -> bool {
     static MOST: OnceLock<u64> = OnceLock::new();
@@ -126,15 +123,14 @@ pub fn mappings_are_many() -> bool {
 
 // SAFETY: a mapping is plain memory, valid from any thread until it is unmapped in `drop`.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; whoever writes through the pointer answers for races.
+// SAFETY: as above; writers through the pointer are responsible for races.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `len` bytes of a memory file, shared.
     ///
     /// # Errors
-    /// When the file is shorter than `len` (reading there would end the process), or there is no
-    /// room in the address space.
+    /// When the file is shorter than `len` (reading there would kill the process), or the address space has no room.
     pub fn new(file: BorrowedFd<'_>, len: usize, writable: bool) -> io::Result<Mapping> {
         let size = nix::sys::stat::fstat(file)?.st_size;
         if len == 0 || usize::try_from(size).is_ok_and(|size| size < len) {
@@ -148,20 +144,19 @@ impl Mapping {
             let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file), 0)?;
             return Ok(Mapping::counted(start, len));
         }
-        // Huge pages are mapped as such only where the addresses are multiples of their size: a
-        // place is reserved that has one, and the file put there.
+        // Huge pages are mapped as such only at aligned addresses: reserve an aligned range and map the file there.
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let whole = len.checked_add(HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let reserved = map(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, None, 0)?;
         let before = reserved.as_ptr().align_offset(HUGE_PAGE);
-        // SAFETY: `before` is less than HUGE_PAGE, and so within what was reserved.
+        // SAFETY: `before` is less than HUGE_PAGE, and so within the reserved range.
         let start = unsafe { reserved.add(before) };
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         let mapped = map(start.as_ptr(), len, access, flags, Some(file), 0);
         // SAFETY: plain system call.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let end = len.next_multiple_of(usize::try_from(page).unwrap_or(HUGE_PAGE).max(1));
-        // SAFETY: what was reserved and is not used, or all of it: nobody else knows of it.
+        // SAFETY: the unused part of the reserved range, or all of it: nobody else knows its address.
         unsafe {
             if mapped.is_err() {
                 libc::munmap(reserved.as_ptr().cast(), whole);
@@ -175,8 +170,7 @@ impl Mapping {
         Ok(Mapping::counted(mapped?, len))
     }
 
-    /// Maps `len` bytes of a memory file from `offset` on, shared and writable. Both are multiples of the
-    /// length of a page.
+    /// Maps `len` bytes of a memory file from `offset`, shared and writable. Both are multiples of the page size.
     ///
     /// # Errors
     /// When the file ends before, or there is no room in the address space.
@@ -202,7 +196,7 @@ impl Mapping {
         self.len
     }
 
-    /// Where the byte at `offset` is, if `len` bytes from there lie inside.
+    /// The address of the byte at `offset`, if `len` bytes from there lie inside.
     #[must_use]
     pub fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
         let end = offset.checked_add(len)?;
@@ -214,7 +208,7 @@ impl Mapping {
     }
 }
 
-/// `mmap(2)` of a file from `offset` on. With `MAP_FIXED`, the place has to be the caller's.
+/// `mmap(2)` of a file from `offset`. With `MAP_FIXED`, the caller must own the address range.
 fn map(
     place: *mut u8,
     len: usize,
@@ -225,7 +219,7 @@ fn map(
 ) -> io::Result<NonNull<u8>> {
     let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
     let file = file.map_or(-1, |file| file.as_raw_fd());
-    // SAFETY: the kernel chooses an address that nothing else uses, or the caller has reserved it.
+    // SAFETY: the kernel chooses an unused address, or the caller has reserved it.
     let start = unsafe { libc::mmap(place.cast(), len, access, flags, file, offset) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -233,8 +227,7 @@ fn map(
     NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// A number, 0 at first, that this process has in common with those that it forks from now on. It is
-/// never given back.
+/// Allocates a number, initially 0, that this process shares with its later children by fork. It is never freed.
 ///
 /// # Errors
 /// When there is no memory.
@@ -246,26 +239,26 @@ pub fn common_number() -> io::Result<&'static AtomicU64> {
     Ok(unsafe { start.cast::<AtomicU64>().as_ref() })
 }
 
-/// Has the kernel move a stretch of memory into huge pages, now.
+/// Moves a stretch of memory into huge pages, now.
 ///
 /// # Errors
 /// As `madvise(2)`: `EINVAL` where the kernel cannot.
 pub fn collapse(start: NonNull<u8>, len: usize) -> io::Result<()> {
-    // SAFETY: what the memory holds does not change, only where it lies.
+    // SAFETY: the content of the memory does not change, only its location.
     let result = unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_COLLAPSE) };
     check(result as isize).map(|_| ())
 }
 
-/// Has the kernel make huge pages, where it can, of new memory that is about to be filled: it then takes
-/// less than half the time. What the memory holds does not change.
+/// Asks the kernel for huge pages for new memory that is about to be filled, which then takes less than half the
+/// time. The content of the memory does not change.
 pub fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
     let before = start.as_ptr().align_offset(HUGE_PAGE);
     let Some(whole) = len.checked_sub(before).map(|rest| rest / HUGE_PAGE * HUGE_PAGE) else {
         return;
     };
     if whole >= HUGE_PAGE {
-        // SAFETY: the stretch lies inside that of the caller, and is only marked. Where the kernel
-        // refuses, pages are small.
+        // SAFETY: the stretch lies inside the caller's, and is only marked. Where the kernel refuses, pages are
+        // small.
         unsafe { libc::madvise(start.add(before).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
 }

@@ -1,5 +1,5 @@
-//! Writes to a standard stream of the client, which may be a pipe that nobody reads: whoever reads for
-//! the grid must not wait for that.
+//! Writes to a standard stream of the client. The stream may be a pipe that nobody reads, so the reactor must not
+//! block on it.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use crate::status_line;
 
-/// What may wait to be written, bytes. What comes beyond that is left out.
+/// Maximum number of unwritten bytes. Further output is dropped.
 const MOST: usize = 1 << 20;
-/// How long the end of a grid waits until all has been written.
+/// How long the end of a grid waits for output to be written.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
     left_out: u64,
-    /// Whether there is a thread that writes.
+    /// Whether the writer thread exists.
     writing: bool,
 }
 
-/// One of the streams. A thread writes, which is there while there is something to write.
+/// A standard stream. A thread writes to it while there is output.
 #[derive(Debug)]
 pub struct Printer {
     number: RawFd,
@@ -29,7 +29,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// For this standard stream.
+    /// Creates a printer for this standard stream.
     pub fn new(number: RawFd) -> Arc<Printer> {
         Arc::new(Printer { number, waiting: Mutex::default(), written: Condvar::new() })
     }
@@ -38,7 +38,7 @@ impl Printer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the bytes written, unless too much waits.
+    /// Queues the bytes, unless too many are unwritten.
     pub fn print(self: &Arc<Printer>, bytes: &[u8]) {
         let mut waiting = self.lock();
         if waiting.bytes.len() + bytes.len() > MOST {
@@ -49,7 +49,7 @@ impl Printer {
         if !waiting.writing {
             let printer = Arc::clone(self);
             let thread = std::thread::Builder::new().name("gridrpc-output".into());
-            // Without a thread it waits until there can be one.
+            // Without a thread the output waits until one can start.
             waiting.writing = thread.spawn(move || printer.write_all()).is_ok();
         }
     }
@@ -85,16 +85,16 @@ impl Printer {
                 Ok(count) => bytes = &bytes[count..],
                 Err(_) => match std::io::Error::last_os_error().kind() {
                     std::io::ErrorKind::Interrupted => {}
-                    // The client has made it so; a moment later there may be room.
+                    // The client has made it non-blocking; there may be room a moment later.
                     std::io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(1)),
-                    // Nobody is there to read it.
+                    // It has no reader.
                     _ => return,
                 },
             }
         }
     }
 
-    /// Waits until all has been written, but not for ever.
+    /// Waits a bounded time until everything has been written.
     pub fn settle(&self) {
         let waiting = self.lock();
         let going_on = |waiting: &mut Waiting| waiting.writing;

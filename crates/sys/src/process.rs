@@ -1,22 +1,22 @@
-//! Child processes, and what becomes of them when their parent ends.
+//! Child processes, and their end with their parent.
 
 use std::io;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-/// The environment variable that says whether processes that functions have started end with their worker:
-/// `keep` leaves them.
+/// Environment variable that decides whether processes started by functions end with their worker: `keep` leaves
+/// them.
 const LEFTOVERS: &str = "GRIDRPC_LEFTOVERS";
 
-/// Whether processes that functions have started end with their worker.
+/// Whether processes started by functions end with their worker.
 #[must_use]
 pub fn leftovers_end() -> bool {
     std::env::var_os(LEFTOVERS).is_none_or(|value| value != "keep")
 }
 
-/// Ends a command's process with SIGTERM when this one ends, however that ends: the ends of its pipes do not
-/// reach all programs, ssh for one as long as what it runs has not ended.
+/// Ends a command's process with SIGTERM when this one ends, for any reason. Closed pipes do not end all programs:
+/// ssh continues as long as its remote command runs.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();
     let tied = move || {

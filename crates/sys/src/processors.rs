@@ -1,5 +1,4 @@
-//! The number of processors that this process may use: those it may run on, or the time on them that its control
-//! groups allow.
+//! Number of processors that this process may use, by its affinity and its control groups.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,8 +8,8 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use crate::control_groups::{self, Group};
 
-/// Number of processors that this process may use, at least 1. A quota of control groups is rounded up, as by
-/// most programs that know of quotas.
+/// Number of processors that this process may use, at least 1. Quotas of control groups are rounded up, as in most
+/// programs that support them.
 #[must_use]
 pub fn available() -> usize {
     static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
@@ -30,19 +29,19 @@ fn allowed() -> usize {
         let is_set = |processor: &usize| set.is_set(*processor).unwrap_or(false);
         return (0..nix::sched::CpuSet::count()).filter(is_set).count();
     }
-    // There are more of them than a set has room for.
+    // There are more processors than a set has room for.
     let online = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
     online.and_then(|number| usize::try_from(number).ok()).unwrap_or(1)
 }
 
-/// The groups that bound processor time.
+/// The groups that limit processor time.
 fn bounding(root: &Path) -> Vec<Group> {
     let found = control_groups::of_this_process(root, "cpu");
     found.into_iter().filter(|group| group.processors().is_some()).collect()
 }
 
 impl Group {
-    /// The number of processors that it allows, rounded up; `None`: any.
+    /// Its limit of processors, rounded up; `None`: no limit.
     fn processors(&self) -> Option<usize> {
         let number = |text: &str| text.trim().parse::<u64>().ok().filter(|number| *number > 0);
         // Without a quota, version 2 has `max`, and version 1 has -1.

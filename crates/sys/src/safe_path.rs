@@ -1,12 +1,12 @@
 //! Paths that only this user and root can change.
 //!
-//! A file is safe to run, load or believe if nobody else can write to it or put another in its place: it and every
-//! folder above it belong to this user or root, and nobody else can write to them. Others may write to a folder above
-//! it that is sticky, such as /tmp: nobody can rename or remove there what belongs to another. Links on the way are
-//! checked in the same manner.
+//! A file is safe to run, load or trust if nobody else can write to it or replace it: it and every folder above it
+//! belong to this user or root, and nobody else can write to them. Others may write to a sticky folder above it, such
+//! as /tmp, because nobody can rename or remove there what belongs to another user. Links on the way are checked in
+//! the same manner.
 //!
-//! The answer stays true: whoever could make it false is this user or root. So there is no race between check and use.
-//! launcher/staging.sh does the same on hosts where no program of ours is yet.
+//! The answer stays true: only this user or root could make it false. So there is no race between check and use.
+//! launcher/staging.sh does the same on hosts that have no program of ours yet.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -18,61 +18,61 @@ use std::path::{Component, Path, PathBuf};
 use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid};
 use thiserror::Error;
 
-/// Links on the way to a file; the kernel follows as many.
+/// Maximum number of links on the way to a file, as in the kernel.
 const LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
-/// Whom files belong to whose owner is not known in this user namespace.
+/// Owner of files whose real owner is not mapped in this user namespace.
 const OVERFLOW: u32 = 65534;
 
-/// Why a path cannot be used.
+/// Reason why a path cannot be used.
 #[derive(Debug, Error)]
 pub enum UnsafePath {
-    /// It, or what is above it, belongs to somebody else.
+    /// It, or a folder above it, belongs to another user.
     #[error("`{}` belongs to user {uid} (mode {mode:04o}), who can change what it holds", .path.display())]
     Owner {
-        /// What belongs to somebody else.
-        path: PathBuf,
-        /// Who that is.
-        uid: u32,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// Others can write to it, or to what is above it.
-    #[error("others can write to `{}` (user {uid}, mode {mode:04o})", .path.display())]
-    Writable {
-        /// What others can write to.
+        /// The path with another owner.
         path: PathBuf,
         /// Its owner.
         uid: u32,
         /// Its permissions.
         mode: u32,
     },
-    /// It cannot be looked at, or made.
+    /// Others can write to it, or to a folder above it.
+    #[error("others can write to `{}` (user {uid}, mode {mode:04o})", .path.display())]
+    Writable {
+        /// The writable path.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It cannot be examined or created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Whether only this user and root can change what a path leads to.
+/// Checks that only this user and root can change the target of a path.
 ///
 /// # Errors
-/// What others can change, or what cannot be looked at.
+/// When others can change it, or it cannot be examined.
 pub fn check(path: &Path) -> Result<(), UnsafePath> {
     walk(path, false)
 }
 
-/// Makes a folder, with those above it, that only this user and root can write to.
+/// Creates a folder, with its parents, that only this user and root can write to.
 ///
 /// # Errors
-/// What others can change, or why it cannot be made.
+/// When others can change it, or it cannot be created.
 pub fn make_folder(path: &Path) -> Result<(), UnsafePath> {
     check_place(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     check(path)
 }
 
-/// Whether such a folder can be made: checks it as far as it is there.
+/// Checks whether such a folder can be created, as far as the path exists.
 ///
 /// # Errors
 /// As `check`.
@@ -83,7 +83,7 @@ pub fn check_place(path: &Path) -> Result<(), UnsafePath> {
     }
 }
 
-/// Whether a file is there that others cannot change, with this content.
+/// Whether a file exists that others cannot change, with this content.
 pub fn holds(file: &Path, content: &mut dyn io::Read) -> bool {
     let mut same = || -> io::Result<bool> {
         let mut there = fs::File::open(file)?;
@@ -101,24 +101,24 @@ pub fn holds(file: &Path, content: &mut dyn io::Read) -> bool {
     check(file).is_ok() && same().unwrap_or(false)
 }
 
-/// How much of a file is compared at once, bytes.
+/// Number of bytes compared at once.
 const PIECE: u64 = 256 << 10;
 
-/// The user's home folder, also where HOME is not set.
+/// The user's home folder, even if HOME is not set.
 pub fn home() -> Option<PathBuf> {
     let of_user = || Some(User::from_uid(geteuid()).ok()??.dir);
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     home.or_else(of_user).filter(|home| home.is_absolute())
 }
 
-/// The user's folder for caches.
+/// The user's cache folder.
 pub fn caches() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    // The standard says that a path which is not absolute is to be ignored.
+    // The standard says to ignore a path that is not absolute.
     named.filter(|path| path.is_absolute()).or_else(|| Some(home()?.join(".cache")))
 }
 
-/// `is_above`: the path is only on the way to what matters, so that it may be sticky itself.
+/// `is_above`: the path only leads to the file in question, so it may itself be sticky.
 fn walk(path: &Path, is_above: bool) -> Result<(), UnsafePath> {
     let path = std::path::absolute(path)?;
     let mut left: VecDeque<OsString> = parts(&path).collect();
@@ -127,7 +127,7 @@ fn walk(path: &Path, is_above: bool) -> Result<(), UnsafePath> {
     while let Some(part) = left.pop_front() {
         if part == ".." {
             at.pop();
-            // It has been seen to be safe, but may be the last.
+            // It has been found safe, but may be the last one.
             shared = judge(&at, &fs::symlink_metadata(&at)?, false, is_above || !left.is_empty())?;
             continue;
         }
@@ -163,8 +163,8 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// Whether others can write to what is there, which they may if it is sticky and something follows. `shared`: whether
-/// they can write to the folder that it is in.
+/// Whether others can write here, which is allowed if it is sticky and not the last component. `shared`: whether they
+/// can write to its parent folder.
 fn judge(path: &Path, data: &Metadata, shared: bool, follows: bool) -> Result<bool, UnsafePath> {
     owner(path, data, shared)?;
     let (uid, mode) = (data.uid(), data.mode() & 0o7777);
@@ -178,8 +178,8 @@ fn judge(path: &Path, data: &Metadata, shared: bool, follows: bool) -> Result<bo
 
 fn owner(path: &Path, data: &Metadata, shared: bool) -> Result<(), UnsafePath> {
     let uid = data.uid();
-    // In a container that maps no root, the system's folders belong to nobody; and so does what other users have made,
-    // which they can do in shared folders.
+    // In a container that does not map root, the system's folders belong to nobody. So do files of other users, which
+    // they can create in shared folders.
     let of_system = uid == OVERFLOW && !shared && !root_is_mapped();
     if uid == 0 || uid == geteuid().as_raw() || of_system {
         return Ok(());
@@ -192,7 +192,7 @@ fn root_is_mapped() -> bool {
     map.is_empty() || map.split_whitespace().take(2).eq(["0", "0"])
 }
 
-/// Root's group, or the one that many systems give each user.
+/// Root's group, or the private group that many systems give each user.
 fn is_own_group(gid: u32) -> bool {
     let of_user = || {
         let group = Group::from_gid(Gid::from_raw(gid)).ok()??;

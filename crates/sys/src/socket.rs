@@ -9,7 +9,7 @@ use gridrpc_wire::MAX_DESCRIPTORS;
 
 use crate::errors::check;
 
-/// What a message over this TCP connection takes to go there and back, as the kernel has found.
+/// The kernel's estimate of the round-trip time of this TCP connection.
 ///
 /// # Errors
 /// As `getsockopt(2)`, for a socket of another kind.
@@ -30,7 +30,7 @@ pub fn round_trip(socket: BorrowedFd<'_>) -> io::Result<Duration> {
 
 const CONTROL_LEN: usize = 1152;
 
-/// Room for the control message that carries descriptors, aligned as the kernel wants it.
+/// Buffer for the control message that carries descriptors, with the kernel's alignment.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_LEN]);
 
@@ -66,7 +66,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
     }
 }
 
-/// The same for bytes that others follow at once: they go in one packet with those, or a moment later.
+/// Sends bytes that are followed by more at once: they go in one packet with those, or a moment later.
 ///
 /// # Errors
 /// As `send(2)`.
@@ -79,7 +79,7 @@ fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], flags: i32) -> io::Result<usi
     check(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// How long a blocking socket waits for bytes before it says `WouldBlock`; zero: for ever.
+/// Sets how long a blocking socket waits for bytes before it returns `WouldBlock`; zero: forever.
 ///
 /// # Errors
 /// As `setsockopt(2)`.
@@ -89,8 +89,8 @@ pub fn wait_at_most(socket: BorrowedFd<'_>, longest: Duration) -> io::Result<()>
     Ok(nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::ReceiveTimeout, &longest)?)
 }
 
-/// Receives bytes into `buffer` and puts descriptors that came along behind `descriptors`; none in the
-/// place of those that were lost, as this process may have no more. Returns 0 at the end of the stream.
+/// Receives bytes into `buffer` and appends received descriptors to `descriptors`. Descriptors are lost if this
+/// process may have no more. Returns 0 at the end of the stream.
 ///
 /// # Errors
 /// As `recvmsg(2)`.

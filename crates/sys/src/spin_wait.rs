@@ -1,35 +1,35 @@
-//! Looking again for a moment before going to sleep.
+//! Spinning for a moment before going to sleep.
 //!
-//! Waking a process takes longer than a call of a microsecond. Where an answer is likely to come within
-//! the time that it takes to fall asleep and be woken, it is better to stay awake. Whether it is, the
-//! last waits tell: after some in vain there is only a try now and then, so that a wait that
-//! takes long, or whose other end needs this very processor, costs nothing more.
+//! Waking a process takes longer than a microsecond call. If an answer is likely to arrive within the time that it
+//! takes to fall asleep and be woken, it is better to stay awake. The last waits predict this: after some failures
+//! there is only an occasional try, so that a long wait, or one whose other end needs this very processor, has no
+//! further cost.
 
 use crate::monotonic_ns;
 
-/// How long to look, ns: about what falling asleep and being woken takes at both ends.
+/// How long to spin, ns: about the time for falling asleep and being woken, at both ends.
 const LOOK: u64 = 60_000;
-/// How long to look if that is when what is waited for tends to come, ns: an answer and the next call on their
-/// way between two hosts that are near.
+/// How long to spin if answers tend to arrive within this time, ns: an answer and the next call in transit between
+/// two nearby hosts.
 const LONGER: u64 = 150_000;
-/// Waits in a row that looking for longer would have served, after which it does.
+/// Consecutive waits that longer spinning would have served, after which it spins longer.
 const CLOSE: u32 = 4;
-/// Waits in vain after which looking stops, if none was of use before.
+/// Failed waits after which spinning stops, if none succeeded before.
 const TRUST: u32 = 4;
-/// The most trust that waits of use can earn.
+/// Maximum trust that successful waits can earn.
 const MOST: u32 = 16;
-/// Waits after which there is another try.
+/// Waits after which spinning is tried again.
 const RETRY: u32 = 64;
 
-/// Whether looking has been of use lately.
+/// Decides whether to spin, from recent success.
 #[derive(Debug)]
 pub struct SpinWait {
     trust: u32,
     skipped: u32,
-    /// How long it looks, ns, as a rule and now.
+    /// How long it spins, ns, by default and now.
     usual: u64,
     longest: u64,
-    /// Waits in a row that looking for longer would have served.
+    /// Consecutive waits that longer spinning would have served.
     close: u32,
 }
 
@@ -40,17 +40,17 @@ impl Default for SpinWait {
 }
 
 impl SpinWait {
-    /// A wait for somebody who may have to be woken first, to do what is waited for.
+    /// A wait for a process that may have to be woken first.
     pub fn with_sleepers() -> SpinWait {
         SpinWait { usual: LONGER, longest: LONGER, ..SpinWait::default() }
     }
 
-    /// Looks for a moment, if that makes sense. `look` says whether what was waited for is there.
+    /// Spins for a moment, if that makes sense. `look` returns whether the wait is over.
     pub fn look(&mut self, look: impl FnMut() -> bool) -> bool {
         self.makes_sense() && self.look_now(look)
     }
 
-    /// Whether to look this time.
+    /// Whether to spin this time.
     pub fn makes_sense(&mut self) -> bool {
         if self.trust == 0 {
             self.skipped += 1;
@@ -62,7 +62,7 @@ impl SpinWait {
         true
     }
 
-    /// Looks for a moment, as makes sense.
+    /// Spins for a moment unconditionally.
     pub fn look_now(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let until = monotonic_ns() + self.longest;
         loop {
@@ -81,9 +81,9 @@ impl SpinWait {
         }
     }
 
-    /// What was waited for has come after a sleep, so long after the wait began, ns.
+    /// Records that the wait ended after a sleep, `waited` ns after it began.
     pub fn slept(&mut self, waited: u64) {
-        // To fall asleep and to be woken have taken a part of that.
+        // Falling asleep and waking have taken a part of that.
         self.close = if waited < 2 * LONGER { self.close + 1 } else { 0 };
         if self.close >= CLOSE {
             self.longest = LONGER;

@@ -1,28 +1,27 @@
-//! What the user is told on standard error while hosts start: a line that is rewritten in place, and taken
-//! away before anybody else writes there.
+//! Status line on standard error while hosts start: rewritten in place, and removed before anybody else writes there.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variable that says what is told.
+/// Environment variable that selects the report.
 const VARIABLE: &str = "GRIDRPC_PROGRESS";
 
-/// How the user is told of hosts that are waited for.
+/// How to report hosts that the program waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Progress {
-    /// As `GRIDRPC_PROGRESS` says; else by a line if standard error is a terminal, and not at all if not.
+    /// As `GRIDRPC_PROGRESS` selects; otherwise a line if standard error is a terminal, and nothing if not.
     #[default]
     Auto,
-    /// By a line that is rewritten in place.
+    /// A line that is rewritten in place.
     Line,
-    /// By a line of its own for each change, at most every 30 s.
+    /// A new line for each change, at most every 30 s.
     Log,
-    /// Not at all.
+    /// No report.
     Off,
 }
 
 impl Progress {
-    /// What a word stands for; none: nothing.
+    /// Parses a word; `None` if it is unknown.
     #[must_use]
     pub fn named(word: &str) -> Option<Progress> {
         Some(match word {
@@ -34,7 +33,7 @@ impl Progress {
         })
     }
 
-    /// What it is here, which is not `Auto`.
+    /// The effective mode, which is not `Auto`.
     pub fn resolved(self) -> Progress {
         if self != Progress::Auto {
             return self;
@@ -48,24 +47,24 @@ impl Progress {
     }
 }
 
-/// Whether a line stands on the terminal that is to go before anything else is written.
+/// Whether the terminal shows a line that must be removed before anything else is written.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Takes the line away, if there is one.
+/// Removes the line, if there is one.
 pub fn clear() {
     if SHOWN.load(Ordering::Relaxed) && SHOWN.swap(false, Ordering::Relaxed) {
         write("\r\x1b[K");
     }
 }
 
-/// Has this text in the line.
+/// Shows this text in the line.
 pub fn show(text: &str) {
     SHOWN.store(true, Ordering::Relaxed);
     write(&format!("\r{text}\x1b[K"));
 }
 
-/// Writes what stays.
+/// Writes permanent text.
 pub fn write(text: &str) {
-    // Nobody may read it.
+    // It may have no reader.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

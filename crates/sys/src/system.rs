@@ -16,19 +16,19 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     if got == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Now, on the monotonic clock of this host, ns.
+/// Current time of this host's monotonic clock, ns.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Processor time that this process has used, all threads together, ns.
+/// Processor time of this process, all threads together, ns.
 #[must_use]
 pub fn processor_ns() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time that this thread has used, ns.
+/// Processor time of this thread, ns.
 #[must_use]
 pub fn thread_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -50,14 +50,14 @@ pub fn raise_file_limit() -> u64 {
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
-/// How many threads this process has. One that has just ended may be among them for a moment.
+/// Number of threads of this process. A thread that has just ended may be counted for a moment.
 pub fn threads() -> usize {
     let tasks: io::Result<usize> = std::fs::read_dir("/proc/self/task").map(Iterator::count);
     tasks.unwrap_or(1)
 }
 
-/// Sees that descriptors 0 to 2 are open: whatever else got their numbers would be read and written as
-/// the standard streams, by worker processes too.
+/// Ensures that descriptors 0 to 2 are open. Otherwise another file could get these numbers, and be read and written
+/// as the standard streams, by worker processes too.
 ///
 /// # Errors
 /// When `/dev/null` cannot be opened.
@@ -68,13 +68,13 @@ pub fn open_standard_streams() -> io::Result<()> {
             if (0..3).all(|number| libc::fcntl(number, libc::F_GETFD) >= 0) {
                 return Ok(());
             }
-            // The lowest number that is free.
+            // Opens the lowest free number.
             check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) as isize)?;
         }
     }
 }
 
-/// Memory and swap space of this machine, bytes; as much as there can be if that is not known.
+/// Memory and swap space of this machine, bytes; the maximum value if unknown.
 #[must_use]
 pub fn total_memory() -> u64 {
     static TOTAL: OnceLock<u64> = OnceLock::new();
@@ -91,7 +91,7 @@ pub fn total_memory() -> u64 {
     })
 }
 
-/// How often the kernel's out-of-memory killer has ended a process since boot.
+/// Number of processes that the kernel's out-of-memory killer has ended since boot.
 #[must_use]
 pub fn out_of_memory_kills() -> u64 {
     std::fs::read_to_string("/proc/vmstat")
@@ -100,7 +100,7 @@ pub fn out_of_memory_kills() -> u64 {
         .unwrap_or(0)
 }
 
-/// Names the running instance of the kernel: equal ids share a monotonic clock.
+/// Identifies the running kernel instance: equal ids share a monotonic clock.
 #[must_use]
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")

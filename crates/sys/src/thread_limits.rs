@@ -1,11 +1,11 @@
-//! The threads of numerical libraries that are loaded already: what the environment says of their number
-//! they read when they were loaded.
+//! Thread counts of numerical libraries that are already loaded: they have read the environment variables when they
+//! were loaded.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsString, c_int};
 
-/// What tells numerical libraries how many threads to start: as many as there are processors, if nothing
-/// does, in every worker.
+/// Environment variables with the number of threads of numerical libraries. Without them, each worker starts as many
+/// as there are processors.
 pub const THREADS: [&str; 7] = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -15,12 +15,12 @@ pub const THREADS: [&str; 7] = [
     "NUMBA_NUM_THREADS",
     "POLARS_MAX_THREADS",
 ];
-/// Those that follow `OMP_NUM_THREADS` where their own variable is not set.
+/// Variables of libraries that follow `OMP_NUM_THREADS` if their own variable is not set.
 const FOLLOW_OMP: [&str; 4] =
     ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
 
-/// Variables for workers, so that together they have no more threads than there are processors; those that
-/// are set already stay.
+/// Variables for workers, so that together they have no more threads than there are processors. Variables that are
+/// already set stay.
 #[must_use]
 pub fn environment(processors: usize, workers: u32) -> Vec<(OsString, OsString)> {
     let share = (processors / workers.max(1) as usize).max(1).to_string();
@@ -31,7 +31,7 @@ pub fn environment(processors: usize, workers: u32) -> Vec<(OsString, OsString)>
     unset.map(|name| (OsString::from(name), OsString::from(&share))).collect()
 }
 
-/// Names that OpenBLAS has for the same two functions, by how it was built.
+/// Names of the same two OpenBLAS functions, by build variant.
 const OPENBLAS: [(&CStr, &CStr); 4] = [
     (c"scipy_openblas_get_num_threads64_", c"scipy_openblas_set_num_threads64_"),
     (c"scipy_openblas_get_num_threads", c"scipy_openblas_set_num_threads"),
@@ -42,17 +42,17 @@ const OPENBLAS: [(&CStr, &CStr); 4] = [
 type Get = unsafe extern "C" fn() -> c_int;
 type Set = unsafe extern "C" fn(c_int);
 
-/// The libraries of this process.
+/// Numerical libraries of this process.
 #[derive(Debug, Default)]
 pub struct Libraries {
     blas: Vec<(Get, Set)>,
     openmp: Vec<(Get, Set)>,
-    /// Whether there is one whose threads cannot be told, or do not survive a fork.
+    /// Whether there is one whose threads cannot be set, or do not survive a fork.
     others: bool,
 }
 
 impl Libraries {
-    /// Looks for them.
+    /// Finds the loaded libraries.
     #[must_use]
     pub fn loaded() -> Libraries {
         let mut found = Libraries::default();
@@ -93,14 +93,14 @@ impl Libraries {
         found
     }
 
-    /// Whether the number of threads can be told to all of them.
+    /// Whether the number of threads can be set for all of them.
     #[must_use]
     pub fn all_known(&self) -> bool {
         !self.others
     }
 
-    /// Has OpenBLAS use so many threads, in this process and those that it forks. In a forked process
-    /// this would start threads. Returns what undoes it.
+    /// Limits the threads of OpenBLAS in this process and its children by fork. In a forked process this would start
+    /// threads. Returns a function that restores the old number.
     pub fn limit_blas(&self, threads: u32) -> impl FnOnce() + use<> {
         let mut before = Vec::with_capacity(self.blas.len());
         for (get, set) in &self.blas {
@@ -118,7 +118,7 @@ impl Libraries {
         }
     }
 
-    /// Has OpenMP use so many threads in what this thread calls; in processes forked by it too.
+    /// Limits the threads of OpenMP for calls of this thread, and for processes forked by it.
     pub fn limit_openmp(&self, threads: u32) {
         for (_, set) in &self.openmp {
             // SAFETY: it sets a number of the calling thread.
@@ -126,7 +126,7 @@ impl Libraries {
         }
     }
 
-    /// Has all of them use so many threads in what this thread calls. Returns what they had before.
+    /// Sets the threads of all libraries for calls of this thread. Returns the previous numbers.
     #[must_use]
     pub fn use_threads(&self, threads: u32) -> Restored {
         let mut before = Vec::new();
@@ -141,14 +141,14 @@ impl Libraries {
     }
 }
 
-/// What libraries had before their number of threads was changed.
+/// Previous thread counts of libraries.
 #[derive(Debug)]
 pub struct Restored {
     before: Vec<(Set, c_int)>,
 }
 
 impl Restored {
-    /// Has them use as many again. Those that were loaded since use `usual`, if that is known.
+    /// Restores the previous counts. Libraries loaded since then use `usual`, if known.
     pub fn restore(self, usual: Option<u32>) {
         let now = Libraries::loaded();
         for (_, set) in now.blas.iter().chain(&now.openmp) {
@@ -164,7 +164,7 @@ impl Restored {
 
 fn symbol(file: &str, name: &CStr) -> Option<*mut libc::c_void> {
     let file = CString::new(file).ok()?;
-    // SAFETY: with RTLD_NOLOAD nothing is loaded, and what is stays loaded: the handle is kept.
+    // SAFETY: with RTLD_NOLOAD nothing is loaded, and a loaded library stays: the handle is kept.
     unsafe {
         let handle = libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if handle.is_null() {

@@ -1,4 +1,5 @@
-//! A socket with one deadline for a whole exchange: a peer that sends or takes a byte now and then gets no more time.
+//! Socket with one deadline for a whole exchange: a peer that sends or receives a byte now and then gets no more
+//! time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -7,14 +8,14 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{SetSockOpt, setsockopt, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-/// A blocking socket until a moment; after that, reading and writing fail with `TimedOut`.
+/// A blocking socket with a deadline; after it, reading and writing fail with `TimedOut`.
 pub struct TimedStream<S> {
     stream: S,
     until: Instant,
 }
 
 impl<S: AsFd> TimedStream<S> {
-    /// `stream`, for `time` from now on.
+    /// Wraps `stream` for `time` from now on.
     pub fn new(stream: S, time: Duration) -> TimedStream<S> {
         TimedStream { stream, until: Instant::now() + time }
     }
@@ -24,7 +25,7 @@ impl<S: AsFd> TimedStream<S> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Zero would be for ever.
+        // Zero would mean forever.
         let left = i64::try_from(left.as_micros()).unwrap_or(i64::MAX).max(1);
         Ok(setsockopt(&self.stream, option, &TimeVal::microseconds(left))?)
     }
