@@ -1,10 +1,10 @@
-//! The addresses by which others may reach this host.
+//! Addresses by which others may reach this host.
 
 use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 
-/// All of them, those of IPv4 first; that of the loopback interface if there are no others.
+/// All addresses, IPv4 first; the loopback address if there are no others.
 pub fn of_this_host() -> Vec<String> {
     let own = getifaddrs().into_iter().flatten().filter_map(|interface| {
         let address = interface.address?;
@@ -13,7 +13,7 @@ pub fn of_this_host() -> Vec<String> {
     });
     let usable = |address: &IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback(),
-        // Those of a link mean nothing without its name.
+        // Link-local addresses are useless without the interface name.
         IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
     };
     let mut own: Vec<IpAddr> = own.filter(usable).collect();
@@ -25,7 +25,7 @@ pub fn of_this_host() -> Vec<String> {
     own
 }
 
-/// A name or an address with a port, as a dialler wants it.
+/// A name or an address with a port, in the form that diallers take.
 pub fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

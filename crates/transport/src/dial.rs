@@ -1,5 +1,5 @@
-//! Dialling a client: all its addresses are tried, each a moment after the one before, and the first that
-//! answers as the client is the one.
+//! Dialling a client. Tries all its addresses, each a moment after the previous one, and uses the first that answers
+//! as the client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,23 +21,23 @@ use thiserror::Error;
 
 use crate::{AgentKeys, KeysError, Tcp, Ticket, Tls, Transport, set_blocking};
 
-/// A client that has been reached.
+/// A connection to a client.
 #[derive(Debug)]
 pub struct Dialled {
-    /// The connection. The secret has been shown; whether it was taken, what comes shows.
+    /// The connection. The secret has been sent; the client's first message shows whether it was accepted.
     pub transport: Arc<dyn Transport>,
-    /// Where the client is.
+    /// Address of the client.
     pub address: SocketAddr,
-    /// Which of the ticket's addresses that is.
+    /// The matching address of the ticket.
     pub name: String,
-    /// Others, and what has come of them until then.
+    /// Other addresses, and their results until then.
     pub tried: Vec<Tried>,
 }
 
-/// Why a client cannot be reached.
+/// Reason why a client cannot be reached.
 #[derive(Debug, Error)]
 pub enum DialError {
-    /// The ticket holds no keys that can be used.
+    /// The ticket contains no usable keys.
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// The system refuses something that every attempt needs.
@@ -48,43 +48,43 @@ pub enum DialError {
     Unreachable(Attempts),
 }
 
-/// Every address that was tried, and what came of it.
+/// Every address that was tried, and its result.
 #[derive(Debug)]
 pub struct Attempts(pub Vec<Tried>);
 
 /// An address that was tried.
 #[derive(Debug)]
 pub struct Tried {
-    /// As the ticket has it, `host:port`.
+    /// The name in the ticket, `host:port`.
     pub name: String,
-    /// One of those that the name stands for, if it stands for any.
+    /// The resolved address, if any.
     pub address: Option<SocketAddr>,
-    /// What came of it.
+    /// Result of the attempt.
     pub failure: Failure,
 }
 
-/// What came of an attempt.
+/// Result of an attempt.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The name stands for no address.
+    /// The name has no address.
     #[error("no address is known by this name: {0}")]
     Unknown(io::Error),
-    /// It was not known in time what the name stands for.
+    /// The name was not resolved in time.
     #[error("no name server has answered in time")]
     Unresolved,
-    /// There is nobody.
+    /// Nothing listens there.
     #[error("{0}")]
     Unconnected(io::Error),
-    /// Nothing has come back in time.
+    /// No answer arrived in time.
     #[error("no answer")]
     Silent,
-    /// Somebody has taken the connection and has not answered as the client.
+    /// The connection was accepted, but nothing answered as the client.
     #[error("the connection was accepted, but no answer came in time")]
     Mute,
-    /// Somebody else is there.
+    /// Another program answered.
     #[error("whoever is there is not the client of this ticket: {0}")]
     Stranger(io::Error),
-    /// Its turn had not come when time was over.
+    /// Time ran out before its turn.
     #[error("not tried, as time was over")]
     Untried,
 }
@@ -107,11 +107,10 @@ impl fmt::Display for Attempts {
     }
 }
 
-/// How long after one attempt has begun the next one does, if the first has come to nothing yet.
+/// How long after one attempt the next one starts, if the first is still pending.
 const STAGGER: Duration = Duration::from_millis(300);
 
-/// Dials the client of a ticket, and shows it the secret. `blocking`: whether the connection is to wait
-/// when it is used.
+/// Dials the client of a ticket, and sends it the secret. `blocking`: whether the returned connection blocks.
 ///
 /// # Errors
 /// When no address has answered as the client in time.
@@ -145,7 +144,7 @@ pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialle
 }
 
 fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {
-    // It is less than what a new connection takes at once.
+    // A new connection accepts that much at once.
     if transport.send(&ticket.secret, &[])? == ticket.secret.len() && transport.flush()? {
         Ok(())
     } else {
@@ -153,22 +152,22 @@ fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {
     }
 }
 
-/// What a name stands for, by the name's place in the ticket.
+/// Resolved addresses, by the name's position in the ticket.
 type Resolved = (usize, io::Result<Vec<SocketAddr>>);
 
 struct Dialling {
     names: Vec<String>,
     keys: Option<AgentKeys>,
     until: Instant,
-    /// Names that are being looked up, each by a thread of its own: one may take long.
+    /// Names being resolved, each by its own thread because it may take long.
     unresolved: Vec<usize>,
     resolved: mpsc::Receiver<Resolved>,
     news: Arc<EventFd>,
-    /// Addresses to be tried, in the order of the ticket.
+    /// Addresses to try, in the order of the ticket.
     waiting: BTreeMap<(usize, usize), SocketAddr>,
     attempts: Vec<Attempt>,
     tried: Vec<Tried>,
-    /// When the next attempt begins.
+    /// Start of the next attempt.
     next: Instant,
 }
 
@@ -207,7 +206,7 @@ impl Dialling {
         })
     }
 
-    /// Does what can be done now. Returns the attempt that has reached the client, if one has.
+    /// Makes all possible progress. Returns the attempt that has reached the client, if any.
     fn turn(&mut self) -> io::Result<Option<Attempt>> {
         self.take_resolved();
         let mut index = 0;
@@ -239,7 +238,7 @@ impl Dialling {
     }
 
     fn take_resolved(&mut self) {
-        // Read first: what comes from here on wakes up again.
+        // Read first: later news wakes this up again.
         let _ = self.news.read();
         loop {
             let (name, found) = match self.resolved.try_recv() {
@@ -279,7 +278,7 @@ impl Dialling {
         }
     }
 
-    /// What has come of every address, in no order that means anything.
+    /// The results of all addresses, in arbitrary order.
     fn give_up(mut self) -> Attempts {
         for one in std::mem::take(&mut self.attempts) {
             let silent = matches!(one.line, Line::Connecting(_));
@@ -296,7 +295,7 @@ impl Dialling {
     }
 }
 
-/// One address that is being tried.
+/// An attempt to reach one address.
 struct Attempt {
     name: String,
     address: SocketAddr,
@@ -307,7 +306,7 @@ enum Line {
     Connecting(TcpStream),
     Encrypted(Arc<Tls>),
     Plain(Tcp),
-    /// Between two of the others.
+    /// Placeholder during a transition.
     Moving,
 }
 
@@ -341,7 +340,7 @@ impl Attempt {
         }
     }
 
-    /// Goes on without waiting. `Ok(true)`: it has reached the client.
+    /// Continues without blocking. `Ok(true)`: it has reached the client.
     fn advance(&mut self, keys: Option<&AgentKeys>) -> Result<bool, Failure> {
         if let Line::Connecting(stream) = &self.line {
             if let Some(error) = stream.take_error().map_err(Failure::Unconnected)? {

@@ -1,6 +1,6 @@
-//! The keys of a grid: two certificates that it makes itself, one that its client shows and one that its
-//! agents show. Each side takes exactly the certificate that it knows, so that nobody has to vouch for
-//! either, and neither names nor clocks matter.
+//! Keys of a grid: two certificates that it creates itself, one for its client and one for its agents. Each side
+//! accepts exactly the certificate that it knows, so that no authority has to sign them, and neither names nor clocks
+//! matter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,29 +23,29 @@ use thiserror::Error;
 
 use crate::TicketKeys;
 
-/// Why there are no keys.
+/// Reason why there are no keys.
 #[derive(Debug, Error)]
 pub enum KeysError {
-    /// They could not be made.
+    /// They could not be created.
     #[error("no keys could be made: {0}")]
     Made(#[from] rcgen::Error),
-    /// Those of a ticket are no keys.
+    /// Those of a ticket are not valid keys.
     #[error("these keys cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// The keys of a grid, as its client has them.
+/// The keys of a grid, for its client.
 pub struct Keys {
     config: Arc<ServerConfig>,
     ticket: TicketKeys,
 }
 
-/// The keys of a grid, as its agents have them.
+/// The keys of a grid, for its agents.
 #[derive(Clone)]
 pub struct AgentKeys(Arc<ClientConfig>);
 
 impl Keys {
-    /// Makes keys that nobody has had before.
+    /// Generates new keys.
     ///
     /// # Errors
     /// When the system has no random numbers.
@@ -57,10 +57,10 @@ impl Keys {
         Ok(Keys { config: Arc::new(config), ticket })
     }
 
-    /// The same for connections between agents, which all show the same certificate.
+    /// Keys for connections between agents, which all present the same certificate.
     ///
     /// # Errors
-    /// When those of the ticket are none.
+    /// When the ticket contains no valid keys.
     pub fn among_agents(ticket: &TicketKeys) -> Result<Keys, KeysError> {
         let TicketKeys { certificate, key, .. } = ticket.clone();
         let config = server_config(&certificate, certificate.clone(), key.clone())?;
@@ -68,7 +68,7 @@ impl Keys {
         Ok(Keys { config: Arc::new(config), ticket })
     }
 
-    /// What agents have to know of them.
+    /// The part of the keys that agents need.
     #[must_use]
     pub fn ticket(&self) -> TicketKeys {
         self.ticket.clone()
@@ -80,10 +80,10 @@ impl Keys {
 }
 
 impl AgentKeys {
-    /// The keys that a ticket holds.
+    /// The keys in a ticket.
     ///
     /// # Errors
-    /// When they are none.
+    /// When they are not valid.
     pub fn new(ticket: &TicketKeys) -> Result<AgentKeys, KeysError> {
         let provider = provider();
         let known = Exactly::new(&ticket.client, &provider);
@@ -115,7 +115,7 @@ impl fmt::Debug for AgentKeys {
     }
 }
 
-/// Shows `certificate`, and takes those who show `known`.
+/// Presents `certificate`, and accepts clients that present `known`.
 fn server_config(
     known: &[u8],
     certificate: Vec<u8>,
@@ -127,13 +127,13 @@ fn server_config(
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(known)
         .with_single_cert(vec![CertificateDer::from(certificate)], private(key))?;
-    // Each connection is made once; what would make a second one cheaper is only in the way.
+    // Each connection is made only once, so session resumption is useless.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
 }
 
-/// A certificate that vouches for itself, and its private key (PKCS #8), DER.
+/// A self-signed certificate and its private key (PKCS #8), DER.
 fn certificate() -> Result<(Vec<u8>, Vec<u8>), KeysError> {
     let key = rcgen::KeyPair::generate()?;
     let certificate = rcgen::CertificateParams::new(["gridrpc".to_owned()])?.self_signed(&key)?;
@@ -144,21 +144,20 @@ fn private(key: Vec<u8>) -> PrivateKeyDer<'static> {
     PrivatePkcs8KeyDer::from(key).into()
 }
 
-/// The name that the system has for the other end. It is not sent, and nobody looks at it.
+/// A placeholder name for the other end. It is neither sent nor checked.
 pub(super) fn no_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
 }
 
-/// Explicitly this one: a program that embeds a client may have set another for the process.
+/// Set explicitly: a program that embeds a client may have set another provider for the process.
 fn provider() -> Arc<CryptoProvider> {
-    // The fastest first, as processors have instructions for it.
+    // The fastest first, on processors with instructions for it.
     let cipher_suites =
         vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256];
     Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() })
 }
 
-/// Takes one certificate and no other. That the other end has the key to it, its signature of the
-/// handshake shows.
+/// Accepts one certificate and no other. The handshake's signature proves that the other end has the private key.
 #[derive(Debug)]
 struct Exactly {
     certificate: CertificateDer<'static>,
@@ -172,7 +171,7 @@ impl Exactly {
     }
 
     fn check(&self, shown: &CertificateDer<'_>) -> Result<(), rustls::Error> {
-        // Certificates are public: how long it takes to compare them tells nothing.
+        // Certificates are public, so the comparison need not take constant time.
         if *shown == self.certificate {
             Ok(())
         } else {

@@ -1,4 +1,5 @@
-//! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
+//! Transports: bytes over one connection in both directions. Frames, queues and their meaning belong to the layers
+//! above.
 
 pub mod addresses;
 pub mod dial;
@@ -23,28 +24,28 @@ pub use ticket::{SECRET, Ticket, TicketError, TicketKeys};
 pub use tls::Tls;
 pub use unix::Unix;
 
-/// One end of a connection. Sending and receiving may happen in two threads at once.
+/// One end of a connection. Two threads may send and receive at the same time.
 ///
-/// All methods fail as the system calls do: with `WouldBlock` where a socket that does not block has
-/// nothing, or takes nothing, and with `Interrupted`.
+/// All methods fail as system calls do: with `WouldBlock` when a non-blocking socket has no data or no room, and with
+/// `Interrupted`.
 pub trait Transport: fmt::Debug + Send + Sync {
-    /// What tells, by being readable or writable, that there may be something to receive or to send.
+    /// A descriptor that becomes readable or writable when there may be something to receive or room to send.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Takes bytes to send, and says how many. Descriptors go with the first of them, where they can.
+    /// Accepts bytes to send, and returns how many. Descriptors go with the first of them, where supported.
     fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize>;
 
-    /// The same for bytes that others follow at once: they may wait for those, and go in one packet.
+    /// Accepts bytes that are followed by more at once: they may wait for those, and go in one packet.
     fn send_before(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
         self.send(bytes, descriptors)
     }
 
-    /// Sends what the transport has taken and keeps itself, as far as the socket takes it.
-    /// `Ok(true)`: nothing is left.
+    /// Sends bytes that the transport has accepted and buffered, as far as the socket takes them. `Ok(true)`: nothing
+    /// is left.
     fn flush(&self) -> io::Result<bool>;
 
-    /// Receives into `buffer`, and puts descriptors that come along behind `descriptors`: see
-    /// [`gridrpc_sys::receive`]. Returns 0 at the end.
+    /// Receives into `buffer`, and appends received descriptors to `descriptors`: see [`gridrpc_sys::receive`].
+    /// Returns 0 at the end.
     fn receive(
         &self,
         buffer: &mut [u8],
@@ -54,19 +55,20 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Receives into `place`. Returns 0 at the end.
     fn receive_into(&self, place: &mut [u8]) -> io::Result<usize>;
 
-    /// Receives at most `limit` bytes behind those in `bytes`, within its capacity. Returns 0 at the end.
+    /// Receives at most `limit` bytes and appends them to `bytes`, within its capacity. Returns 0 at the end.
     fn receive_behind(&self, bytes: &mut Vec<u8>, limit: usize) -> io::Result<usize>;
 
-    /// Whether something can be received although the socket need not be readable.
+    /// Whether buffered data can be received although the socket need not be readable.
     fn has_more(&self) -> bool;
 }
 
-/// For transports that carry bytes only: a message that announces descriptors would come without them.
+/// Rejects descriptors in transports that carry only bytes: the message that announces them would arrive without
+/// them.
 fn refuse_descriptors(descriptors: &[RawFd]) -> io::Result<()> {
     if descriptors.is_empty() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// Whether calls on a socket wait.
+/// Whether a socket is blocking.
 fn blocks(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let flags = OFlag::from_bits_retain(fcntl(socket, FcntlArg::F_GETFL)?);
     Ok(!flags.contains(OFlag::O_NONBLOCK))

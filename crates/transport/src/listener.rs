@@ -1,8 +1,8 @@
-//! The listener: where agents on other hosts dial their client. It admits those who show a secret that they
-//! have been given, and over TLS only to those who have the key of the grid's agents.
+//! Listener that agents on other hosts dial to reach their client. It admits agents that present a secret they have
+//! been given, and over TLS only agents with the key of the grid.
 //!
-//! Everybody who reaches the port may connect, so that one thread looks after all, waits for nobody, and
-//! forgets those who do not show a secret soon.
+//! Anybody who reaches the port may connect. So one thread handles all connections, never blocks on one, and drops
+//! those that do not present a secret soon.
 
 mod handshake;
 mod sockets;
@@ -25,7 +25,7 @@ use crate::{Keys, SECRET};
 pub use handshake::Admitted;
 use handshake::{Handshake, Shown};
 
-/// A port that agents dial. It is closed when this is dropped.
+/// A port that agents dial. Dropping it closes the port.
 pub struct Listener {
     port: u16,
     invitations: Arc<Invitations>,
@@ -33,30 +33,31 @@ pub struct Listener {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How many connections may be without a secret at the same time.
+/// Maximum number of connections that have not presented a secret.
 const PENDING: usize = 256;
-/// How long each has for it.
+/// How long each connection has to present it.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many are accepted before the others are looked after.
+/// Number of connections accepted before the others are handled.
 const AT_ONCE: usize = 16;
-/// How long nobody is accepted when the system can have no more connections.
+/// How long the listener stops accepting when the system has no room for more connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes those who are admitted.
+/// Receives the admitted agents.
 type Admit = Box<dyn Fn(Admitted) + Send + Sync>;
 
-/// Who may come in, by the hash of the secret: how long a search takes tells nothing about secrets.
+/// Expected agents, by the hash of the secret: the duration of a lookup reveals nothing about secrets.
 struct Invitations {
     known: Mutex<Known>,
     admit: Admit,
-    /// How many may wait for their invitation.
+    /// How many agents may wait for their invitation.
     early: usize,
 }
 
 #[derive(Default)]
 struct Known {
     invited: HashMap<[u8; 32], u32>,
-    /// Who came before the invitation: the oldest first, with the hash of the secret and until when it waits.
+    /// Agents that connected before their invitation: the oldest first, with the hash of the secret and the end of
+    /// the wait.
     early: Vec<([u8; 32], Instant, Admitted)>,
 }
 
@@ -65,7 +66,7 @@ impl Invitations {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody has shown this secret, which is good for nothing from then on.
+    /// Handles a connection that has presented this secret, which becomes invalid.
     fn shown(&self, secret: &[u8; SECRET], who: Admitted) {
         let hash = *blake3::hash(secret).as_bytes();
         let mut known = self.lock();
@@ -98,11 +99,11 @@ impl Invitations {
 }
 
 impl Listener {
-    /// Opens a port at each of these addresses, without any at all of this host: one in `ports`, from
-    /// the first to the last, or else one that the system chooses. Without `keys` connections are
-    /// plain TCP, and the secret alone admits. `early`: how many may wait for a moment until they are
-    /// invited, as those who sent them here may be faster than those who tell this listener. `admit` is called by
-    /// the listener's thread, or by who invites, and must not wait.
+    /// Opens a port at each of these addresses, or at all addresses of this host if there are none: one in `ports`,
+    /// from the first to the last, or else one that the system chooses. Without `keys` connections are plain TCP, and
+    /// the secret alone admits. `early`: how many agents may wait for a moment until they are invited, because they
+    /// may connect before the listener learns of them. `admit` is called by the listener's thread, or by the thread
+    /// that invites, and must not block.
     ///
     /// # Errors
     /// When no port is free, or an address is none of this host's.
@@ -139,18 +140,18 @@ impl Listener {
         self.port
     }
 
-    /// Admits whoever shows this secret first, as this agent. What it was invited by before is void.
+    /// Admits the first connection that presents this secret, as this agent. Its earlier invitation becomes invalid.
     pub fn invite(&self, agent: u32, secret: &[u8; SECRET]) {
         self.invitations.invite(agent, secret);
     }
 
-    /// Admits this agent no more. One that has been admitted stays.
+    /// Revokes the invitation of this agent. An admitted agent stays.
     pub fn revoke(&self, agent: u32) {
         self.invitations.lock().invited.retain(|_, invited| *invited != agent);
     }
 
-    /// Closes the port, and all connections that have not been admitted. Nobody is admitted after it has
-    /// returned, unless `admit` itself calls it.
+    /// Closes the port and all connections that have not been admitted. Nobody is admitted after it has returned,
+    /// unless `admit` itself calls it.
     pub fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         // It cannot be full.
@@ -174,7 +175,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// What the listener's thread has.
+/// State of the listener's thread.
 struct Porter {
     listeners: Vec<TcpListener>,
     keys: Option<Arc<Keys>>,
@@ -182,7 +183,7 @@ struct Porter {
     end: Arc<EventFd>,
     /// The oldest first.
     pending: Vec<Handshake>,
-    /// Until when nobody is accepted.
+    /// Time until which nothing is accepted.
     pause: Option<Instant>,
 }
 
@@ -214,8 +215,8 @@ impl Porter {
         }
     }
 
-    /// Waits until something happens. Tells whether somebody has knocked, and which of the others have
-    /// something to say; none: the listener is to be closed.
+    /// Waits for events. Returns whether there are new connections, and which of the others are readable; `None`: the
+    /// listener is to be closed.
     fn wait(&self, now: Instant) -> Option<(bool, Vec<bool>)> {
         let dues = self.pending.iter().map(|one| one.until).chain(self.pause);
         let timeout = dues.min().map_or(PollTimeout::NONE, |due| {
@@ -227,7 +228,7 @@ impl Porter {
         waited.extend(listeners.iter().map(|one| PollFd::new(one.as_fd(), PollFlags::POLLIN)));
         waited.extend(self.pending.iter().map(|one| PollFd::new(one.socket(), PollFlags::POLLIN)));
         if poll(&mut waited, timeout).is_err() {
-            // A signal, or no memory for a moment: that must not make it spin.
+            // A signal, or no memory for a moment: do not spin on it.
             thread::sleep(Duration::from_millis(1));
             return Some((false, Vec::new()));
         }
@@ -245,7 +246,7 @@ impl Porter {
                 let (stream, from) = match self.listeners[index].accept() {
                     Ok(accepted) => accepted,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // Those who are gone already, and signals.
+                    // Connections that are already closed, and signals.
                     Err(error)
                         if matches!(
                             error.kind(),
@@ -254,14 +255,14 @@ impl Porter {
                     {
                         continue;
                     }
-                    // They are still there when there is room again.
+                    // They are still queued when there is room again.
                     Err(_) => {
                         self.pause = Some(Instant::now() + PAUSE);
                         return;
                     }
                 };
                 let until = Instant::now() + HANDSHAKE_TIMEOUT;
-                // One that is gone already is nobody's loss.
+                // A connection that is already closed can be ignored.
                 let Ok(one) = Handshake::new(stream, from, self.keys.as_deref(), until) else {
                     continue;
                 };
@@ -273,7 +274,7 @@ impl Porter {
         }
     }
 
-    /// The oldest goes, first of those who have not said anything: an agent speaks at once.
+    /// Drops the oldest connection, preferably one that has not sent anything: an agent sends at once.
     fn send_one_away(&mut self) {
         let silent = self.pending.iter().position(|one| one.is_silent());
         self.pending.remove(silent.unwrap_or(0));

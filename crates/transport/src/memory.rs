@@ -1,5 +1,4 @@
-//! A connection within one process, for tests: what a slow network does to a connection can be had at
-//! will, by the room that each direction has.
+//! In-process connection for tests. The capacity of each direction simulates a slow network.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
@@ -10,15 +9,15 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::{Transport, refuse_descriptors};
 
-/// What a direction of [`pair`] holds, bytes.
+/// Capacity of a direction of [`pair`], bytes.
 const ROOM: usize = 64 << 10;
 
-/// One direction: bytes on their way to one end.
+/// One direction: bytes in transit to one end.
 #[derive(Debug)]
 struct Pipe {
     bytes: Mutex<Bytes>,
     room: usize,
-    /// Readable while there is something to receive, as a socket is.
+    /// Readable while there is something to receive, like a socket.
     readable: EventFd,
 }
 
@@ -47,8 +46,8 @@ impl Pipe {
     }
 }
 
-/// One end of a connection in memory. It never blocks. Its socket becomes readable as that of a
-/// connection does, but it is writable all the time.
+/// One end of an in-memory connection. It never blocks. Its socket becomes readable like that of a connection, but it
+/// is always writable.
 #[derive(Debug)]
 pub struct Memory {
     comes: Arc<Pipe>,

@@ -1,4 +1,4 @@
-//! Plain TCP: bytes only, and nothing is hidden from the network.
+//! Plain TCP: bytes only, without encryption.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! What an agent needs to reach its client: a launcher hands it over, as one word of text.
+//! Ticket with which an agent reaches its client. A launcher passes it on, as one word of text.
 
 use std::fmt;
 
@@ -10,38 +10,38 @@ use thiserror::Error;
 /// Bytes of a secret.
 pub const SECRET: usize = 32;
 
-/// Where to dial, and what to show there. Whoever has it can be this agent, once.
+/// Where to dial, and the secret to present. Its holder can be this agent, once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Where the client listens, as `host:port`, the most likely first.
+    /// Addresses of the client, as `host:port`, the most likely first.
     pub addresses: Vec<String>,
-    /// Tells this agent from all others; it is taken once.
+    /// Distinguishes this agent from all others; it is accepted once.
     pub secret: [u8; SECRET],
-    /// What the connection is encrypted with; none: it is plain TCP.
+    /// Keys for the encryption of the connection; `None`: plain TCP.
     pub keys: Option<TicketKeys>,
 }
 
-/// The keys of a grid that its agents know, DER.
+/// The keys of a grid for its agents, DER.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketKeys {
-    /// The certificate that the client shows.
+    /// The certificate of the client.
     pub client: Vec<u8>,
-    /// The certificate that agents show.
+    /// The certificate of the agents.
     pub certificate: Vec<u8>,
     /// Its private key (PKCS #8).
     pub key: Vec<u8>,
 }
 
-/// A word that is no ticket.
+/// A word that is not a ticket.
 #[derive(Debug, Error)]
 #[error("this is not a ticket of a gridrpc client: {0}")]
 pub struct TicketError(String);
 
-/// What a ticket starts with: another form would have another number.
+/// Prefix of a ticket, with the number of its format.
 const MARK: &str = "gridrpc1.";
 
 impl Ticket {
-    /// The ticket as one word, without blanks and characters that a shell cares for.
+    /// Encodes the ticket as one word, without blanks and shell metacharacters.
     ///
     /// # Panics
     /// Never: a ticket is plain data.
@@ -51,10 +51,10 @@ impl Ticket {
         format!("{MARK}{}", URL_SAFE_NO_PAD.encode(json))
     }
 
-    /// The ticket that a word stands for.
+    /// Decodes a ticket.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the word is not a ticket.
     pub fn decode(word: &str) -> Result<Ticket, TicketError> {
         let wrong = |why: String| TicketError(why);
         let text = word.trim().strip_prefix(MARK);
@@ -66,7 +66,7 @@ impl Ticket {
 
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The rest is secret.
+        // The other fields are secret.
         f.debug_struct("Ticket").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }

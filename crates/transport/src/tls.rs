@@ -1,5 +1,4 @@
-//! TLS 1.3 over TCP: what goes across can be neither read nor changed, and both ends are who they should
-//! be (keys.rs).
+//! TLS 1.3 over TCP: encrypted, protected against changes, and both ends are authenticated (keys.rs).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,8 +16,8 @@ use crate::{Transport, refuse_descriptors};
 
 /// A TCP connection that is encrypted, or is about to be: [`Tls::advance`].
 ///
-/// Sending and receiving share one lock, but nobody holds it while waiting for the network, also where
-/// the socket blocks: one thread sends while another one receives.
+/// Sending and receiving share one lock, but no thread holds it while waiting for the network, even if the socket
+/// blocks: one thread sends while another one receives.
 pub struct Tls {
     socket: OwnedFd,
     blocking: AtomicBool,
@@ -27,24 +26,24 @@ pub struct Tls {
 
 struct State {
     tls: Connection,
-    /// What has come and has not been decrypted, at most this much at once.
+    /// Received data that has not been decrypted; bounded by this buffer's size.
     coming: Vec<u8>,
     start: usize,
     end: usize,
-    /// About how many bytes have been encrypted and not sent.
+    /// Approximate number of encrypted bytes that have not been sent.
     kept: usize,
-    /// The other end has said that nothing more comes.
+    /// The other end has closed its sending half.
     closed: bool,
 }
 
 /// How much is encrypted before it is sent, bytes.
 const AHEAD: usize = 256 << 10;
-/// How much is read from the socket at once, bytes: by somebody who has not shown who they are, and then.
+/// How much is read from the socket at once, bytes: before the other end is authenticated, and afterwards.
 const FIRST: usize = 4 << 10;
 const BULK: usize = 128 << 10;
 
 impl Tls {
-    /// The client's end of a connection that it has accepted. The socket blocks if it blocked before.
+    /// The client's end of an accepted connection. The socket stays blocking or non-blocking.
     ///
     /// # Errors
     /// When there is no memory or the descriptor is no socket.
@@ -53,7 +52,7 @@ impl Tls {
         Tls::new(socket, tls.into())
     }
 
-    /// An agent's end of a connection that it has made.
+    /// An agent's end of a connection that it has opened.
     ///
     /// # Errors
     /// As [`Tls::accept`].
@@ -70,7 +69,7 @@ impl Tls {
         Ok(Tls { socket, blocking, state: Mutex::new(state) })
     }
 
-    /// Has sending and receiving wait, or not.
+    /// Makes sending and receiving block, or not.
     ///
     /// # Errors
     /// As `fcntl(2)`.
@@ -80,11 +79,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Goes on with the handshake, without waiting. `Ok(true)`: it is done, and the other end has the
-    /// key to its certificate. Nothing may be sent or received before.
+    /// Continues the handshake without blocking. `Ok(true)`: it is complete, and the other end has the private key of
+    /// its certificate. Nothing may be sent or received before.
     ///
     /// # Errors
-    /// When the other end is somebody else, or is gone.
+    /// When the other end is not the expected one, or is gone.
     pub fn advance(&self) -> io::Result<bool> {
         let mut state = self.lock();
         loop {
@@ -119,7 +118,7 @@ impl Tls {
         error.kind() == io::ErrorKind::WouldBlock && self.blocking.load(Ordering::Relaxed)
     }
 
-    /// Waits as a receiver would, no longer than the socket is set to.
+    /// Waits as a receiver would, within the socket's time-out.
     fn wait_for_bytes(&self) -> io::Result<()> {
         recv(self.socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK)?;
         Ok(())
@@ -133,7 +132,7 @@ impl Tls {
 }
 
 impl State {
-    /// Decrypts what has come, or else what can be read now, and handles all but the contents.
+    /// Decrypts received data, or data that can be read now, and handles everything but the contents.
     fn feed(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         if self.start == self.end {
             let most = if self.tls.is_handshaking() { FIRST } else { BULK };
@@ -142,7 +141,7 @@ impl State {
             }
             let count = recv(socket.as_raw_fd(), &mut self.coming, MsgFlags::MSG_DONTWAIT)?;
             if count == 0 {
-                // Somebody else may have cut the connection: only the other end can say that all is said.
+                // An attacker may have cut the connection: only the other end can announce the end.
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             (self.start, self.end) = (0, count);
@@ -151,19 +150,19 @@ impl State {
         match self.tls.process_new_packets() {
             Ok(now) => self.closed |= now.peer_has_closed(),
             Err(error) => {
-                // The other end is told why, if that can be sent.
+                // Reports the reason to the other end, if possible.
                 let _ = self.write_out(socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
         }
         if self.tls.wants_write() {
-            // A sending half that fails shows itself to those who send.
+            // A failed sending half is reported to senders.
             let _ = self.write_out(socket);
         }
         Ok(())
     }
 
-    /// Gives what has come to `put`, at most `room` bytes, and reads from the socket only if nothing has.
+    /// Passes at most `room` received bytes to `put`. Reads from the socket only if there are none.
     fn take(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -182,7 +181,7 @@ impl State {
                     taken += count;
                     continue;
                 }
-                // There is none at hand, so that more is accepted.
+                // No data is available, so read more.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -194,7 +193,7 @@ impl State {
         Ok(taken)
     }
 
-    /// Sends what has been encrypted, as far as the socket takes it now. `Ok(true)`: nothing is left.
+    /// Sends encrypted data as far as the socket takes it now. `Ok(true)`: nothing is left.
     fn write_out(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Out(socket)) {
@@ -209,7 +208,7 @@ impl State {
     }
 }
 
-/// A socket to write to without waiting.
+/// A socket for writing without blocking.
 struct Out<'a>(BorrowedFd<'a>);
 
 impl Write for Out<'_> {
@@ -240,7 +239,7 @@ impl Transport for Tls {
             let count = state.tls.writer().write(bytes)?;
             if count > 0 {
                 state.kept += count;
-                // If it fails now, it does so again: these bytes have been taken.
+                // A failure now will repeat later: these bytes have been accepted.
                 let _ = state.write_out(self.socket.as_fd());
             }
             drop(state);
@@ -297,7 +296,7 @@ impl Transport for Tls {
 impl Drop for Tls {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Strangers are not even told that nobody talks to them.
+        // Send nothing to strangers, not even the end of the connection.
         if !state.tls.is_handshaking() {
             state.tls.send_close_notify();
             let _ = state.write_out(self.socket.as_fd());

@@ -1,4 +1,4 @@
-//! One connection at the listener that has not shown its secret.
+//! A connection at the listener that has not presented its secret.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use crate::{Keys, SECRET, Tcp, Tls, Transport};
 
-/// Somebody who has connected.
+/// A new connection.
 pub(super) struct Handshake {
     line: Line,
     from: SocketAddr,
-    /// When it is sent away.
+    /// When it is dropped.
     pub(super) until: Instant,
     secret: [u8; SECRET],
     come: usize,
@@ -24,9 +24,9 @@ enum Line {
     Encrypted(Arc<Tls>),
 }
 
-/// What somebody has shown.
+/// Result of reading the secret.
 pub(super) enum Shown {
-    /// It may still come.
+    /// The secret may still arrive.
     NotYet,
     /// No secret, and none will come.
     Nothing,
@@ -47,7 +47,7 @@ impl Handshake {
             None => Line::Plain(Tcp(socket)),
             Some(keys) => Line::Encrypted(Arc::new(Tls::accept(socket, keys)?)),
         };
-        // At a listener for both, addresses of IPv4 come in the clothes of IPv6.
+        // A dual-stack listener reports IPv4 addresses as IPv6.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         Ok(Handshake { line, from, until, secret: [0; SECRET], come: 0, silent: true })
     }
@@ -63,12 +63,12 @@ impl Handshake {
         self.transport().socket()
     }
 
-    /// Whether it has said nothing at all.
+    /// Whether it has sent nothing at all.
     pub(super) fn is_silent(&self) -> bool {
         self.silent
     }
 
-    /// Reads what it has to say, no more than the secret, and waits for nothing.
+    /// Reads what has arrived, no more than the secret, without blocking.
     pub(super) fn look(&mut self) -> Shown {
         self.silent = false;
         if let Line::Encrypted(tls) = &self.line {
@@ -95,7 +95,7 @@ impl Handshake {
         Shown::Secret(self.secret)
     }
 
-    /// Its connection, for whoever it has turned out to be.
+    /// Its connection, once its agent is known.
     pub(super) fn admitted(self) -> Admitted {
         let transport: Arc<dyn Transport> = match self.line {
             Line::Plain(tcp) => Arc::new(tcp),
@@ -105,14 +105,14 @@ impl Handshake {
     }
 }
 
-/// An agent that has shown its secret.
+/// An agent that has presented its secret.
 #[derive(Debug)]
 pub struct Admitted {
-    /// Which one: the number that it was invited by.
+    /// The number that it was invited by.
     pub agent: u32,
-    /// The connection, which does not block. Something may be at hand already
-    /// ([`Transport::has_more`]) though the socket is not readable.
+    /// The connection, which is non-blocking. Data may be buffered already ([`Transport::has_more`]) although the
+    /// socket is not readable.
     pub transport: Arc<dyn Transport>,
-    /// Where it dialled from.
+    /// Address from which it dialled.
     pub from: SocketAddr,
 }

@@ -1,4 +1,4 @@
-//! Sockets that listen, at one port of several addresses.
+//! Listening sockets, on one port of several addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -9,18 +9,18 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 
-/// How many connections may wait to be accepted; the system's own bound may be lower.
+/// Maximum number of connections waiting to be accepted; the system's limit may be lower.
 const BACKLOG: i32 = 4096;
-/// How often another port is tried where the one that the system chose is taken at another address.
+/// How many ports to try if the one that the system chose is in use at another address.
 const TRIES: u32 = 16;
 
-/// Listens at one port of all these addresses; without any, at all addresses of this host.
+/// Listens on one port of all these addresses; without any, on all addresses of this host.
 pub(super) fn listen(
     addresses: &[IpAddr],
     ports: Option<(u16, u16)>,
 ) -> io::Result<(Vec<TcpListener>, u16)> {
     let everywhere = [IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-    // Where a host has no IPv6 at all, IPv4 is everywhere.
+    // Without IPv6, listen on all IPv4 addresses.
     let without_v6 = [IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
     if addresses.is_empty() {
         return listen_at(&everywhere, ports).or_else(|_| listen_at(&without_v6, ports));
@@ -75,7 +75,7 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let family = if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(family, SockType::Stream, flags, None)?;
-    // The port of a client that has just ended can be had again.
+    // Allows reuse of the port of a client that has just ended.
     setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     if address.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6V6Only, &!address.ip().is_unspecified())?;
