@@ -1,8 +1,8 @@
-//! Memory that callers lend for the length of a call: sent from where it lies, and received into.
+//! Memory that callers lend for the duration of a call: data is sent from it, and received into it.
 //!
-//! Over a socket an array goes from the caller's memory to the kernel and back without a copy in
-//! between. A call may end before its data has been sent or has come, by a deadline say, and then
-//! the memory is the caller's again: [`Source::detach`] and [`Sink::close`] see to that.
+//! Over a socket, an array goes from the caller's memory to the kernel and back without a copy in between. A call may
+//! end before its data has been sent or received, by a deadline for example, and then the memory belongs to the
+//! caller again: [`Source::detach`] and [`Sink::close`] ensure that.
 
 use std::io;
 use std::ptr::NonNull;
@@ -13,7 +13,7 @@ use gridrpc_shm::segment::Lent;
 use gridrpc_sys::lock;
 use gridrpc_transport::Transport;
 
-/// Bytes on their way out through a socket.
+/// Bytes to be sent through a socket.
 #[derive(Debug)]
 pub struct Source {
     bytes: Mutex<Bytes>,
@@ -33,20 +33,20 @@ struct Foreign(NonNull<u8>);
 // SAFETY: lent memory is only read, under the lock, while its owner has promised to keep it.
 unsafe impl Send for Foreign {}
 
-/// Something that keeps bytes where they are as long as it lives.
+/// Keeps bytes in place as long as it lives.
 pub trait Held: std::fmt::Debug + Send {
     /// The bytes, always the same ones.
     fn bytes(&self) -> &[u8];
 }
 
 impl Source {
-    /// Bytes of our own.
+    /// Owned bytes.
     #[must_use]
     pub fn owned(bytes: Vec<u8>) -> Source {
         Source { len: bytes.len(), bytes: Mutex::new(Bytes::Owned(bytes)) }
     }
 
-    /// Bytes of a caller's.
+    /// Bytes lent by a caller.
     ///
     /// # Safety
     /// They must stay readable and unchanged until the source is dropped or detached.
@@ -55,13 +55,13 @@ impl Source {
         Source { len, bytes: Mutex::new(Bytes::Lent(Foreign(start))) }
     }
 
-    /// Bytes that lie where something keeps them.
+    /// Bytes kept in place by another object.
     #[must_use]
     pub fn held(held: impl Held + 'static) -> Source {
         Source { len: held.bytes().len(), bytes: Mutex::new(Bytes::Held(Box::new(held))) }
     }
 
-    /// How many there are.
+    /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -73,19 +73,19 @@ impl Source {
         self.len == 0
     }
 
-    /// Gives the bytes to `use_them`.
+    /// Passes the bytes to `use_them`.
     pub fn with<R>(&self, use_them: impl FnOnce(&[u8]) -> R) -> R {
         match &*lock(&self.bytes) {
             Bytes::Owned(bytes) => use_them(bytes),
             Bytes::Held(held) => use_them(held.bytes()),
             Bytes::Lent(Foreign(start)) => {
-                // SAFETY: lent for as long as this variant is there, see `lent`.
+                // SAFETY: lent for as long as this variant exists, see `lent`.
                 use_them(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) })
             }
         }
     }
 
-    /// The caller wants its memory back: what may still be sent is copied.
+    /// Returns the memory to the caller: copies what may still be sent.
     pub fn detach(&self) {
         let mut bytes = lock(&self.bytes);
         if let Bytes::Lent(Foreign(start)) = *bytes {
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// The buffer, if it is our own.
+    /// The buffer, if it is owned.
     #[must_use]
     pub fn into_owned(self) -> Option<Vec<u8>> {
         match self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -105,14 +105,14 @@ impl Source {
     }
 }
 
-/// Where the bytes of a section that comes through a socket are to lie.
+/// Destination of a section that is received through a socket.
 #[derive(Debug)]
 pub struct Sink {
     start: Mutex<Option<Pointer>>,
     len: usize,
-    /// How many bytes from the first one on are there.
+    /// Number of bytes received, from the first one on.
     filled: AtomicUsize,
-    /// Whose pages are made while it is filled.
+    /// The segment whose pages are made while it is filled.
     segment: Option<Arc<Lent>>,
 }
 
@@ -122,14 +122,14 @@ struct Pointer(NonNull<u8>);
 // SAFETY: it is only written to, under the lock, while its owner has promised to keep it.
 unsafe impl Send for Pointer {}
 
-/// What arrives for a place that has been closed is read into this and forgotten, bytes.
+/// Scratch buffer for data whose destination has been closed, bytes.
 const SCRATCH: usize = 16 << 10;
-/// The pages of a segment are made in such stretches, the next one before it is needed, bytes. All at once would
-/// take the time of a process that has others to answer meanwhile.
+/// Step in which the pages of a segment are made, before they are needed, bytes. Making them all at once would block
+/// a process that has other calls to answer.
 const AHEAD: usize = 64 << 20;
 
 impl Sink {
-    /// A caller's memory.
+    /// A destination in a caller's memory.
     ///
     /// # Safety
     /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
@@ -139,7 +139,7 @@ impl Sink {
         Sink { start, len, filled, segment: None }
     }
 
-    /// The start of a segment.
+    /// A destination at the start of a segment.
     ///
     /// # Errors
     /// When it cannot be mapped or is shorter.
@@ -148,35 +148,35 @@ impl Sink {
     /// Nobody else may use it until the sink is dropped or closed.
     pub unsafe fn segment(lent: &Arc<Lent>, len: usize) -> io::Result<Sink> {
         let start = lent.start(len as u64)?;
-        // SAFETY: the segment stays mapped as long as the sink has a part in it.
+        // SAFETY: the segment stays mapped as long as the sink holds it.
         let sink = unsafe { Sink::new(start, len) };
         Ok(Sink { segment: Some(Arc::clone(lent)), ..sink })
     }
 
-    /// How many bytes it takes.
+    /// Its capacity, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it takes none.
+    /// Whether its capacity is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many bytes have come, from the first one on.
+    /// Number of bytes received, from the first one on.
     #[must_use]
     pub fn filled(&self) -> usize {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// The caller wants its memory back: nothing is written to it from here on.
+    /// Returns the memory to the caller: nothing is written to it from here on.
     pub fn close(&self) {
         *lock(&self.start) = None;
     }
 
-    /// Receives at most `limit` bytes to the place from `at` on.
+    /// Receives at most `limit` bytes at offset `at`.
     ///
     /// # Errors
     /// As [`Transport::receive_into`].

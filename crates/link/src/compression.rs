@@ -1,35 +1,35 @@
-//! Compression of streams on their way over a network, where that makes them faster.
+//! Compression of streams over a network, where that makes them faster.
 
 use std::time::{Duration, Instant};
 
 use gridrpc_wire::Compression;
 use zstd::bulk::Compressor;
 
-/// The level of zstd: the fastest that finds repetitions.
+/// Compression level of zstd: the fastest that finds repetitions.
 const LEVEL: i32 = 1;
-/// Data that does not become shorter than this share of itself is sent as it is, and so is what follows, for
-/// so many bytes.
+/// Data that does not shrink to this share of its size is sent uncompressed, and so is the data after it, for this
+/// many bytes.
 const WORTH: f64 = 0.9;
 const LEFT_ALONE: usize = 16 << 20;
-/// How much a link has to have carried, while there was more to send, before its rate is known.
+/// How long a link must have been saturated before its rate is known.
 const LOOK: Duration = Duration::from_millis(30);
 /// How much slower than the compressor a link has to be.
 const SLOWER: f64 = 0.8;
-/// Pieces shorter than this are not worth it, bytes.
+/// Minimum size of a piece to compress, bytes.
 const SHORT: usize = 4096;
 
-/// Compresses pieces, and finds out whether that is of use.
+/// Compresses pieces, and measures whether that helps.
 #[derive(Default)]
 pub(super) struct Packing {
     mode: Compression,
     compressor: Option<Compressor<'static>>,
-    /// Bytes that are still sent as they are, since those before did not become shorter.
+    /// Bytes that are still sent uncompressed because earlier ones did not shrink.
     left_alone: usize,
-    /// What the compressor takes in, bytes a second.
+    /// Rate of the compressor, input bytes per second.
     speed: Option<f64>,
-    /// Since when the link has carried all that it can, and how much that was, bytes.
+    /// Start of the link's saturation, and the number of bytes sent since then.
     busy: Option<(Instant, u64)>,
-    /// What the link carries, bytes a second.
+    /// Rate of the link, bytes per second.
     rate: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Packing {
         Packing { mode, ..Packing::default() }
     }
 
-    /// The socket has taken so many bytes; `more`: it takes no more for now.
+    /// Records bytes that the socket has taken; `more`: it takes no more for now.
     pub(super) fn sent(&mut self, bytes: usize, more: bool) {
         if self.mode != Compression::Auto {
             return;
@@ -70,7 +70,7 @@ impl Packing {
         }
     }
 
-    /// The piece as one frame of zstd, if that is shorter and the link is slow enough.
+    /// Compresses the piece to one zstd frame, if that is shorter and the link is slow enough.
     pub(super) fn pack(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         if piece.len() < SHORT || !self.wanted() {
             return None;

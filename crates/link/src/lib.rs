@@ -1,4 +1,4 @@
-//! One end of a connection: frames out with a queue, frames in with streams put together.
+//! One end of a connection: outgoing frames with a queue, incoming frames with reassembled streams.
 
 pub mod buffers;
 mod compression;
@@ -18,27 +18,27 @@ pub use outbound::{Outbound, Pushing, Watch};
 pub use receiver::{Coming, Placement, Received, Receiver, Stream};
 pub use sender::{Push, Sender};
 
-/// The start of the reason why workers that lack a module did not start.
+/// Prefix of the error for workers that did not start because a module is missing.
 pub const NOT_PRELOADED: &str = "what `preload` names cannot be loaded: ";
 
-/// Why a connection cannot go on.
+/// Reason why a connection cannot continue.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// The other end sent what is no message.
+    /// The other end sent an invalid message.
     #[error("broken message: {0}")]
     Wire(#[from] WireError),
-    /// The other end sent a message that has no place here.
+    /// The other end sent a message that is not allowed here.
     #[error("unexpected message: {0}")]
     Unexpected(String),
-    /// The other end is not trusted, and sent what it may not.
+    /// The other end is not trusted, and sent a message that needs trust.
     #[error("{0}, from a host that is not trusted")]
     Untrusted(&'static str),
-    /// Memory that the other end has lent could not be mapped. The connection goes on.
+    /// Memory lent by the other end could not be mapped. The connection continues.
     #[error("there is no room for {bytes} bytes of shared memory: {why}")]
     NoRoom {
-        /// How much.
+        /// Its size.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
     /// The socket failed.
@@ -46,10 +46,10 @@ pub enum LinkError {
     Io(#[from] io::Error),
 }
 
-/// What both halves of a connection use.
+/// The transport shared by both halves of a connection.
 pub type Socket = Arc<dyn Transport>;
 
-/// The sections of a message, if it is of a kind that has any.
+/// The sections of a message; empty for kinds without any.
 fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
     match message {
         Message::Function { sections, .. }

@@ -1,5 +1,5 @@
-//! The sending half of a connection that many threads push to. Pushing takes a short lock of its own;
-//! encryption and sending happen under another one, so that nobody who pushes waits for the network.
+//! Sending half of a connection, for many threads. Pushing takes a separate short lock; encryption and sending take
+//! another, so that pushing never waits for the network.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::buffers::Source;
 use crate::sender::KEEP;
 use crate::{Push, Sender, Socket};
 
-/// So much is sent at one time, bytes, although the socket takes more: whoever sends it has other connections to
-/// see to, and a reader that is fast enough would keep it here to the end of gigabytes.
+/// Maximum number of bytes sent at once, even if the socket takes more. The sending thread serves other connections
+/// too, and a fast reader could keep it busy for gigabytes.
 const TURN: u64 = 8 << 20;
 
-/// What has been pushed and is not the sender's yet.
+/// Pushed messages that the sender has not received yet.
 #[derive(Debug, Default)]
 struct Queue {
     frames: Vec<u8>,
-    /// What goes between the frames, and behind how many of their bytes.
+    /// Entries between the frames, with the number of frame bytes before each.
     between: Vec<(usize, Between)>,
-    /// How many messages' streams that are held are to begin.
+    /// Number of messages whose held streams are to begin.
     begun: usize,
 }
 
@@ -38,7 +38,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Hands everything over to `sender`, in its order.
+    /// Moves everything to `sender`, in order.
     fn hand_over(&mut self, sender: &mut Sender) {
         if self.between.is_empty() {
             sender.take_frames(&mut self.frames);
@@ -66,20 +66,20 @@ impl Queue {
     }
 }
 
-/// What goes between two frames.
+/// An entry between two frames.
 #[derive(Debug)]
 enum Between {
-    /// Descriptors that go with the message that follows.
+    /// Descriptors for the following message.
     Descriptors(Vec<Arc<OwnedFd>>),
-    /// The streams of the message before, which those of others and messages behind it may pass.
+    /// Streams of the previous message. Those of other messages, and later messages, may pass them.
     InTurns(VecDeque<Arc<Source>>),
-    /// The same, which nothing passes.
+    /// Streams of the previous message, which nothing passes.
     InLine(VecDeque<Arc<Source>>),
-    /// The same, which wait until they are to begin.
+    /// Streams of the previous message, which wait until they are to begin.
     Held(VecDeque<Arc<Source>>),
 }
 
-/// Has whoever waits for the socket look out for it, or no more, as it can or cannot be written to.
+/// Starts (`true`) or stops watching for a writable socket.
 pub type Watch = Box<dyn Fn(bool) + Send + Sync>;
 
 /// The sending half.
@@ -91,7 +91,7 @@ pub struct Outbound {
 
 struct Writer {
     sender: Sender,
-    /// What was taken from the queue last: empty, and memory for the next.
+    /// The last queue taken, now empty; its memory is reused.
     taken: Queue,
     blocked: bool,
     failed: Option<io::Error>,
@@ -104,8 +104,8 @@ impl fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    /// The sending half of a connection over `socket`, which does not block. `watch` is told when sending
-    /// has to wait until the socket can be written to, and when that is over.
+    /// The sending half of a connection over `socket`, which is non-blocking. `watch` is called when sending has to
+    /// wait for a writable socket, and when that wait is over.
     #[must_use]
     pub fn new(socket: Socket, watch: Watch) -> Outbound {
         let writer = Writer {
@@ -117,7 +117,7 @@ impl Outbound {
         Outbound { queue: Mutex::default(), writer: Mutex::new(writer), watch }
     }
 
-    /// Has streams compressed.
+    /// Sets the compression of streams.
     pub fn compress(&self, mode: Compression) {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).sender.compress(mode);
     }
@@ -126,7 +126,7 @@ impl Outbound {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds the queue, for several messages that belong together.
+    /// Locks the queue, for several messages that belong together.
     #[must_use]
     pub fn pushing(&self) -> Pushing<'_> {
         Pushing(self.queue())
@@ -140,7 +140,7 @@ impl Outbound {
         message.encode(Order::NATIVE, &mut self.queue().frames)
     }
 
-    /// Appends a message with streamed sections, which go piece by piece.
+    /// Appends a message with streamed sections, which are sent piece by piece.
     ///
     /// # Errors
     /// As [`Outbound::push`].
@@ -155,7 +155,7 @@ impl Outbound {
         self.queue().push(message, Between::InTurns(streams))
     }
 
-    /// The same, with all of the streams before what is pushed later: that may depend on them.
+    /// Appends a message and sends all of its streams before later messages, which may depend on them.
     ///
     /// # Errors
     /// As [`Outbound::push`].
@@ -170,7 +170,7 @@ impl Outbound {
         self.queue().push(message, Between::InLine(streams))
     }
 
-    /// Appends a message whose streams, of which there are some, wait until [`Outbound::begin_held`].
+    /// Appends a message with streams that wait until [`Outbound::begin_held`].
     ///
     /// # Errors
     /// As [`Outbound::push`].
@@ -182,18 +182,18 @@ impl Outbound {
         self.queue().push(message, Between::Held(streams))
     }
 
-    /// Has the streams begin that have been held longest; with the next flush.
+    /// Releases the oldest held streams with the next flush.
     pub fn begin_held(&self) {
         self.queue().begun += 1;
     }
 
-    /// Sends what has been pushed, as far as the socket takes it. Returns at once if another thread is
-    /// sending, which then sends this as well.
+    /// Sends pushed messages, as far as the socket takes them. Returns at once if another thread is sending, which
+    /// then sends these as well.
     pub fn flush(&self) {
         self.send_all(true);
     }
 
-    /// The same, but while the socket takes no more it is left to whoever is told by `watch` when it does.
+    /// Like [`Outbound::flush`], but does nothing while the socket is full and is being watched.
     pub fn flush_if_open(&self) {
         self.send_all(false);
     }
@@ -210,7 +210,7 @@ impl Outbound {
             }
             self.send(&mut writer);
             drop(writer);
-            // Somebody may have pushed meanwhile, and left it to this thread to send it.
+            // Another thread may have pushed in the meantime, and relied on this thread to send.
             if self.queue().is_empty() {
                 return;
             }
@@ -226,7 +226,7 @@ impl Outbound {
         }
         let is_blocked = match sender.flush_part(TURN) {
             Ok(all) => !all,
-            // The receiving half sees it as well, and tells.
+            // The receiving half detects it as well, and reports it.
             Err(error) => {
                 *failed = Some(error);
                 false
@@ -237,7 +237,7 @@ impl Outbound {
         }
     }
 
-    /// How much waits to be sent, bytes.
+    /// Number of unsent bytes.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let pushed = self.queue().frames.len();
@@ -246,7 +246,7 @@ impl Outbound {
     }
 }
 
-/// The queue of an [`Outbound`], held for messages that belong together.
+/// The queue of an [`Outbound`], locked for messages that belong together.
 pub struct Pushing<'o>(MutexGuard<'o, Queue>);
 
 impl Push for Pushing<'_> {

@@ -1,4 +1,4 @@
-//! The receiving half of a connection: frames in, with streams put together.
+//! Receiving half of a connection: incoming frames with reassembled streams.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,25 +13,25 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::buffers::Sink;
 use crate::{LinkError, Socket, sections};
 
-/// A message that has come in whole.
+/// A message received in full.
 #[derive(Debug)]
 pub struct Received<'a> {
     /// The message.
     pub message: Message<'a>,
     /// The sender's byte order.
     pub order: Order,
-    /// The contents of its streamed sections, in their order.
+    /// The contents of its streamed sections, in order.
     pub streams: Vec<Stream>,
-    /// The descriptors that came with it; fewer if this process may have no more.
+    /// Its descriptors; fewer if this process may have no more.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// A streamed section that has come.
+/// A received streamed section.
 #[derive(Debug)]
 pub enum Stream {
-    /// In a buffer of its own.
+    /// In a separate buffer.
     Bytes(Vec<u8>),
-    /// Where its caller wants it; so many bytes of it.
+    /// In its destination, with the number of bytes.
     Placed(Arc<Sink>, usize),
 }
 
@@ -63,43 +63,43 @@ impl Stream {
     }
 }
 
-/// Says where the streamed sections of a message are to lie, one place for each, if not in buffers.
+/// Selects the destinations of a message's streamed sections, one for each, or `None` for a buffer.
 pub type Placement = Box<dyn FnMut(&Message<'_>, &[usize]) -> Vec<Option<Arc<Sink>>> + Send>;
 
-/// An answer whose streamed sections are still coming.
+/// An answer whose streamed sections are still arriving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coming {
-    /// Which one on its connection.
+    /// Its number on the connection.
     pub number: u32,
-    /// What all of its streams hold, bytes.
+    /// Number of bytes in all of its streams.
     pub total: usize,
-    /// How much of that has not come, bytes.
+    /// Number of bytes still to arrive.
     pub left: usize,
 }
 
-/// A message whose streamed sections are still coming.
+/// A message whose streamed sections are still arriving.
 #[derive(Debug)]
 struct Pending {
-    /// Which one with streams on its connection.
+    /// Its number among those with streams on the connection.
     number: u32,
     /// Whether it answers a call.
     answer: bool,
     frame: Vec<u8>,
     lengths: Vec<usize>,
-    /// Where they are to lie, for those that have a place; shorter if the last ones have none.
+    /// Destinations of its streams; shorter if the last ones have none.
     places: Vec<Option<Arc<Sink>>>,
     streams: Vec<Stream>,
     descriptors: Vec<OwnedFd>,
 }
 
 impl Pending {
-    /// What the stream that is being filled still wants, bytes.
+    /// Number of bytes missing from the current stream.
     fn wanted(&self) -> usize {
         let filling = self.streams.len() - 1;
         self.lengths[filling] - self.streams[filling].len()
     }
 
-    /// Opens the next stream if this one is full. `true`: all are.
+    /// Opens the next stream if this one is full. Returns `true` if all are full.
     fn advance(&mut self, spare: &mut Vec<Vec<u8>>) -> Result<bool, LinkError> {
         while self.streams.is_empty() || self.wanted() == 0 {
             let index = self.streams.len();
@@ -113,7 +113,7 @@ impl Pending {
         Ok(false)
     }
 
-    /// The message has come in whole.
+    /// Passes on the complete message.
     fn hand_over<E: From<LinkError>>(
         self,
         handle: &mut impl FnMut(Received<'_>) -> Result<(), E>,
@@ -149,19 +149,19 @@ pub struct Receiver {
     buffer: Vec<u8>,
     filled: Range<usize>,
     descriptors: VecDeque<Option<OwnedFd>>,
-    /// Messages whose streams are still coming.
+    /// Messages whose streams are still arriving.
     pending: Vec<Pending>,
-    /// Which of them the `Data` frame that came last belongs to.
+    /// The message to which the last `Data` frame belongs.
     current: Option<usize>,
-    /// Messages with streams so far.
+    /// Number of messages with streams so far.
     streamed: u32,
-    /// Bytes of the `Data` frame being read that have not come yet.
+    /// Bytes of the current `Data` frame that have not arrived.
     data_left: usize,
     max_payload: u64,
     placement: Option<Placement>,
-    /// Buffers of streams that were given back.
+    /// Returned stream buffers, for reuse.
     spare: Vec<Vec<u8>>,
-    /// Bytes of the connection so far.
+    /// Number of bytes received on the connection.
     position: u64,
 }
 
@@ -171,19 +171,19 @@ impl fmt::Debug for Receiver {
     }
 }
 
-/// Messages whose streams may come at one time.
+/// Maximum number of messages whose streams may arrive at the same time.
 const MOST_PENDING: usize = 4096;
-/// What a receive buffer starts with.
+/// Initial size of a receive buffer.
 const BUFFER: usize = 64 << 10;
-/// Buffers for streams that are kept, and how large they may be, bytes: warm memory is far cheaper
-/// than new.
+/// Number of stream buffers kept for reuse, and their maximum size, bytes: warm memory is far cheaper than new
+/// memory.
 const SPARE: usize = 4;
 const LARGEST_SPARE: usize = 256 << 20;
 const SMALLEST_SPARE: usize = 64 << 10;
 
 impl Receiver {
-    /// The receiving half of a connection over `socket`. Messages with more than `max_payload`
-    /// streamed bytes are refused.
+    /// The receiving half of a connection over `socket`. Messages with more than `max_payload` streamed bytes are
+    /// rejected.
     #[must_use]
     pub fn new(socket: Socket, max_payload: u64) -> Receiver {
         Receiver {
@@ -202,12 +202,12 @@ impl Receiver {
         }
     }
 
-    /// Has `placement` say where streamed sections are to lie.
+    /// Sets the function that selects destinations of streamed sections.
     pub fn place_streams(&mut self, placement: Placement) {
         self.placement = Some(placement);
     }
 
-    /// Takes a buffer back that a stream came in.
+    /// Takes back a stream buffer for reuse.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < SPARE && (SMALLEST_SPARE..=LARGEST_SPARE).contains(&buffer.capacity())
         {
@@ -222,13 +222,13 @@ impl Receiver {
         self.socket.socket()
     }
 
-    /// Whether [`Receiver::fill`] gives something although the socket need not be readable.
+    /// Whether [`Receiver::fill`] returns data although the socket need not be readable.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.socket.has_more()
     }
 
-    /// Whether [`Receiver::fill`] would give something now.
+    /// Whether [`Receiver::fill`] would return data now.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         if self.has_more() {
@@ -238,13 +238,13 @@ impl Receiver {
         poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
-    /// Whether messages have come whose streams have not, or not wholly.
+    /// Whether messages have arrived whose streams are incomplete.
     #[must_use]
     pub fn expects_more(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The answers that have been announced and have not come in whole, in their order.
+    /// The announced answers that are incomplete, in order.
     pub fn coming(&self) -> impl Iterator<Item = Coming> + '_ {
         self.pending.iter().filter(|pending| pending.answer).map(|pending| {
             let total = pending.lengths.iter().sum();
@@ -253,7 +253,7 @@ impl Receiver {
         })
     }
 
-    /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
+    /// Reads once from the socket. Returns the number of bytes; 0 at the end of the stream.
     ///
     /// # Errors
     /// As [`gridrpc_transport::Transport::receive`]; `WouldBlock` when a non-blocking socket has nothing.
@@ -263,14 +263,14 @@ impl Receiver {
         Ok(count)
     }
 
-    /// How many bytes of the connection have come.
+    /// Number of bytes received on the connection.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Takes bytes of the connection that come by other means than the socket: whole frames without
-    /// streams and descriptors.
+    /// Adds bytes of the connection that arrived by other means than the socket: whole frames without streams and
+    /// descriptors.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.copy_within(self.filled.clone(), 0);
         self.filled = 0..self.filled.len();
@@ -286,7 +286,7 @@ impl Receiver {
     fn receive(&mut self) -> io::Result<usize> {
         if self.filled.is_empty() {
             self.filled = 0..0;
-            // The bulk of a stream goes straight to its place.
+            // Most of a stream goes straight to its destination.
             if self.data_left > 0
                 && let Some(stream) = current(&mut self.pending, self.current)
             {
@@ -314,8 +314,8 @@ impl Receiver {
                 self.buffer.resize(HEADER_LEN + MAX_BODY, 0);
             }
         }
-        // Behind a piece of a stream there comes, as a rule, the header of the next one. Only that is read here:
-        // the piece itself is to go straight to its place.
+        // After a piece of a stream, the header of the next one usually follows. Only the header is read here, so
+        // that the piece itself goes straight to its destination.
         let between_pieces = !self.pending.is_empty() && self.filled.is_empty();
         let end = if between_pieces { HEADER_LEN } else { self.buffer.len() };
         let free = &mut self.buffer[self.filled.end..end];
@@ -324,10 +324,10 @@ impl Receiver {
         Ok(count)
     }
 
-    /// Hands every message that is whole to `handle`, in order.
+    /// Passes every complete message to `handle`, in order.
     ///
     /// # Errors
-    /// When the bytes are no messages, or `handle` says so.
+    /// When the bytes are not valid messages, or `handle` fails.
     pub fn drain<E: From<LinkError>>(
         &mut self,
         mut handle: impl FnMut(Received<'_>) -> Result<(), E>,
@@ -336,7 +336,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Hands over at most one message. `true`: there may be more.
+    /// Passes on at most one message. Returns `true` if there may be more.
     ///
     /// # Errors
     /// As [`Receiver::drain`].
@@ -432,7 +432,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes a compressed piece of a stream.
+    /// Handles a compressed piece of a stream.
     fn unpack(&mut self, header: Header) -> Result<(), LinkError> {
         let known = self.pending.iter().position(|pending| pending.number == header.stream);
         let Some(index) = known else { return Err(unexpected("data that belongs to no message")) };
@@ -453,7 +453,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Moves bytes of a `Data` frame that are in the buffer to their stream.
+    /// Moves buffered bytes of a `Data` frame to their stream.
     fn take_data(&mut self) {
         let count = self.data_left.min(self.filled.len());
         if count > 0

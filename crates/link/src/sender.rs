@@ -1,4 +1,4 @@
-//! The sending half of a connection: a queue of frames, and streams that let others pass.
+//! Sending half of a connection: a queue of frames, and streams that let other messages pass.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use crate::{Socket, sections};
 #[derive(Debug)]
 enum Out {
     Bytes(Vec<u8>),
-    /// Descriptors that go with the first byte of what follows.
+    /// Descriptors that go with the first byte of the next entry.
     Descriptors(Vec<Arc<OwnedFd>>),
     Slice(Arc<Source>, Range<usize>),
 }
@@ -35,27 +35,27 @@ impl Out {
 pub struct Sender {
     socket: Socket,
     queue: VecDeque<Out>,
-    /// Bytes of the first entry that have been sent.
+    /// Number of bytes of the first entry that have been sent.
     sent: usize,
-    /// Bytes of the connection so far.
+    /// Number of bytes sent on the connection.
     position: u64,
-    /// Messages with streams so far.
+    /// Number of messages with streams so far.
     streamed: u32,
     /// Streams that let other messages pass, in the order of their turns.
     bulks: VecDeque<Bulk>,
     packing: Packing,
-    /// More pieces will come than are here.
+    /// More pieces will be pushed later.
     goes_on: bool,
-    /// Such streams that wait until they are to begin.
+    /// Such streams, held back until they are to begin.
     held: VecDeque<Bulk>,
 }
 
-/// Streams of one message that go piece by piece, in turn with those of others.
+/// Streams of one message, sent piece by piece in turn with those of others.
 #[derive(Debug)]
 struct Bulk {
     number: u32,
     parts: VecDeque<Arc<Source>>,
-    /// Bytes of the first part that have been taken.
+    /// Number of bytes taken from the first part.
     taken: usize,
 }
 
@@ -88,7 +88,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Appends a message that descriptors go with.
+    /// Appends a message with descriptors.
     ///
     /// # Errors
     /// As [`Sender::push`].
@@ -104,7 +104,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Appends the bytes of a streamed section of the message pushed before.
+    /// Appends the bytes of a streamed section of the previous message.
     ///
     /// # Errors
     /// Never, as the pieces are cut to fit.
@@ -118,20 +118,19 @@ impl Sender {
         Ok(())
     }
 
-    /// Has streams that go piece by piece compressed.
+    /// Sets the compression of streams that are sent piece by piece.
     pub fn compress(&mut self, mode: Compression) {
         self.packing = Packing::new(mode);
     }
 
-    /// Appends frames that are encoded already. Those with streams are the last ones, and
-    /// [`Sender::push_bulk`] comes next.
+    /// Appends encoded frames. A frame with streams must be the last one, and [`Sender::push_bulk`] must follow.
     pub fn push_frames(&mut self, frames: &[u8]) {
         if !frames.is_empty() {
             self.tail().extend_from_slice(frames);
         }
     }
 
-    /// The same, and takes their memory if that saves a copy; what is left there is empty.
+    /// Like [`Sender::push_frames`], but takes the memory if that saves a copy. `frames` is empty afterwards.
     pub(crate) fn take_frames(&mut self, frames: &mut Vec<u8>) {
         let tail = self.tail();
         if tail.is_empty() {
@@ -142,10 +141,10 @@ impl Sender {
         }
     }
 
-    /// Has descriptors go with the first byte of what is appended next.
+    /// Attaches descriptors to the first byte of the next entry.
     pub(crate) fn push_descriptors(&mut self, descriptors: Vec<Arc<OwnedFd>>) {
         self.queue.push_back(Out::Descriptors(descriptors));
-        // What follows is not to be appended to what lies before.
+        // The next entry must not be appended to the previous one.
         self.queue.push_back(Out::Bytes(Vec::with_capacity(SMALL)));
     }
 
@@ -159,20 +158,20 @@ impl Sender {
         }
     }
 
-    /// Has the streamed sections of the message pushed before follow it piece by piece, so that what is
-    /// pushed later passes them, and several messages' take turns.
+    /// Appends the streamed sections of the previous message piece by piece, so that later messages pass them, and
+    /// the streams of several messages take turns.
     pub fn push_bulk(&mut self, parts: VecDeque<Arc<Source>>) {
         let bulk = self.bulk(parts);
         self.bulks.push_back(bulk);
     }
 
-    /// The same, but they wait until [`Sender::begin_held`].
+    /// Like [`Sender::push_bulk`], but the streams wait until [`Sender::begin_held`].
     pub fn push_held(&mut self, parts: VecDeque<Arc<Source>>) {
         let bulk = self.bulk(parts);
         self.held.push_back(bulk);
     }
 
-    /// Has the next so many of what waits go.
+    /// Releases the next `count` held streams.
     pub fn begin_held(&mut self, count: usize) {
         let count = count.min(self.held.len());
         self.bulks.extend(self.held.drain(..count));
@@ -183,7 +182,7 @@ impl Sender {
         Bulk { number: self.streamed, parts, taken: 0 }
     }
 
-    /// Appends the next piece of the bulk whose turn it is. `false`: there is none.
+    /// Appends the next piece of the stream whose turn it is. Returns `false` if there is none.
     fn next_piece(&mut self) -> bool {
         let Some(mut bulk) = self.bulks.pop_front() else { return false };
         while bulk.parts.front().is_some_and(|part| bulk.taken == part.len()) {
@@ -215,8 +214,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Appends the next piece of the streamed sections of the message pushed before, of at most a body's
-    /// length, compressed if that makes it faster.
+    /// Appends the next piece of the streamed sections of the previous message, of at most a body's length,
+    /// compressed if that makes it faster.
     ///
     /// # Errors
     /// When it is longer.
@@ -236,7 +235,7 @@ impl Sender {
         }
     }
 
-    /// Sends as much as the socket takes. `Ok(true)`: everything but what is held.
+    /// Sends as much as the socket takes. `Ok(true)`: everything except held streams.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -244,7 +243,7 @@ impl Sender {
         self.flush_part(u64::MAX)
     }
 
-    /// The same, but once it has sent this many bytes, it leaves the rest for the next time.
+    /// Like [`Sender::flush`], but stops after this many bytes.
     ///
     /// # Errors
     /// As [`Sender::flush`].
@@ -265,7 +264,7 @@ impl Sender {
                 if self.queue.len() > 1 {
                     self.recycle_front();
                 } else if !self.next_piece() {
-                    // The buffer that is kept for next time.
+                    // The buffer that is kept for reuse.
                     return self.flush_transport();
                 }
                 continue;
@@ -277,7 +276,7 @@ impl Sender {
                 Some(Out::Descriptors(list)) => list.iter().map(|fd| fd.as_raw_fd()).collect(),
                 _ => Vec::new(),
             };
-            // The header of a piece goes with the piece.
+            // The header of a piece is sent together with the piece.
             let followed = matches!(self.queue.get(front + 1), Some(Out::Slice(..)));
             let sent = match self.queue.get(front) {
                 Some(Out::Bytes(bytes)) if followed => {
@@ -309,7 +308,7 @@ impl Sender {
         }
     }
 
-    /// Has the transport send what it keeps itself. `Ok(true)`: nothing is left.
+    /// Makes the transport send its buffered data. `Ok(true)`: nothing is left.
     fn flush_transport(&mut self) -> io::Result<bool> {
         loop {
             match self.socket.flush() {
@@ -319,7 +318,7 @@ impl Sender {
         }
     }
 
-    /// Drops the sent entry at the front; a small buffer that is alone is kept for next time.
+    /// Drops the sent entry at the front; a small buffer without successors is kept for reuse.
     fn recycle_front(&mut self) {
         self.sent = 0;
         if self.queue.len() == 1
@@ -331,14 +330,13 @@ impl Sender {
         self.queue.pop_front();
     }
 
-    /// How many bytes of the connection have been sent.
+    /// Number of bytes sent on the connection.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// All that waits to be sent, if that is bytes only: nothing that a descriptor goes with, or that
-    /// lies elsewhere.
+    /// All unsent bytes, if there are only bytes: no descriptors, and no data stored elsewhere.
     #[must_use]
     pub fn plain(&self) -> Option<&[u8]> {
         if !self.bulks.is_empty() {
@@ -352,7 +350,7 @@ impl Sender {
         }
     }
 
-    /// Leaves out the first bytes of what waits: the other end has them by other means.
+    /// Skips the first unsent bytes: the other end has received them by other means.
     pub fn skip(&mut self, count: usize) {
         if let Some(Out::Bytes(bytes)) = self.queue.front() {
             let count = count.min(bytes.len() - self.sent);
@@ -364,13 +362,13 @@ impl Sender {
         }
     }
 
-    /// The socket, to keep.
+    /// A clone of the socket.
     #[must_use]
     pub fn shared_socket(&self) -> Socket {
         Arc::clone(&self.socket)
     }
 
-    /// How much waits to be sent, bytes.
+    /// Number of unsent bytes.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let left =
@@ -385,7 +383,7 @@ impl Sender {
     }
 }
 
-/// What messages are pushed to, to be sent later.
+/// A queue of outgoing messages.
 pub trait Push {
     /// Appends a message.
     ///
@@ -393,7 +391,7 @@ pub trait Push {
     /// When it exceeds a bound of the format.
     fn push(&mut self, message: &Message<'_>) -> Result<(), WireError>;
 
-    /// Appends a message that descriptors go with.
+    /// Appends a message with descriptors.
     ///
     /// # Errors
     /// As [`Push::push`].
@@ -403,7 +401,7 @@ pub trait Push {
         descriptors: Vec<Arc<OwnedFd>>,
     ) -> Result<(), WireError>;
 
-    /// Appends the bytes of a streamed section of the message pushed before.
+    /// Appends the bytes of a streamed section of the previous message.
     ///
     /// # Errors
     /// Never, as the pieces are cut to fit.
@@ -428,9 +426,9 @@ impl Push for Sender {
     }
 }
 
-/// What a stream sends before it is another's turn, bytes.
+/// Number of bytes that a stream sends before the next one's turn.
 const PIECE: usize = 256 << 10;
-/// What most messages fit in, bytes.
+/// Typical maximum size of a message, bytes.
 const SMALL: usize = 256;
-/// Buffers up to this size are used again.
+/// Maximum size of a reused buffer, bytes.
 pub(super) const KEEP: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! Putting payloads together: how each section is to travel.
+//! Builder for payloads: selects how each section is transferred.
 
 use std::io;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use gridrpc_wire::MAX_SECTIONS;
 use super::{Incoming, Keeps, Outgoing, Payload};
 use crate::buffers::Source;
 
-/// Bytes that a frame carries inline at most, all sections together.
+/// Maximum number of inline bytes of a frame, all sections together.
 const MAX_INLINE: usize = 512 << 10;
-/// Copies of so many bytes and more are made in memory of the pool even if it is not shared: the allocator
-/// would take new memory for each of them, whose pages cost five times as much as the copy.
+/// Copies of this size or more use memory of the pool even if it is not shared. The allocator would take new memory
+/// for each of them, and its pages cost five times as much as the copy.
 const WORTH_A_SEGMENT: u64 = 4 << 20;
 
-/// Puts a payload together, choosing how each section travels.
+/// Builds a payload and selects how each section is transferred.
 #[derive(Debug)]
 pub struct PayloadBuilder<'p> {
     pool: &'p Arc<Pool>,
-    /// Whether the receiver can map what lies there.
+    /// Whether the receiver can map the pool's memory.
     shares: bool,
-    /// What is lent from it, and may come back any time.
+    /// Memory lent from the pool, which may be returned at any time.
     lendings: Option<&'p Lendings>,
     threshold: usize,
     inline: usize,
@@ -32,14 +32,14 @@ pub struct PayloadBuilder<'p> {
 }
 
 impl<'p> PayloadBuilder<'p> {
-    /// Sections of `threshold` bytes and more lie in memory of the pool, if the receiver `shares` it.
+    /// Sections of `threshold` bytes or more use memory of the pool, if the receiver `shares` it.
     #[must_use]
     pub fn new(pool: &'p Arc<Pool>, shares: bool, threshold: usize) -> Self {
         let (inline, bytes, parts) = (0, 0, Vec::new());
         PayloadBuilder { pool, shares, lendings: None, threshold, inline, bytes, parts }
     }
 
-    /// With the sections of a payload that has not been sent, for more to be added.
+    /// Continues with the sections of an unsent payload.
     #[must_use]
     pub fn go_on_with(self, payload: Payload) -> Self {
         let inline = |part: &Outgoing| match part {
@@ -50,13 +50,13 @@ impl<'p> PayloadBuilder<'p> {
         PayloadBuilder { inline, bytes: payload.bytes, parts: payload.parts, ..self }
     }
 
-    /// Uses what comes back of these again.
+    /// Reuses memory that is returned to these.
     pub fn lending(self, lendings: &'p Lendings) -> Self {
         PayloadBuilder { lendings: Some(lendings), ..self }
     }
 
-    /// A segment of shared memory for `len` bytes, to be filled and added. None: they have to go through
-    /// the socket, as no memory is shared, or no more descriptors are to be used for it.
+    /// Takes a segment of shared memory for `len` bytes, to be filled and added. Returns `None` if the data has to go
+    /// through the socket, because no memory is shared or no more descriptors should be used.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -64,8 +64,8 @@ impl<'p> PayloadBuilder<'p> {
         if self.shares { self.take(len) } else { Ok(None) }
     }
 
-    /// A segment for a copy of `len` bytes, to be shared or sent from there. None: it is not worth one, or no more
-    /// descriptors are to be used for it.
+    /// Takes a segment for a copy of `len` bytes, to be shared or sent. Returns `None` if the copy is too small, or
+    /// no more descriptors should be used.
     fn take_for_copy(&self, len: u64) -> io::Result<Option<Lent>> {
         if self.shares || len >= WORTH_A_SEGMENT { self.take(len) } else { Ok(None) }
     }
@@ -120,7 +120,7 @@ impl<'p> PayloadBuilder<'p> {
         Ok(())
     }
 
-    /// Whether a section of `len` bytes goes in the frame.
+    /// Whether a section of `len` bytes is sent inline.
     #[must_use]
     pub fn is_small(&self, len: usize) -> bool {
         len < self.threshold && self.inline + len <= MAX_INLINE
@@ -132,14 +132,13 @@ impl<'p> PayloadBuilder<'p> {
         self.shares
     }
 
-    /// Adds a section that lies in shared memory already. `moved`: what it counts for in the bound on
-    /// data that waits, bytes.
+    /// Adds a section that already lies in shared memory. `moved`: the size that counts for the limit on waiting
+    /// data, bytes.
     pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64, moved: u64) {
         self.push(Outgoing::Shared { lent, offset, len }, moved);
     }
 
-    /// Adds a section that somebody else has sent: passed on where it lies, if that can be done, or
-    /// copied.
+    /// Adds a section received from another process: passed on in place where possible, otherwise copied.
     ///
     /// # Errors
     /// As [`PayloadBuilder::add`].
@@ -153,20 +152,20 @@ impl<'p> PayloadBuilder<'p> {
         self.add(section.bytes())
     }
 
-    /// Whether a section of somebody else's can be passed on without a copy.
+    /// Whether a received section can be passed on without a copy.
     #[must_use]
     pub fn passes_on(&self, section: &Incoming) -> bool {
         let can = |stretch: &Borrowed| stretch.passing().is_some();
         self.shares && matches!(section, Incoming::Shared(stretch) if can(stretch))
     }
 
-    /// Adds a section that is sent from where it lies.
+    /// Adds a section that is sent without a copy.
     pub fn add_source(&mut self, source: Arc<Source>) {
         let len = source.len() as u64;
         self.push(Outgoing::Stream(source), len);
     }
 
-    /// Adds a section of the call that is answered, with what was left there.
+    /// Adds a section of the answered call, with the result left in it.
     pub fn add_argument(&mut self, index: u16, len: u64) {
         self.push(Outgoing::Argument { index, len }, 0);
     }
@@ -201,7 +200,7 @@ impl<'p> PayloadBuilder<'p> {
         Ok(())
     }
 
-    /// Adds a section before all others: values, which are known when their contents are.
+    /// Inserts a section before all others: values, which are known only when their contents are.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -226,13 +225,13 @@ impl<'p> PayloadBuilder<'p> {
         self.parts.push(part);
     }
 
-    /// How many sections it has so far.
+    /// Number of sections so far.
     #[must_use]
     pub fn sections(&self) -> usize {
         self.parts.len()
     }
 
-    /// How many more sections the payload may have.
+    /// Number of sections that can still be added.
     #[must_use]
     pub fn room(&self) -> usize {
         MAX_SECTIONS - self.parts.len()

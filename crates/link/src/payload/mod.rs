@@ -1,4 +1,4 @@
-//! Payloads: what a call or a reply carries, on its way out and as it came in.
+//! Payloads of calls and replies, outgoing and incoming.
 
 mod builder;
 
@@ -16,54 +16,54 @@ use crate::{LinkError, Push, Stream};
 
 pub use builder::PayloadBuilder;
 
-/// One section on its way out.
+/// An outgoing section.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// Goes in the frame.
+    /// Sent inline in the frame.
     Inline(Vec<u8>),
-    /// Goes in frames of its own.
+    /// Streamed in separate frames.
     Stream(Arc<Source>),
     /// Lies in shared memory.
     Shared {
         /// The segment.
         lent: Arc<Lent>,
-        /// Where it starts in the segment, bytes.
+        /// Its offset in the segment, bytes.
         offset: u64,
         /// Its length, bytes.
         len: u64,
     },
-    /// Lies in somebody else's shared memory, and is passed on.
+    /// Lies in another process's shared memory, and is passed on.
     Passed(Borrowed),
-    /// In a result: lies where the call's section of that number lay.
+    /// In a result: stored in the call's section with this number.
     Argument {
         /// The call's section.
         index: u16,
-        /// How much of it, bytes.
+        /// Its length, bytes.
         len: u64,
     },
-    /// Is part of the result of another call, which the receiver keeps.
+    /// Part of the result of another call, which the receiver keeps.
     Kept {
         /// The call.
         call: u64,
-        /// Which of its result's sections.
+        /// Section number in its result.
         section: u16,
         /// Its length, bytes.
         len: u64,
-        /// Has the receiver keep it.
+        /// Makes the receiver keep it.
         keeper: Arc<dyn Keeps>,
     },
-    /// Is shared data that the receiver has by then.
+    /// Part of shared data that the receiver has by then.
     Blob {
         /// The shared data's number.
         blob: u64,
-        /// Which of its sections.
+        /// Section number in the shared data.
         part: u32,
         /// Its length, bytes.
         len: u64,
     },
 }
 
-/// Whoever has it has somebody else keep something.
+/// Keeps data alive on another host while it exists.
 pub trait Keeps: std::fmt::Debug + Send + Sync {}
 
 /// A payload ready to be sent.
@@ -71,7 +71,7 @@ pub trait Keeps: std::fmt::Debug + Send + Sync {}
 pub struct Payload {
     /// Its sections.
     pub parts: Vec<Outgoing>,
-    /// The length of all that has to be moved, bytes.
+    /// Number of bytes to transfer.
     pub bytes: u64,
 }
 
@@ -106,7 +106,7 @@ fn announce_passed(
 }
 
 impl Payload {
-    /// The sections as a message names them.
+    /// The sections for a message.
     #[must_use]
     pub fn sections(&self) -> Sections<'_> {
         let describe = |part| match part {
@@ -115,7 +115,7 @@ impl Payload {
                 Section { len, place: Place::Shared(lease) }
             }
             Outgoing::Passed(stretch) => {
-                // Where it cannot be passed on it is not put into a payload.
+                // A section that cannot be passed on is never added to a payload.
                 let (segment, offset) = stretch
                     .passing()
                     .map_or((u32::MAX, 0), |(passing, offset)| (passing.number(), offset));
@@ -135,7 +135,7 @@ impl Payload {
         self.parts.iter().map(describe).collect()
     }
 
-    /// Where an answer finds what the worker has left in section number `index`.
+    /// The result that the worker has left in section number `index`.
     ///
     /// # Errors
     /// When the section does not lie in shared memory, is shorter, or cannot be mapped.
@@ -151,7 +151,7 @@ impl Payload {
         }
     }
 
-    /// The sections as a message names them to a host, which no memory is shared with.
+    /// The sections for a message to a host, without shared memory.
     #[must_use]
     pub fn streamed_sections(&self) -> Sections<'_> {
         let streamed =
@@ -170,7 +170,7 @@ impl Payload {
             .collect()
     }
 
-    /// The contents of those that are streamed to a host.
+    /// The contents of the sections that are streamed to a host.
     ///
     /// # Errors
     /// When shared memory cannot be mapped.
@@ -191,7 +191,7 @@ impl Payload {
         Ok(sources)
     }
 
-    /// Announces the segments that the receiver does not know yet; `is_new` says which.
+    /// Announces the segments that are new to the receiver, according to `is_new`.
     ///
     /// # Errors
     /// Never, as the messages are small.
@@ -214,24 +214,24 @@ impl Payload {
         Ok(())
     }
 
-    /// Whether parts of it are kept by the receiver, so that nobody else can take it.
+    /// Whether the receiver keeps parts of it, so that it cannot go to another host.
     pub fn is_kept_in_part(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Outgoing::Kept { .. }))
     }
 
-    /// Takes off what was added behind its first sections, when it had so many bytes.
+    /// Truncates it to its first sections, when its size was `bytes`.
     pub fn cut_back(&mut self, sections: usize, bytes: u64) {
         self.parts.truncate(sections);
         self.bytes = bytes;
     }
 
-    /// Whether parts of it are read where they lie.
+    /// Whether the receiver reads parts of it in place.
     pub fn is_lent(&self) -> bool {
         let lies = |part: &Outgoing| matches!(part, Outgoing::Shared { .. } | Outgoing::Passed(_));
         self.parts.iter().any(lies)
     }
 
-    /// What the streamed sections hold, bytes.
+    /// Number of bytes in the streamed sections.
     #[must_use]
     pub fn streamed(&self) -> u64 {
         let len = |part: &Outgoing| match part {
@@ -241,7 +241,7 @@ impl Payload {
         self.parts.iter().map(len).sum()
     }
 
-    /// Appends the streamed sections, directly behind their message.
+    /// Appends the streamed sections, directly after their message.
     ///
     /// # Errors
     /// Never, as the pieces are cut to fit.
@@ -255,20 +255,20 @@ impl Payload {
     }
 }
 
-/// One section as it came in.
+/// An incoming section.
 #[derive(Debug, Clone)]
 pub enum Incoming {
     /// Received bytes.
     Bytes(Vec<u8>),
-    /// Received bytes that more than one message refers to.
+    /// Received bytes shared by several messages.
     Kept(Arc<Vec<u8>>),
     /// A stretch of shared memory.
     Shared(Borrowed),
-    /// Received bytes that lie where their caller wants them.
+    /// Bytes received in their destination.
     Placed(Arc<Sink>),
-    /// What a call's own section of that number holds now, so many bytes of it.
+    /// The current content of the call's own section with this number, of this length.
     Argument(u16, u64),
-    /// The same, where it lies.
+    /// The same, in place.
     Left(Left),
 }
 
@@ -281,12 +281,12 @@ impl Incoming {
             Incoming::Kept(bytes) => bytes,
             Incoming::Shared(stretch) => stretch.bytes(),
             Incoming::Left(stretch) => stretch.bytes(),
-            // They are not ours to look at.
+            // They are not accessible from here.
             Incoming::Placed(_) | Incoming::Argument(..) => &[],
         }
     }
 
-    /// How many bytes it has.
+    /// Its length, bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // nobody asks
     pub fn len(&self) -> usize {
@@ -310,11 +310,10 @@ impl Held for Left {
     }
 }
 
-/// Takes the sections of a message that came in, looking up shared ones.
+/// Takes the sections of an incoming message, and looks up shared ones.
 ///
 /// # Errors
-/// When a section refers to memory that was not announced, or could not be mapped. Those that could be
-/// go back then.
+/// When a section refers to memory that was not announced, or could not be mapped. The others are then released.
 pub fn take_sections(
     sections: &[Section<'_>],
     streams: Vec<Stream>,
@@ -351,8 +350,8 @@ pub fn take_sections(
     no_room.map_or(Ok(taken), Err)
 }
 
-/// Copies what lies in shared memory if too much of this process's memory is shared already: each
-/// stretch that somebody keeps takes one of the mappings that the kernel allows.
+/// Copies data out of shared memory if this process has too many mappings: each kept stretch takes one of the
+/// mappings that the kernel allows.
 #[must_use]
 pub fn kept_within_bounds(sections: Vec<Incoming>) -> Vec<Incoming> {
     if !gridrpc_sys::mappings_are_many() {
