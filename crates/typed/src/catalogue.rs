@@ -1,5 +1,5 @@
-//! The machine's catalogue of modules: a folder of links to their files, so that each change is one
-//! step and the modules are found like those of any other folder.
+//! Module catalogue of this machine: a folder of links to module files. Each change is one step, and modules are
+//! found as in any other folder.
 
 use std::fs;
 use std::io;
@@ -10,48 +10,48 @@ use thiserror::Error;
 
 use crate::{ModuleError, ModuleFile, read_interface};
 
-/// Why the catalogue was not changed.
+/// Reason why the catalogue was not changed.
 #[derive(Debug, Error)]
 pub enum CatalogueError {
-    /// The file is no module.
+    /// The file is not a module.
     #[error(transparent)]
     Module(#[from] ModuleError),
     /// No module of that name is registered.
     #[error("no module `{0}` is registered; `gridrpc list` shows those that are")]
     NotRegistered(String),
-    /// There is no folder to keep it in.
+    /// There is no folder for it.
     #[error("there is no home folder: name one for the catalogue in GRIDRPC_CATALOGUE")]
     NoFolder,
     /// The folder cannot be read.
     #[error("could not read the catalogue `{}`: {error}", folder.display())]
     Unreadable {
-        /// Where it is.
+        /// Its path.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// The folder cannot be changed.
     #[error("could not change the catalogue `{}`: {error}", folder.display())]
     Folder {
-        /// Where it is.
+        /// Its path.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
 
-/// One entry.
+/// An entry of the catalogue.
 #[derive(Debug)]
 pub struct Registered {
     /// The module's name.
     pub name: String,
     /// Its file.
     pub file: PathBuf,
-    /// The module, or why it cannot be used.
+    /// The module, or the reason why it cannot be used.
     pub module: Result<ModuleFile, ModuleError>,
 }
 
-/// Where the catalogue is: `GRIDRPC_CATALOGUE`, else in the user's data folder.
+/// The catalogue's folder: `GRIDRPC_CATALOGUE`, or else in the user's data folder.
 #[must_use]
 pub fn folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -63,7 +63,7 @@ pub fn folder() -> Option<PathBuf> {
     Some(data.join("gridrpc/modules"))
 }
 
-/// The places that `GRIDRPC_MODULE_PATH` names, then the catalogue.
+/// The places in `GRIDRPC_MODULE_PATH`, then the catalogue.
 #[must_use]
 pub fn default_places() -> Vec<PathBuf> {
     let path = std::env::var_os("GRIDRPC_MODULE_PATH").unwrap_or_default();
@@ -71,11 +71,11 @@ pub fn default_places() -> Vec<PathBuf> {
     named.chain(folder().filter(|folder| folder.is_dir())).collect()
 }
 
-/// Registers a module's file, in the place of another of the same name. Returns its name, and the
-/// file that was registered before.
+/// Registers a module's file, in place of another with the same name. Returns its name, and the file that was
+/// registered before.
 ///
 /// # Errors
-/// When it is no module, or the catalogue cannot be changed.
+/// When it is not a module, or the catalogue cannot be changed.
 pub fn register(file: &Path) -> Result<(String, Option<PathBuf>), CatalogueError> {
     let module = read_interface(file)?;
     let name = module.interface.name.clone();
@@ -91,7 +91,7 @@ pub fn register(file: &Path) -> Result<(String, Option<PathBuf>), CatalogueError
     Ok((name, before))
 }
 
-/// Takes a module out of the catalogue; its file stays. Returns the file.
+/// Removes a module from the catalogue; its file stays. Returns the file.
 ///
 /// # Errors
 /// When it is not registered.
@@ -107,10 +107,10 @@ pub fn unregister(name: &str) -> Result<PathBuf, CatalogueError> {
     Ok(file)
 }
 
-/// What is registered, by name.
+/// The registered modules, by name.
 ///
 /// # Errors
-/// When the catalogue is there, but cannot be read.
+/// When the catalogue exists but cannot be read.
 pub fn list() -> Result<Vec<Registered>, CatalogueError> {
     let Some(folder) = folder() else { return Ok(Vec::new()) };
     let entries = match fs::read_dir(&folder) {

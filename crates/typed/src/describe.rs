@@ -1,4 +1,4 @@
-//! What modules offer, for people and for programs.
+//! Descriptions of modules, for people and programs.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ModuleFile;
 
-/// One function under the name that calls use, or all of a module, in words.
+/// A readable description of one function, under its call name, or of a whole module.
 #[must_use]
 pub fn text(module: &ModuleFile, function: Option<(&str, &Function)>) -> String {
     let interface = &module.interface;
@@ -23,7 +23,7 @@ pub fn text(module: &ModuleFile, function: Option<(&str, &Function)>) -> String 
     }
 }
 
-/// Functions, and methods under the names that calls use.
+/// Functions and methods, by call name.
 fn all(module: &Module) -> Vec<(String, Function)> {
     let functions = module.functions.iter().map(|f| (f.name.clone(), f.clone()));
     let methods = module.classes.iter().flat_map(|class| {
@@ -83,7 +83,7 @@ fn kind(parameter: &Parameter, names: &[Parameter]) -> String {
     }
 }
 
-/// A module for programs.
+/// A description of a module for programs.
 #[must_use]
 pub fn json_of_module(module: &ModuleFile) -> Value {
     let interface = &module.interface;
@@ -103,7 +103,7 @@ fn json_of_class(class: &Class) -> Value {
     })
 }
 
-/// A function for programs.
+/// A description of a function for programs.
 #[must_use]
 pub fn json_of_function(function: &Function) -> Value {
     json!({
@@ -128,7 +128,7 @@ fn json_of_parameters(parameters: &[Parameter], names: &[Parameter]) -> Vec<Valu
                 value["dimensions"] = json!(sizes);
             }
             Kind::Callback(own) => {
-                // Their sizes may name their own parameters first, then the function's.
+                // Their sizes may refer to their own parameters first, then to the function's.
                 let visible: Vec<Parameter> = own.iter().chain(names).cloned().collect();
                 value["callback"] = json!(json_of_parameters(own, &visible));
             }

@@ -1,9 +1,9 @@
-//! What the interface language says, in the wire's terms.
+//! Conversion of the interface language's types to the wire format.
 
 use gridrpc_idl::{Function, Kind, Parameter, Type};
 use gridrpc_wire::DType;
 
-/// The wire's type for elements of this type; `None` for strings and files.
+/// The wire's element type for this type; `None` for strings and files.
 #[must_use]
 pub fn dtype(of: Type) -> Option<DType> {
     let size = of.size()?;
@@ -26,7 +26,7 @@ pub fn dtype(of: Type) -> Option<DType> {
     })
 }
 
-/// The callback parameters of a function: their numbers, and their own parameters.
+/// The callback parameters of a function: their indices, and their own parameters.
 pub fn callbacks(of: &Function) -> impl Iterator<Item = (usize, &[Parameter])> {
     of.parameters.iter().enumerate().filter_map(|(number, parameter)| match &parameter.kind {
         Kind::Callback(own) => Some((number, own.as_slice())),
@@ -34,8 +34,7 @@ pub fn callbacks(of: &Function) -> impl Iterator<Item = (usize, &[Parameter])> {
     })
 }
 
-/// Whether an integer has a place in this type. Numbers from 2^63 on are passed as negative ones
-/// with the same bits.
+/// Whether an integer fits this type. Numbers from 2^63 are passed as negative ones with the same bits.
 #[must_use]
 pub fn integer_fits(value: i64, of: Type) -> bool {
     let Some(bits) = of.size().map(|size| size as u32 * 8) else { return false };

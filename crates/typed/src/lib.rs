@@ -1,5 +1,5 @@
-//! Typed arguments of module functions, as client and worker both see them: module files, element
-//! types, sizes from scalars, selected elements, lists of strings, and the catalogue of modules.
+//! Typed arguments of module functions, for client and worker: module files, element types, sizes from scalars,
+//! selected elements, lists of strings, and the catalogue of modules.
 
 pub mod catalogue;
 pub mod describe;

@@ -9,28 +9,28 @@ use gridrpc_idl::{INTERFACE_HEADER, Module};
 use object::{Object, ObjectSection, ReadCache};
 use thiserror::Error;
 
-/// The section of the file that holds the interface.
+/// The section of the file that contains the interface.
 const SECTION: &str = ".gridrpc";
-/// The longest interface that is read, bytes.
+/// Maximum length of an interface, bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Why a file is no module.
+/// Reason why a file is not a module.
 #[derive(Debug, Error)]
 pub enum ModuleError {
     /// It cannot be read.
     #[error("could not read `{}`: {error}", file.display())]
     Read {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         error: std::io::Error,
     },
-    /// It is something else.
+    /// It is not a module.
     #[error("`{}` is not a module: {why}", file.display())]
     NotAModule {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// It was compiled by another version.
@@ -40,24 +40,23 @@ pub enum ModuleError {
         file.display(), INTERFACE_HEADER.trim_end()
     )]
     Version {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// How its interface starts.
+        /// Start of its interface.
         found: String,
     },
 }
 
-/// A module, known by its file.
+/// A module file and its interface.
 #[derive(Debug)]
 pub struct ModuleFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it offers.
+    /// Its interface.
     pub interface: Arc<Module>,
 }
 
-/// Opens a file that can be read from beginning to end. Nothing else is waited for or read from: a
-/// FIFO has no end, and neither has a device.
+/// Opens a regular file. Anything else is rejected without blocking: FIFOs and devices have no end.
 fn open(path: &Path) -> Result<File, ModuleError> {
     let failed = |error| ModuleError::Read { file: path.to_owned(), error };
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
@@ -69,11 +68,11 @@ fn open(path: &Path) -> Result<File, ModuleError> {
     Ok(file)
 }
 
-/// Reads a module's interface without running any of its code, and of its file only what tells
-/// where the interface is.
+/// Reads a module's interface without running any of its code. Reads only those parts of the file that locate the
+/// interface.
 ///
 /// # Errors
-/// When the file cannot be read or is no module of this version.
+/// When the file cannot be read or is not a module of this version.
 pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
     let parts = ReadCache::new(open(file)?);
     let not = |why: String| ModuleError::NotAModule { file: file.to_owned(), why };

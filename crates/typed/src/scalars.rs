@@ -1,11 +1,11 @@
-//! The values that sizes are computed from.
+//! Scalar values from which sizes are computed.
 
 use gridrpc_idl::{Function, Kind, Type, Values};
 
 /// A scalar argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// An integer; one of 64 bits without sign by its bits.
+    /// An integer; an unsigned 64-bit one by its bits.
     Int(i64),
     /// A floating-point number.
     Float(f64),
@@ -22,7 +22,7 @@ impl Scalar {
         match (self, of) {
             (Scalar::Int(value), Type::Float) => put(0, &(value as f32).to_ne_bytes()),
             (Scalar::Int(value), Type::Double) => put(0, &(value as f64).to_ne_bytes()),
-            // The low bytes of an integer are it, in this machine's order.
+            // The low bytes of an integer represent it, in native order.
             (Scalar::Int(value), _) => match of.size() {
                 Some(1) => put(0, &(value as i8).to_ne_bytes()),
                 Some(2) => put(0, &(value as i16).to_ne_bytes()),
@@ -43,7 +43,7 @@ impl Scalar {
         bytes
     }
 
-    /// The number whose bytes in this type are these; `None` for strings and files.
+    /// The number with these bytes in this type; `None` for strings and files.
     #[must_use]
     pub fn from_bytes(of: Type, bytes: &[u8]) -> Option<Scalar> {
         let f32_at =
@@ -72,15 +72,15 @@ fn integer_at(of: Type, bytes: &[u8]) -> Option<i64> {
     })
 }
 
-/// The integers among the arguments of a call, as far as they are known.
+/// The known integers among the arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Scalars {
     scalars: Vec<Option<i64>>,
-    /// Elements of those integer arrays that sizes name.
+    /// Elements of the integer arrays that sizes refer to.
     elements: Vec<(usize, Vec<i64>)>,
 }
 
-/// Whether a size or a range names this parameter, or elements of it.
+/// Whether a size or a range refers to this parameter, or to elements of it.
 pub fn gives_sizes(function: &Function, index: usize) -> bool {
     function.parameters.iter().any(|parameter| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return false };
@@ -94,20 +94,20 @@ pub fn gives_sizes(function: &Function, index: usize) -> bool {
 }
 
 impl Scalars {
-    /// Nothing is known yet of the arguments of a function.
+    /// Creates an empty set for the arguments of a function.
     #[must_use]
     pub fn new(function: &Function) -> Scalars {
         Scalars { scalars: vec![None; function.parameters.len()], elements: Vec::new() }
     }
 
-    /// The value of an argument. One of 64 bits without sign that is beyond 2^63 is no size.
+    /// Sets the value of an argument. An unsigned 64-bit value from 2^63 is not a size.
     pub fn set(&mut self, parameter: usize, value: Scalar) {
         if let (Scalar::Int(value), Some(place)) = (value, self.scalars.get_mut(parameter)) {
             *place = Some(value);
         }
     }
 
-    /// The elements of an integer array, if sizes name them.
+    /// Sets the elements of an integer array, if sizes refer to them.
     pub fn set_elements(&mut self, function: &Function, parameter: usize, bytes: &[u8]) {
         let Some(Kind::Array { element, .. }) =
             function.parameters.get(parameter).map(|parameter| &parameter.kind)
@@ -123,7 +123,7 @@ impl Scalars {
         self.elements.push((parameter, elements));
     }
 
-    /// What is known, behind the arguments of one of its callbacks.
+    /// The known scalars, after the arguments of one of its callbacks.
     #[must_use]
     pub fn behind(&self, mut own: Vec<Option<i64>>) -> Scalars {
         let shift = own.len();

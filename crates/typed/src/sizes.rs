@@ -1,24 +1,24 @@
-//! Sizes of the arrays of many items, one item after the other.
+//! Sizes of the arrays of many items, item by item.
 
 use gridrpc_idl::{ExtentError, Function, Kind, Values, extents};
 
 use crate::Shape;
 use crate::scalars::gives_sizes;
 
-/// Computes the sizes of an item's arrays, unless they are those of the item before.
+/// Computes the sizes of an item's arrays, unless they equal those of the previous item.
 #[derive(Debug)]
 pub struct Sizes<'f> {
     function: &'f Function,
-    /// The scalars that sizes are computed from, and what they were last time.
+    /// The scalars that sizes depend on, and their last values.
     named: Vec<(usize, Option<i64>)>,
-    /// Whether sizes are computed from elements of arrays, which are not compared.
+    /// Whether sizes depend on elements of arrays, which are not compared.
     by_elements: bool,
-    /// By parameter: dimensions as the interface lists them, and the shape, of those that are arrays.
+    /// By parameter: dimensions in the order of the interface, and the shape, for arrays.
     last: Vec<Option<(Vec<u64>, Shape)>>,
 }
 
 impl<'f> Sizes<'f> {
-    /// For items of a function.
+    /// For the items of a function.
     #[must_use]
     pub fn new(function: &'f Function) -> Sizes<'f> {
         let parameters = || function.parameters.iter().enumerate();
@@ -32,15 +32,15 @@ impl<'f> Sizes<'f> {
         Sizes { function, named, by_elements, last: Vec::new() }
     }
 
-    /// The next item is not compared with the one before.
+    /// Forgets the previous item, so that the next one is not compared with it.
     pub fn forget(&mut self) {
         self.last.clear();
     }
 
-    /// By parameter the dimensions and shapes of the item with these values, and whether they are new.
+    /// The dimensions and shapes, by parameter, of the item with these values, and whether they are new.
     ///
     /// # Errors
-    /// When a size cannot be computed: of which parameter, and why.
+    /// When a size cannot be computed: the parameter and the reason.
     #[allow(clippy::type_complexity)] // a list, and whether it is new
     pub fn of(
         &mut self,

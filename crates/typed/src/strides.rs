@@ -1,4 +1,4 @@
-//! Which elements of an array travel: ranges and strides, packed for the way.
+//! Selected elements of an array: ranges and strides, packed for transfer.
 
 use gridrpc_idl::Extent;
 
@@ -10,7 +10,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// From dimensions in the order of the interface. `fortran`: the first one runs fastest.
+    /// Creates a shape from dimensions in the order of the interface. `fortran`: the first one varies fastest.
     #[must_use]
     pub fn new(mut extents: Vec<Extent>, fortran: bool, element: usize) -> Shape {
         if fortran {
@@ -19,43 +19,42 @@ impl Shape {
         Shape { extents, element }
     }
 
-    /// Bytes of the whole array.
+    /// Size of the whole array, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.extents.iter().map(|extent| extent.size as usize).product::<usize>() * self.element
     }
 
-    /// Elements of the whole array.
+    /// Number of elements of the whole array.
     #[must_use]
     pub fn count(&self) -> usize {
         self.bytes() / self.element
     }
 
-    /// Elements that travel.
+    /// Number of transferred elements.
     #[must_use]
     pub fn selected(&self) -> usize {
         self.extents.iter().map(|extent| extent.selected() as usize).product()
     }
 
-    /// Bytes that travel.
+    /// Number of transferred bytes.
     #[must_use]
     pub fn selected_bytes(&self) -> usize {
         self.selected() * self.element
     }
 
-    /// Whether all elements travel.
+    /// Whether all elements are transferred.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.extents.iter().all(Extent::is_whole)
     }
 
-    /// Calls `each` with the offset in the array, and the length, of each run of bytes that travels,
-    /// in order.
+    /// Calls `each` with the offset in the array, and the length, of each transferred run of bytes, in order.
     fn runs(&self, mut each: impl FnMut(usize, usize)) {
         if self.selected() == 0 {
             return;
         }
-        // Dimensions that are whole and at the end belong to the run.
+        // Trailing complete dimensions belong to the run.
         let whole = self.extents.iter().rev().take_while(|extent| extent.is_whole()).count();
         let (outer, inner) = self.extents.split_at(self.extents.len() - whole);
         let mut run: usize =
@@ -93,8 +92,7 @@ impl Shape {
     }
 }
 
-/// Packs the elements that travel. `array` has [`Shape::bytes`] bytes, `packed` has
-/// [`Shape::selected_bytes`].
+/// Packs the transferred elements. `array` has [`Shape::bytes`] bytes, `packed` has [`Shape::selected_bytes`].
 pub fn gather(shape: &Shape, array: &[u8], packed: &mut [u8]) {
     let mut at = 0;
     shape.runs(|start, len| {
@@ -103,7 +101,7 @@ pub fn gather(shape: &Shape, array: &[u8], packed: &mut [u8]) {
     });
 }
 
-/// Puts elements that have travelled into their places.
+/// Unpacks transferred elements into their places.
 pub fn scatter(shape: &Shape, packed: &[u8], array: &mut [u8]) {
     let mut at = 0;
     shape.runs(|start, len| {

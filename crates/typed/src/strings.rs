@@ -1,8 +1,8 @@
-//! Lists of strings and of files' contents, as the bytes of one section.
+//! Lists of strings and of file contents, encoded in one section.
 
 use gridrpc_wire::Order;
 
-/// Each string as its length and its bytes; -1 and no bytes for one that is not there.
+/// Encodes each string as its length and its bytes; a missing one as -1 without bytes.
 #[must_use]
 pub fn encode_texts(texts: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -17,25 +17,25 @@ pub fn add_text(text: Option<&[u8]>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(text.unwrap_or_default());
 }
 
-/// The strings in bytes that came in `order`; `None` if they are not `count` strings.
+/// The strings in bytes received in `order`; `None` if they are not `count` strings.
 #[must_use]
 pub fn decode_texts(bytes: &[u8], order: Order, count: usize) -> Option<Vec<Option<Vec<u8>>>> {
     let texts = list_texts(bytes, order)?;
     (texts.len() == count).then(|| texts.into_iter().map(|text| text.map(<[u8]>::to_vec)).collect())
 }
 
-/// What the name of a file stands for.
+/// A file argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedFile {
     /// NULL: no file.
     Null,
     /// An empty name: no file either.
     Empty,
-    /// A file, and what it contains.
+    /// The content of a file.
     Content(Vec<u8>),
 }
 
-/// Files behind one another, as strings are; the length of an empty name is -2.
+/// Encodes files as strings; the length of an empty name is -2.
 #[must_use]
 pub fn encode_files(files: &[NamedFile]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -49,7 +49,7 @@ pub fn encode_files(files: &[NamedFile]) -> Vec<u8> {
     bytes
 }
 
-/// So many files from bytes that came in `order`; `None` if that is not what they are.
+/// Decodes `count` files from bytes received in `order`; `None` if the bytes are malformed.
 #[must_use]
 pub fn decode_files(bytes: &[u8], order: Order, count: usize) -> Option<Vec<NamedFile>> {
     let mut files = Vec::new();
@@ -67,7 +67,7 @@ pub fn decode_files(bytes: &[u8], order: Order, count: usize) -> Option<Vec<Name
     (files.len() == count).then_some(files)
 }
 
-/// The length of the name of a file that is empty.
+/// The length that stands for an empty file name.
 const EMPTY_NAME: i64 = -2;
 
 fn split_len(bytes: &[u8], order: Order) -> Option<(i64, &[u8])> {
@@ -79,7 +79,7 @@ fn split_len(bytes: &[u8], order: Order) -> Option<(i64, &[u8])> {
     Some((len, rest))
 }
 
-/// The strings in bytes that came in `order`, however many there are; `None` if they are no list.
+/// The strings in bytes received in `order`, in any number; `None` if they are not a list.
 #[must_use]
 pub fn list_texts(mut bytes: &[u8], order: Order) -> Option<Vec<Option<&[u8]>>> {
     let mut texts = Vec::new();
