@@ -1,4 +1,4 @@
-//! What a caller gives for each parameter.
+//! Arguments of a caller.
 
 use std::fmt;
 use std::io;
@@ -13,37 +13,37 @@ use thiserror::Error;
 pub struct Memory {
     /// Its first element.
     pub start: *mut u8,
-    /// Its length, bytes, if that is known; in C it is not.
+    /// Its length, bytes, if known; in C it is not.
     pub len: Option<usize>,
-    /// Its dimensions, if they are known, in the order in which the interface lists them.
+    /// Its dimensions, if known, in the order of the interface.
     pub shape: Option<Vec<u64>>,
 }
 
-/// An array among the shared data of a grid.
+/// An array in the shared data of a grid.
 #[derive(Clone, Debug)]
 pub struct SharedPart {
     /// The number of the shared data.
     pub blob: u64,
-    /// Which part of it holds the elements.
+    /// The part that contains the elements.
     pub part: u32,
     /// Its length, bytes.
     pub len: usize,
     /// The type of its elements.
     pub dtype: DType,
-    /// Its dimensions, in the order in which the interface lists them.
+    /// Its dimensions, in the order of the interface.
     pub shape: Vec<u64>,
 }
 
-/// What the caller gives for one parameter.
+/// The caller's argument for one parameter.
 #[derive(Clone, Debug)]
 pub enum Given {
-    /// Nothing: a work array, a size that follows from arrays, a result to be made.
+    /// No argument: a work array, a size that follows from arrays, a result to be created.
     Absent,
     /// A number.
     Scalar(Scalar),
     /// An array of numbers.
     Array(Memory),
-    /// An array of numbers that is shared data.
+    /// An array of numbers in shared data.
     Shared(SharedPart),
     /// Strings, or names of files; one, or as many as the array has.
     Texts(Vec<Option<Vec<u8>>>),
@@ -51,33 +51,33 @@ pub enum Given {
     Callback,
 }
 
-/// An argument that does not fit its parameter.
+/// An argument that does not match its parameter.
 #[derive(Debug, Error)]
 pub struct ArgumentError {
     /// The function.
     pub function: String,
-    /// The parameter; empty if it is about all of them.
+    /// The parameter; empty if the error concerns all of them.
     pub parameter: String,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub problem: String,
 }
 
-/// Why a call cannot be put together.
+/// Reason why a call cannot be prepared.
 #[derive(Debug, Error)]
 pub enum PrepareError {
-    /// An argument does not fit its parameter.
+    /// An argument does not match its parameter.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
-    /// The system refuses memory for an argument, or the file that it names.
+    /// The system refuses memory for an argument, or its file.
     #[error("{}", sentence(.function, .parameter, .path.as_deref(), .error))]
     System {
         /// The function.
         function: String,
-        /// The parameter; empty if it is about all of them.
+        /// The parameter; empty if the error concerns all of them.
         parameter: String,
-        /// The file, if it is about one.
+        /// The file, if the error concerns one.
         path: Option<PathBuf>,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Callbacks on the client's side: their arguments out of what came, their results for the way back.
+//! Client side of callbacks: decodes their arguments and encodes their results.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::target::Target;
 pub enum CallbackValue {
     /// A number.
     Scalar(Scalar),
-    /// An array, whole, with its dimensions; what the callback leaves in it goes back if it is OUT or INOUT.
+    /// A whole array with its dimensions. Changes by the callback are sent back if it is OUT or INOUT.
     Array {
         /// Its elements.
         elements: Vec<u8>,
@@ -25,14 +25,14 @@ pub enum CallbackValue {
     Texts(Vec<Option<Vec<u8>>>),
 }
 
-/// What is known of a call whose function calls back.
+/// Data of a call whose function calls back.
 #[derive(Debug)]
 pub struct CallbackFrame {
     target: Arc<Target>,
     scalars: Scalars,
 }
 
-/// The arguments of a callback, and what is needed to send them back.
+/// The arguments of a callback, and the shapes needed to send them back.
 type Taken = (Vec<CallbackValue>, Vec<Shape>);
 
 impl CallbackFrame {
@@ -42,7 +42,7 @@ impl CallbackFrame {
         CallbackFrame { target, scalars }
     }
 
-    /// The number among all parameters of the callback parameter number `index`.
+    /// The index among all parameters of callback parameter number `index`.
     #[must_use]
     pub fn parameter(&self, index: u16) -> Option<usize> {
         Some(callbacks(self.interface()).nth(usize::from(index))?.0)
@@ -52,10 +52,10 @@ impl CallbackFrame {
         self.target.interface()
     }
 
-    /// Runs a callback: `call` gets its arguments and changes them. Returns what goes back.
+    /// Runs a callback: `call` receives its arguments and changes them. Returns the results.
     ///
     /// # Errors
-    /// When they do not fit the interface, or `call` says so.
+    /// When they do not match the interface, or `call` fails.
     pub fn run(
         &self,
         index: u16,
@@ -148,7 +148,7 @@ impl CallbackFrame {
     }
 }
 
-/// What the callback has left in its OUT and INOUT arguments.
+/// Adds the callback's OUT and INOUT arguments.
 fn give(
     own: &[Parameter],
     values: &[CallbackValue],

@@ -1,4 +1,4 @@
-//! Many items in one call: for each parameter one column with the values of all items.
+//! Calls with many items: one column per parameter, with the values of all items.
 
 use gridrpc_client::{Grid, Request};
 use gridrpc_core::CallOptions;
@@ -12,15 +12,15 @@ use crate::prepared::request;
 use crate::sizes::{bytes, derived, element, fits};
 use crate::target::Target;
 
-/// Arguments and results of an item in a chunk, at most, bytes: larger ones travel better alone.
+/// Maximum size of an item's arguments and results in a chunk, bytes: larger items are faster alone.
 const MOST_OF_AN_ITEM: usize = 32 << 10;
 
-/// What one parameter has of all items that go into a call.
+/// Values of one parameter for all items of a call.
 #[derive(Debug)]
 enum Arguments {
-    /// Nothing: a work array, or a result.
+    /// None: a work array, or a result.
     Nothing,
-    /// A number of each item, or the elements of each item's array.
+    /// One number, or the elements of one array, per item.
     Numbers(DType, Vec<u8>),
     /// Strings.
     Texts(Vec<u8>),
@@ -42,22 +42,22 @@ impl Arguments {
     }
 }
 
-/// Puts a call with many items together.
+/// Builds a call with many items.
 #[derive(Debug)]
 pub struct ChunkBuilder<'t> {
     target: &'t Target,
     sizes: Sizes<'t>,
     arguments: Vec<Arguments>,
-    /// What the columns were before the item that is being added.
+    /// Lengths of the columns before the current item.
     before: Vec<usize>,
     landing: ChunkLanding,
     items: u32,
-    /// Bytes of all arguments, and of results as far as they are known.
+    /// Bytes of all arguments, and of those results whose size is known.
     bytes: usize,
 }
 
-/// Whether the function's items may go together: it runs in one process, there is nothing that the client has to do for a
-/// call while it runs, and no file.
+/// Whether the function's items may share a call: it runs in one process, and needs neither the client during the
+/// call nor files.
 fn goes_in_chunks(function: &Function) -> bool {
     !function.is_parallel()
         && function.parameters.iter().all(|parameter| match &parameter.kind {
@@ -67,8 +67,8 @@ fn goes_in_chunks(function: &Function) -> bool {
 }
 
 impl<'t> ChunkBuilder<'t> {
-    /// For calls of a function; `None` for one whose items cannot go together: it has callbacks or
-    /// files, or runs on several processes.
+    /// Creates a builder for a function; `None` for one whose items cannot share a call: it has callbacks or files,
+    /// or runs on several processes.
     #[must_use]
     pub fn new(target: &'t Target) -> Option<ChunkBuilder<'t>> {
         let function = target.interface();
@@ -96,15 +96,15 @@ impl<'t> ChunkBuilder<'t> {
         })
     }
 
-    /// How many items it has.
+    /// Number of items.
     #[must_use]
     pub fn items(&self) -> usize {
         self.items as usize
     }
 
-    /// Adds an item, if all together have at most `budget` bytes then. Returns whether it goes with
-    /// the others: not if it is large, refers to shared data, does not fit the interface, or only a
-    /// part of an array of its travels. What is wrong, a call of its own tells.
+    /// Adds an item, if all items together then have at most `budget` bytes. Returns whether it was added. An item is
+    /// not added if it is large, refers to shared data, does not match the interface, or transfers only a part of an
+    /// array. A separate call reports what is wrong with it.
     ///
     /// # Safety
     /// Arrays without a known length must be as long as the interface says. Those that are changed
@@ -136,7 +136,7 @@ impl<'t> ChunkBuilder<'t> {
         added.is_some()
     }
 
-    /// Adds the item to all columns. Returns how many bytes it has with its results.
+    /// Adds the item to all columns. Returns its size including its results, bytes.
     fn add_all(&mut self, given: &[Given]) -> Option<usize> {
         let function = self.target.interface();
         let values = Item { function, given };
@@ -197,7 +197,7 @@ impl<'t> ChunkBuilder<'t> {
         Some(len)
     }
 
-    /// The request. No item is begun later than `limit` ns after the first, unless it is 0.
+    /// Builds the request. No item starts later than `limit` ns after the first, unless `limit` is 0.
     ///
     /// # Errors
     /// When the system refuses memory.
@@ -246,7 +246,7 @@ impl<'t> ChunkBuilder<'t> {
     }
 }
 
-/// The values of one item.
+/// Values of one item.
 struct Item<'a> {
     function: &'a Function,
     given: &'a [Given],
@@ -266,7 +266,7 @@ impl Values for Item<'_> {
     }
 }
 
-/// The number of a scalar parameter as its type wants it; `absent` gives one that was left out.
+/// The number of a scalar parameter in its type; `absent` computes one that was left out.
 fn number(of: Type, given: &Given, absent: impl FnOnce() -> Option<i64>) -> Option<Scalar> {
     let scalar = match given {
         Given::Scalar(scalar) => *scalar,

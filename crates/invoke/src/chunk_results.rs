@@ -1,4 +1,4 @@
-//! Results of many items of one call, on their way to their caller.
+//! Results of many items of one call, for their caller.
 
 use std::sync::Arc;
 
@@ -9,71 +9,71 @@ use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
 use crate::results::LandError;
 
-/// A number of items one behind the other whose results have the same shape.
+/// Consecutive items whose results have the same shape.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// How many items.
+    /// Number of items.
     pub items: usize,
-    /// Their dimensions, in the order of the interface; none for a single string.
+    /// Their dimensions, in the order of the interface; empty for a single string.
     pub dimensions: Vec<u64>,
-    /// Bytes that a result has; of strings no more than their lengths.
+    /// Bytes of a result; for strings, only their lengths.
     pub bytes: usize,
 }
 
 impl Run {
-    /// How many elements, or strings, a result has.
+    /// Number of elements, or strings, of a result.
     #[must_use]
     pub fn count(&self) -> usize {
         self.dimensions.iter().product::<u64>() as usize
     }
 }
 
-/// What one parameter gives back.
+/// Results of one parameter.
 #[derive(Debug)]
 pub(super) enum Column {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Arrays that are made for the caller.
+    /// Arrays that are created for the caller.
     Made(DType, Vec<Run>),
-    /// Arrays of the caller's that are changed: where each is, and how many bytes it has.
+    /// The caller's arrays that are changed: their addresses and sizes in bytes.
     Changed(DType, Vec<(*mut u8, usize)>),
     /// Strings.
     Texts(Vec<Run>),
 }
 
-/// What the results of many items need until they are where they belong.
+/// State of the results of many items until they are delivered.
 #[derive(Debug)]
 pub struct ChunkLanding {
     function: Arc<str>,
-    /// How many items there are.
+    /// Number of items.
     pub(super) items: usize,
     columns: Vec<Column>,
     names: Vec<String>,
 }
 
-// SAFETY: the pointers are the caller's, who has promised to leave the memory alone until the call
-// has ended, and in whichever thread it waits.
+// SAFETY: the pointers belong to the caller, who has promised to leave the memory alone until the call has ended, in
+// whichever thread it waits.
 unsafe impl Send for ChunkLanding {}
 // SAFETY: nothing is done through a shared reference.
 unsafe impl Sync for ChunkLanding {}
 
-/// The results of one parameter for all items that have been run.
+/// The results of one parameter for all completed items.
 #[derive(Debug)]
 pub enum LandedColumn {
-    /// Arrays, one behind the other.
+    /// Arrays, one after the other.
     Arrays(DType, Vec<Run>, Incoming),
-    /// Strings, one behind the other; `None` for one that is not there.
+    /// Strings, one after the other; `None` for a missing one.
     Texts(Vec<Run>, Vec<Option<Vec<u8>>>),
 }
 
-/// What a call with many items has come to.
+/// Outcome of a call with many items.
 #[derive(Debug)]
 pub struct LandedChunk {
-    /// How many items have been run: those in front.
+    /// Number of completed items, from the first one on.
     pub items: usize,
-    /// What the caller has to take itself, by the numbers of the parameters.
+    /// Results that the caller has to take, by the index of the parameter.
     pub columns: Vec<(usize, LandedColumn)>,
-    /// Type and message of the error of the item behind them.
+    /// Type and message of the next item's error.
     pub error: Option<(String, String)>,
 }
 
@@ -96,15 +96,15 @@ impl ChunkLanding {
         ChunkLanding { function: Arc::clone(name), items: 0, columns, names }
     }
 
-    /// The next item has an array that is changed.
+    /// Adds an array that the next item changes.
     pub(super) fn changes(&mut self, parameter: usize, start: *mut u8, bytes: usize) {
         if let Column::Changed(_, places) = &mut self.columns[parameter] {
             places.push((start, bytes));
         }
     }
 
-    /// The next item has a result that is made; `new`: it may have another shape than the one before.
-    /// Returns how many bytes it has at least; `None`: it cannot go with others.
+    /// Adds a result that the next item creates; `new`: its shape may differ from the previous one. Returns its
+    /// minimum size in bytes; `None` if it cannot share a call.
     pub(super) fn makes(
         &mut self,
         parameter: usize,
@@ -120,7 +120,7 @@ impl ChunkLanding {
             return None;
         }
         let bytes = match shaped {
-            // Of strings the lengths are known.
+            // For strings, only the lengths are known.
             Some((_, shape)) if is_text => shape.count().checked_mul(size_of::<i64>())?,
             Some((_, shape)) => shape.bytes(),
             None => 0,
@@ -135,7 +135,7 @@ impl ChunkLanding {
         Some(bytes)
     }
 
-    /// Forgets what it knows of all items but so many.
+    /// Truncates to this many items.
     pub(super) fn keep(&mut self, items: usize) {
         for column in &mut self.columns {
             match column {
@@ -146,10 +146,10 @@ impl ChunkLanding {
         }
     }
 
-    /// Puts the results where they belong. Returns those that the caller has to take itself.
+    /// Delivers the results. Returns those that the caller has to take.
     ///
     /// # Errors
-    /// When they don't fit the interface.
+    /// When they do not match the interface.
     pub fn land(self, sections: Vec<Incoming>) -> Result<LandedChunk, LandError> {
         let function = &self.function;
         let broken =
@@ -169,16 +169,16 @@ impl ChunkLanding {
         Ok(LandedChunk { items, columns: self.put(items, values, sections)?, error })
     }
 
-    /// The same with what is left of a call whose worker was lost after so many items.
+    /// Delivers the partial results of a call whose worker was lost after `items` items.
     ///
     /// # Errors
-    /// When it does not fit the interface.
+    /// When they do not match the interface.
     pub fn land_partial(
         self,
         items: usize,
         results: Vec<Incoming>,
     ) -> Result<LandedChunk, LandError> {
-        // As `land` has it, with a section for each that gives something back.
+        // As in `land`, with a section for each parameter that returns data.
         let mut section = 0;
         let mut next = || {
             section += 1;
@@ -196,7 +196,7 @@ impl ChunkLanding {
         Ok(LandedChunk { items, columns: self.put(items, values, results)?, error: None })
     }
 
-    /// Puts the results of the first items where they belong; behind them there may be more.
+    /// Delivers the results of the first items; more may follow them.
     fn put(
         self,
         items: usize,

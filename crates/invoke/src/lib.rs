@@ -1,4 +1,4 @@
-//! Calls of module functions from the caller's own memory, and results back into it.
+//! Calls of module functions with arguments from the caller's memory, and results back into it.
 
 mod argument;
 mod callback;

@@ -1,4 +1,4 @@
-//! Which modules workers load while they start.
+//! Modules that workers load at start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use gridrpc_typed::read_interface;
 
 use crate::target::ModuleSearch;
 
-/// Has the workers of this machine load the modules `here` while they start, and those of host groups what their
-/// group names. A path, or a name that ends in `.so`, is the file of a compiled module. Any other name is that of a
-/// Python module if workers run Python (`python`), else that of a compiled module, which `search` finds.
+/// Makes the workers of this machine load the modules in `here` at start, and those of host groups the modules of
+/// their group. A path, or a name that ends in `.so`, is the file of a compiled module. Any other name is a Python
+/// module if workers run Python (`python`), or else a compiled module, which `search` finds.
 ///
 /// # Errors
-/// When a compiled module is not there.
+/// When a compiled module does not exist.
 pub fn preload(
     config: &mut Config,
     here: &[String],
@@ -59,7 +59,7 @@ fn named(name: &str, search: &ModuleSearch) -> Result<String, String> {
     text(&module.path)
 }
 
-/// As calls name it.
+/// The path as text, as calls use it.
 fn text(path: &Path) -> Result<String, String> {
     let path: PathBuf = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.into_os_string().into_string();

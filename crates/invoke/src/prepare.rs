@@ -1,5 +1,5 @@
-//! From what the caller gives to a request: sizes computed and checked, each section put where it
-//! travels best. Nothing is sent before all arguments are found to fit.
+//! Preparation of a call: computes and checks sizes, and places each section where its transfer is cheapest. Nothing
+//! is sent until all arguments have been checked.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,8 +19,7 @@ use crate::results::{Landing, Plan};
 use crate::sizes::{Known, fits, known_scalars};
 use crate::target::Target;
 
-/// Checks the arguments of a call and puts its payload together. `ranks`: on which the function runs, if it runs on
-/// several.
+/// Checks the arguments of a call and builds its payload. `ranks`: the ranks of a parallel function.
 ///
 /// # Errors
 /// When an argument does not fit its parameter, a file that it names cannot be read, or the system
@@ -92,7 +91,7 @@ pub unsafe fn prepare(
     Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width })
 }
 
-/// A call whose arguments are being put together.
+/// A call in preparation.
 pub(super) struct Preparation<'a> {
     pub(super) function: &'a Function,
     pub(super) given: &'a [Given],
@@ -102,7 +101,7 @@ pub(super) struct Preparation<'a> {
     pub(super) blobs: Vec<BlobId>,
     pub(super) landing: Landing,
     pub(super) sinks: Vec<(u16, Arc<Sink>)>,
-    /// The number of the next section of the call, and of its result.
+    /// Next section number of the call, and of its result.
     pub(super) sections: u16,
     pub(super) results: u16,
 }
@@ -177,7 +176,7 @@ impl Preparation<'_> {
         Value::Array(Array { dtype, fortran, shape: vec![shape.selected() as u64], section })
     }
 
-    /// Remembers what to do with a result; every OUT and INOUT parameter has one section.
+    /// Records how to deliver a result; every OUT and INOUT parameter has one section.
     fn plan(&mut self, index: usize, plan: Plan) {
         let name = self.function.parameters[index].name.clone();
         self.landing.plans.push((index, name, plan));
@@ -224,7 +223,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// Strings, or files: of those that go in, the content is read here.
+    /// Adds strings, or files: the content of input files is read here.
     fn add_texts(
         &mut self,
         index: usize,
@@ -270,11 +269,11 @@ impl Preparation<'_> {
     }
 }
 
-/// Why one argument cannot be sent.
+/// Reason why an argument cannot be sent.
 pub(super) enum Problem {
-    /// It does not fit its parameter: the rest of a sentence that starts with the argument.
+    /// It does not match its parameter: the rest of a sentence that starts with the argument.
     Misfit(String),
-    /// The system refuses memory, or a file that it names.
+    /// The system refuses memory, or a file.
     System { path: Option<PathBuf>, error: io::Error },
 }
 
@@ -296,13 +295,13 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// The file that a name names: NULL and an empty name name none.
+/// The path in a file argument; `None` for NULL and an empty name.
 fn path(name: Option<&[u8]>) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     name.filter(|name| !name.is_empty()).map(|name| std::ffi::OsStr::from_bytes(name).into())
 }
 
-/// The file that a name names, with its contents if they go to the function.
+/// Reads a file argument, with its contents if they go to the function.
 fn read(name: Option<&[u8]>, comes: bool) -> Result<NamedFile, Problem> {
     let Some(path) = path(name) else {
         return Ok(if name.is_some() { NamedFile::Empty } else { NamedFile::Null });

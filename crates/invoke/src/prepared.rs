@@ -1,4 +1,4 @@
-//! A call whose arguments have been found to fit, and how it is to be made.
+//! A call with checked arguments, and its request.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use gridrpc_typed::Scalars;
 use crate::results::Landing;
 use crate::target::Target;
 
-/// Whether the caller's memory may be used after the request has been made.
+/// Whether the caller's memory may be used after the request has been built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lending {
     /// Until the [`Landing`] is used or dropped.
     UntilLanded,
-    /// Not for arguments: they are copied. Results are put there when they land.
+    /// Not for arguments, which are copied. Results are written there when they land.
     Copied,
 }
 
-/// A call that can be made.
+/// A prepared call.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What is sent.
+    /// Payload to send.
     pub payload: Payload,
-    /// The shared data that it refers to.
+    /// Shared data that it refers to.
     pub blobs: Vec<BlobId>,
-    /// Where streamed results go.
+    /// Destinations of streamed results.
     pub sinks: Vec<(u16, Arc<Sink>)>,
-    /// What puts the results into their places.
+    /// Delivers the results.
     pub landing: Landing,
     /// The scalars, for the sizes of callbacks' arguments.
     pub scalars: Scalars,
-    /// How many processes it runs on.
+    /// Number of processes that it runs on.
     pub width: u32,
 }
 
 impl Prepared {
-    /// The request, for [`Grid::submit`](gridrpc_client::Grid::submit), and what puts the results into their places.
-    /// With `cores`, each of its processes has as many.
+    /// The request, for [`Grid::submit`](gridrpc_client::Grid::submit), and the landing of its results. With `cores`,
+    /// each of its processes gets this many.
     #[must_use]
     pub fn request(
         self,
@@ -48,14 +48,14 @@ impl Prepared {
         callbacks: Option<Callbacks>,
     ) -> (Request, Landing) {
         options.cores = options.cores.saturating_mul(self.width);
-        // What may come twice is not received where the caller has it.
+        // Data that may arrive twice is not received in the caller's memory.
         let sinks = if options.idempotent { Vec::new() } else { self.sinks };
         let request = request(target, self.payload, options);
         (Request { blobs: self.blobs, callbacks, sinks, ..request }, self.landing)
     }
 }
 
-/// The request for a call of `target`. Where its interface says that it is idempotent, it is, except on a reserved
+/// The request for a call of `target`. If the interface declares it idempotent, so is the call, except on a reserved
 /// worker.
 pub(super) fn request(target: &Target, payload: Payload, mut options: CallOptions) -> Request {
     options.idempotent =

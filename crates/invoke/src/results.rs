@@ -1,4 +1,4 @@
-//! Results on their way into the caller's memory.
+//! Delivery of results to the caller's memory.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use gridrpc_typed::{Shape, decode_texts, scatter};
 use gridrpc_wire::{DType, Order, Value, decode_values};
 use thiserror::Error;
 
-/// Where the elements of a result go.
+/// Destination of a result's elements.
 #[derive(Debug)]
 pub(super) enum Destination {
     /// Into the caller's memory.
     Caller(*mut u8),
-    /// Nowhere: the worker has written them where the caller has them.
+    /// In place: the worker has written them to the caller's memory.
     InPlace,
-    /// Nowhere: the caller takes them where they come.
+    /// None: the caller takes them where they arrived.
     Made,
 }
 
-/// What to do with one result.
+/// How to deliver one result.
 #[derive(Debug)]
 pub(super) enum Plan {
     Array { dtype: DType, shape: Shape, dimensions: Vec<u64>, to: Destination },
@@ -38,60 +38,60 @@ pub(super) struct Room {
     pub(super) offset: u64,
 }
 
-/// What a call's results need until they are where they belong. Dropping it gives the caller's memory
-/// back: nothing is read from it or written to it any more.
+/// State of a call's results until they are delivered. Dropping it returns the caller's memory: nothing is read from
+/// it or written to it any more.
 #[derive(Debug)]
 pub struct Landing {
     pub(super) function: Arc<str>,
-    /// With the parameter's number and name.
+    /// With the parameter's index and name.
     pub(super) plans: Vec<(usize, String, Plan)>,
     pub(super) rooms: Vec<Room>,
     pub(super) sources: Vec<Arc<Source>>,
     pub(super) sinks: Vec<Arc<Sink>>,
 }
 
-// SAFETY: the pointers are the caller's, who has promised to leave the memory alone until the call
-// has ended, and in whichever thread it waits.
+// SAFETY: the pointers belong to the caller, who has promised to leave the memory alone until the call has ended, in
+// whichever thread it waits.
 unsafe impl Send for Landing {}
 // SAFETY: nothing is done through a shared reference.
 unsafe impl Sync for Landing {}
 
-/// An array that was made for the caller.
+/// An array created for the caller.
 #[derive(Debug)]
 pub struct MadeArray {
     /// Type of its elements.
     pub dtype: DType,
     /// Its dimensions, in the order of the interface.
     pub dimensions: Vec<u64>,
-    /// Its elements, where they came.
+    /// Its elements, where they arrived.
     pub elements: Incoming,
 }
 
 /// One result for the caller to take.
 #[derive(Debug)]
 pub enum Landed {
-    /// An array that was made for it.
+    /// An array created for the caller.
     Array(MadeArray),
-    /// Strings; `None` for one that is not there.
+    /// Strings; `None` for a missing one.
     Texts(Vec<Option<Vec<u8>>>),
 }
 
-/// Why results cannot be put where they belong.
+/// Reason why results cannot be delivered.
 #[derive(Debug, Error)]
 pub enum LandError {
-    /// They do not fit the interface of the function: worker and client disagree.
+    /// They do not match the interface of the function: worker and client disagree.
     #[error("{0}")]
     Broken(String),
-    /// A file of theirs cannot be written.
+    /// An output file cannot be written.
     #[error("{function}: could not write `{}`, result `{result}`: {error}", .path.display())]
     File {
         /// The function.
         function: Arc<str>,
-        /// The parameter that names the file.
+        /// The parameter with the file name.
         result: String,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -107,11 +107,10 @@ impl Landing {
         }
     }
 
-    /// Puts the results where they belong. Returns those that the caller has to take itself, by the
-    /// numbers of their parameters.
+    /// Delivers the results. Returns those that the caller has to take, by the index of the parameter.
     ///
     /// # Errors
-    /// When they don't fit the interface, or a file cannot be written.
+    /// When they do not match the interface, or a file cannot be written.
     pub fn land(mut self, sections: Vec<Incoming>) -> Result<Vec<(usize, Landed)>, LandError> {
         if self.plans.is_empty() {
             return Ok(Vec::new());
@@ -186,7 +185,7 @@ impl Landing {
                 }
                 Some(None)
             }
-            // The call has no section for it that a worker could have left it in.
+            // The call has no section in which a worker could have left it.
             Destination::Made if in_room.is_some() => None,
             Destination::Made if shape.is_whole() => Some(Some(section)),
             Destination::Made => {
@@ -197,14 +196,14 @@ impl Landing {
         }
     }
 
-    /// What the worker has left in a section of the call.
+    /// The data that the worker has left in a section of the call.
     fn room(&self, section: u16, len: u64) -> Option<&[u8]> {
         let room = self.rooms.iter().find(|room| room.section == section)?;
         let end = room.offset.checked_add(len)?;
         let start: io::Result<_> = room.lent.start(end);
         let start = start.ok()?;
-        // SAFETY: `start` has checked that the segment has so many bytes; it is ours until it is
-        // dropped, and the worker has let go of it.
+        // SAFETY: `start` has checked that the segment has so many bytes; it is ours until it is dropped, and the
+        // worker has released it.
         Some(unsafe {
             std::slice::from_raw_parts(start.add(room.offset as usize).as_ptr(), len as usize)
         })
@@ -214,7 +213,7 @@ impl Landing {
 impl Drop for Landing {
     fn drop(&mut self) {
         for source in self.sources.drain(..) {
-            // Somebody else still wants to send it, for a call that has ended early.
+            // Another thread may still send it, for a call that has ended early.
             if Arc::strong_count(&source) > 1 {
                 source.detach();
             }
@@ -233,7 +232,7 @@ mod tests {
 
     const COUNT: u64 = 4;
 
-    /// What becomes of a result of so many doubles, of which the worker says that they are in `section`.
+    /// Delivers a result of this many doubles, which the worker reports in `section`.
     fn landed(section: Incoming) -> Result<Vec<(usize, Landed)>, LandError> {
         let extent = Extent { size: COUNT, start: 0, end: COUNT, step: 1 };
         let (dtype, shape) = (DType::Float64, Shape::new(vec![extent], false, 8));

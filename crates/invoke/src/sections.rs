@@ -1,5 +1,4 @@
-//! Where the arrays of a call travel from, and where its results are to come: the caller's own memory, memory
-//! that is shared, or the frame.
+//! Sources of a call's arrays, and destinations of its results: the caller's memory, shared memory, or the frame.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ impl Preparation<'_> {
         Ok(self.payload.add_with(len, |packed| gather(shape, bytes, packed))?)
     }
 
-    /// Shared data, which the workers have by then.
+    /// Adds shared data, which the workers have by then.
     pub(super) fn add_part(
         &mut self,
         shared: &SharedPart,
@@ -54,7 +53,7 @@ impl Preparation<'_> {
         if !shape.is_whole() {
             return Err("is shared data, of which no part can travel alone".into());
         }
-        // Characters go by either type of one byte.
+        // Characters may use either type of one byte.
         let is_it = shared.dtype == dtype || shared.dtype.size() == 1 && dtype.size() == 1;
         if !is_it || len != shape.bytes() || sizes.len() > 1 && shared.shape != sizes {
             let (given, wanted) = (shared.dtype.name(), dtype.name());
@@ -71,7 +70,7 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    /// The caller's memory, to be sent from where it lies.
+    /// Lends the caller's memory, to be sent without a copy.
     fn lend(&mut self, memory: &Memory, shape: &Shape) -> Option<Arc<Source>> {
         let start = NonNull::new(memory.start).filter(|_| self.lending == Lending::UntilLanded)?;
         // SAFETY: the caller of `prepare` has promised to leave it alone until the landing, which
@@ -87,7 +86,7 @@ impl Preparation<'_> {
         shape: &Shape,
     ) -> Result<Destination, Problem> {
         let to = Destination::Caller(memory.start);
-        // A call that may run twice must find its arguments as they were.
+        // A call that may run twice must find its arguments unchanged.
         if !self.is_large(shape) || self.function.idempotent {
             self.add_in(memory, shape)?;
             return Ok(to);
@@ -111,8 +110,8 @@ impl Preparation<'_> {
         Ok(to)
     }
 
-    /// Where a result goes; and whether the call has a section for it, as the caller has it in shared
-    /// memory. Else the worker leaves it in memory of its own, which is warm from its results before.
+    /// Destination of a result, and whether the call has a section for it because the caller has it in shared memory.
+    /// Otherwise the worker leaves it in its own memory, which is warm from earlier results.
     pub(super) fn add_out(&mut self, given: &Given, shape: &Shape) -> (Destination, bool) {
         let Given::Array(memory) = given else { return (Destination::Made, false) };
         if self.is_large(shape) {
@@ -128,14 +127,14 @@ impl Preparation<'_> {
         (Destination::Caller(memory.start), false)
     }
 
-    /// A section that the worker writes a result to.
+    /// Adds a section that the worker writes a result to.
     fn room(&mut self, lent: &Arc<Lent>, offset: u64, len: u64, moved: u64) {
         self.payload.add_shared(Arc::clone(lent), offset, len, moved);
         let room = Room { section: self.sections, lent: Arc::clone(lent), offset };
         self.landing.rooms.push(room);
     }
 
-    /// Has the next result received where the caller has it.
+    /// Makes the next result arrive in the caller's memory.
     fn sink(&mut self, memory: &Memory, shape: &Shape) {
         if let Some(start) = NonNull::new(memory.start)
             && self.lending == Lending::UntilLanded

@@ -1,11 +1,11 @@
-//! The sizes of a call's arrays: what they are computed from, and whether what the caller gives has them.
+//! Sizes of a call's arrays: their inputs, and the check of the caller's arrays.
 
 use gridrpc_idl::{Dimension, Expr, Function, Kind, Type, Values};
 use gridrpc_typed::{Scalar, Scalars, Shape, integer_fits};
 
 use crate::argument::{Given, Memory};
 
-/// The integers that sizes are computed from; those left out follow from the arrays' shapes.
+/// The integers that sizes are computed from; missing ones follow from the arrays' shapes.
 pub(super) fn known_scalars(
     function: &Function,
     all: &[Given],
@@ -32,7 +32,7 @@ pub(super) fn known_scalars(
     Ok(scalars)
 }
 
-/// The length of a dimension that is declared to be just this scalar.
+/// The length of a dimension that is declared as exactly this scalar.
 pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Option<i64> {
     function.parameters.iter().zip(given).find_map(|(parameter, given)| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
@@ -50,7 +50,7 @@ pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Op
     })
 }
 
-/// What sizes are computed from: scalars, and elements of the caller's arrays.
+/// Inputs of sizes: scalars, and elements of the caller's arrays.
 pub(super) struct Known<'a> {
     pub(super) function: &'a Function,
     pub(super) given: &'a [Given],
@@ -67,7 +67,7 @@ impl Values for Known<'_> {
     }
 }
 
-/// An element of an array of the caller's, as far as sizes are computed from it.
+/// An element of a caller's array that sizes depend on.
 pub(super) fn element(
     function: &Function,
     given: &[Given],
@@ -83,7 +83,7 @@ pub(super) fn element(
     if memory.start.is_null() || memory.len.is_some_and(|len| len < at + size) {
         return None;
     }
-    // SAFETY: within the array, or in C as far as the interface says that there is one.
+    // SAFETY: within the array; in C, as far as the interface declares it.
     let bytes = unsafe { std::slice::from_raw_parts(memory.start.add(at), size) };
     match Scalar::from_bytes(element, bytes) {
         Some(Scalar::Int(value)) => Some(value),
@@ -104,7 +104,7 @@ pub(super) fn bytes<'m>(memory: &'m Memory, shape: &Shape) -> Result<&'m [u8], S
     Ok(unsafe { std::slice::from_raw_parts(memory.start, shape.bytes()) })
 }
 
-/// Whether an array has the shape, or at least the length, that its parameter wants.
+/// Checks that an array has the shape, or at least the length, of its parameter.
 pub(super) fn fits(
     memory: &Memory,
     shape: &Shape,

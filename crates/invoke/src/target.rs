@@ -1,4 +1,4 @@
-//! Finding modules by name, and functions in them.
+//! Lookup of modules by name, and of functions in them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use gridrpc_typed::{ModuleError, ModuleFile, read_interface};
 use gridrpc_wire::FunctionForm;
 use thiserror::Error;
 
-/// Why a function or module is not there.
+/// Reason why a function or module was not found.
 #[derive(Debug, Error)]
 pub enum SearchError {
-    /// The name is none.
+    /// The name is not valid.
     #[error("`{0}` is not a function's name: write `module/function`")]
     Name(String),
-    /// No such module.
+    /// There is no such module.
     #[error("there is no module `{module}`{}", places(looked))]
     NoModule {
-        /// Which.
+        /// The module.
         module: String,
-        /// Where it was looked for.
+        /// Places that were searched.
         looked: Vec<PathBuf>,
     },
     /// The module has no such function.
     #[error("module `{module}` has no function `{function}`; it has {}", known.join(", "))]
     NoFunction {
-        /// Which module.
+        /// The module.
         module: String,
-        /// Which function.
+        /// The function.
         function: String,
-        /// Those that it has.
+        /// Its functions.
         known: Vec<String>,
     },
-    /// The file is no module.
+    /// The file is not a module.
     #[error(transparent)]
     Module(#[from] ModuleError),
 }
@@ -49,19 +49,19 @@ fn places(looked: &[PathBuf]) -> String {
     format!(" in {}", places.join(", "))
 }
 
-/// A function of a module, known to a grid.
+/// A function of a module, registered with a grid.
 #[derive(Debug)]
 pub struct Target {
     /// `module/function`, or `module/Class.method`.
     pub name: Arc<str>,
     pub(crate) function: Arc<FunctionRef>,
     module: Arc<ModuleFile>,
-    /// Its class, if it is a method, and its number in its list.
+    /// Index of its class, if it is a method, and its own index.
     place: (Option<usize>, usize),
 }
 
 impl Target {
-    /// A module's function, made known to the grid. `name`: `function`, or `Class.method`.
+    /// Registers a module's function with the grid. `name`: `function`, or `Class.method`.
     ///
     /// # Errors
     /// When the module has no such function.
@@ -107,7 +107,7 @@ impl Target {
     }
 }
 
-/// The functions and methods of a module, as calls name them.
+/// The functions and methods of a module, by call name.
 fn function_names(module: &ModuleFile) -> Vec<String> {
     let interface = &module.interface;
     let functions = interface.functions.iter().map(|function| function.name.clone());
@@ -117,7 +117,7 @@ fn function_names(module: &ModuleFile) -> Vec<String> {
     functions.chain(methods).collect()
 }
 
-/// Where modules are looked for: files, and folders with files `NAME.so`.
+/// Search path for modules: files, and folders with files `NAME.so`.
 #[derive(Debug, Default)]
 pub struct ModuleSearch {
     places: Vec<PathBuf>,
@@ -125,7 +125,7 @@ pub struct ModuleSearch {
 }
 
 impl ModuleSearch {
-    /// Looks in these places, first one first.
+    /// Creates a search path, in order.
     #[must_use]
     pub fn new(places: Vec<PathBuf>) -> ModuleSearch {
         ModuleSearch { places, found: Mutex::default() }
@@ -137,7 +137,7 @@ impl ModuleSearch {
         &self.places
     }
 
-    /// The module of that name.
+    /// The module with this name.
     ///
     /// # Errors
     /// When there is none, or its file is broken.
@@ -162,8 +162,8 @@ impl ModuleSearch {
         Err(SearchError::NoModule { module: module.to_owned(), looked: self.places.clone() })
     }
 
-    /// The module of a function `module/function`, and the function's name in it. A bare name is
-    /// looked for in all modules.
+    /// The module of a function `module/function`, and the function's name in it. A bare name is searched for in all
+    /// modules.
     ///
     /// # Errors
     /// When there is no such module.
@@ -182,7 +182,7 @@ impl ModuleSearch {
         module.map(|module| (module, name)).ok_or_else(|| SearchError::Name(name.to_owned()))
     }
 
-    /// All modules that are there; files that are none are passed over.
+    /// All available modules; files that are not modules are skipped.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<ModuleFile>> {
         let mut all: Vec<Arc<ModuleFile>> = Vec::new();
