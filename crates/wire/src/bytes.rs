@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// The longest text for people that is sent, bytes.
+/// Maximum length of a readable text, bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// Byte order of a frame: its sender's.
@@ -35,13 +35,13 @@ impl Order {
     }
 }
 
-/// Why bytes are not a message of this format, or a message does not fit into it.
+/// Reason why bytes are not a valid message, or a message does not fit the format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The first two bytes are not `GR`.
     #[error("not a gridrpc frame: it starts with {0:02x?}; is the other end gridrpc?")]
     Magic([u8; 2]),
-    /// The frame is of a format version that this program does not speak.
+    /// The frame has a format version that this program does not support.
     #[error(
         "frame of format version {0}, but this program speaks version {speaks}; update the older end",
         speaks = VERSION
@@ -53,17 +53,17 @@ pub enum WireError {
     /// The kind of message is unknown.
     #[error("unknown message kind {0}")]
     Kind(u8),
-    /// A field of the header that has to be zero is not.
+    /// A header field that must be zero is not.
     #[error("reserved field is {0}, not 0")]
     Reserved(u32),
-    /// A length or count is above the bound that the format sets.
+    /// A length or count exceeds the limit of the format.
     #[error("{what} is {value}, above the bound of {limit}")]
     TooLarge {
-        /// What was counted.
+        /// The counted quantity.
         what: &'static str,
-        /// The length that was found.
+        /// The value found.
         value: u64,
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
     /// The body ends inside a field.
@@ -75,17 +75,17 @@ pub enum WireError {
     /// A text is not UTF-8.
     #[error("`{0}` is not UTF-8")]
     Text(&'static str),
-    /// A field holds a value with no meaning.
+    /// A field has an undefined value.
     #[error("`{what}` has the meaningless value {value}")]
     Meaningless {
         /// The field.
         what: &'static str,
-        /// What it held.
+        /// Its value.
         value: u64,
     },
 }
 
-/// The limit of a list that has none of its own: what its count can say.
+/// Limit of a list without a limit of its own: the maximum of its count.
 pub(crate) const ANY_COUNT: usize = u16::MAX as usize;
 
 /// A cursor over received bytes.
@@ -145,8 +145,8 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(len, what)?).map_err(|_| WireError::Text(what))
     }
 
-    /// Reads a count of items of at least `item` bytes each; refuses one above `limit` and
-    /// one that the body cannot hold.
+    /// Reads a count of items of at least `item` bytes each. Rejects a count above `limit`, and one that the body
+    /// cannot hold.
     pub(crate) fn count(
         &mut self,
         item: usize,
@@ -161,8 +161,8 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// Reads `count` items. The count has been checked, so that the list is allocated once
-    /// and exactly: growing step by step would take up to three times as much.
+    /// Reads `count` items. The count has been checked, so the list is allocated once and exactly: growing step by
+    /// step would take up to three times as much.
     pub(crate) fn list<T>(
         &mut self,
         count: usize,
@@ -217,15 +217,15 @@ impl Writer<'_> {
     }
 
     pub(crate) fn text(&mut self, value: &str) -> Result<(), WireError> {
-        // The bound on the body would refuse it too, but only after copying all of it.
+        // The limit on the body would reject it too, but only after copying all of it.
         bounded("text length", value.len() as u64, MAX_BODY as u64)?;
         self.u32(value.len() as u32);
         self.out.extend_from_slice(value.as_bytes());
         Ok(())
     }
 
-    /// Writes a text for people: at most [`MAX_TEXT`] bytes of it, its end, where a trace tells most.
-    /// What somebody has said must not keep the message from being sent.
+    /// Writes a readable text. Longer ones are cut to their last [`MAX_TEXT`] bytes, because the end of a trace is
+    /// the most useful part. A long text must not prevent the message from being sent.
     pub(crate) fn prose(&mut self, value: &str) {
         let mut start = value.len().saturating_sub(MAX_TEXT);
         while !value.is_char_boundary(start) {
@@ -251,8 +251,8 @@ pub(crate) fn bounded(what: &'static str, value: u64, limit: u64) -> Result<(), 
     if value <= limit { Ok(()) } else { Err(WireError::TooLarge { what, value, limit }) }
 }
 
-/// The version of the format that this crate speaks.
+/// Format version of this crate.
 pub const VERSION: u8 = 3;
 
-/// The longest body a frame may have, bytes. Longer payloads go as several `Data` frames.
+/// Maximum length of a frame's body, bytes. Longer payloads are sent as several `Data` frames.
 pub const MAX_BODY: usize = 1 << 20;

@@ -1,30 +1,30 @@
-//! Many items in one call of a module function: what stands before its values.
+//! Many items in one call of a module function: the header before its values.
 
 use crate::bytes::{Order, Reader, WireError, Writer};
 use crate::value::{Value, decode_values, encode_values};
 
-/// Stands where the number of values stands else: no function has so many parameters.
+/// Replaces the number of values: no function has so many parameters.
 const MARK: u16 = u16::MAX;
-/// Length of what stands before the values, bytes.
+/// Length of the header, bytes.
 const HEAD_LEN: usize = 14;
 
-/// What is said of all items together.
+/// Data common to all items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// In a call how many there are; in its result how many of them have been run.
+    /// In a call: the number of items. In its result: the number of completed items.
     pub items: u32,
-    /// In a call: no item is begun later than so many ns after the first; 0: there is no limit. In a result 0.
+    /// In a call: no item starts later than this many ns after the first; 0: no limit. In a result: 0.
     pub limit: u64,
 }
 
 impl Chunk {
-    /// Whether the bytes of section 0 are those of many items.
+    /// Whether the bytes of section 0 belong to many items.
     #[must_use]
     pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(&MARK.to_ne_bytes())
     }
 
-    /// Encodes it, and the values behind it, into the bytes of their section.
+    /// Encodes the header, and the values after it, into the bytes of their section.
     ///
     /// # Errors
     /// As [`encode_values`]; `out` is then as it was.
@@ -46,10 +46,10 @@ impl Chunk {
         written
     }
 
-    /// Decodes a section of a frame that came in `order`.
+    /// Decodes a section of a frame received in `order`.
     ///
     /// # Errors
-    /// When the bytes are not those of many items.
+    /// When the bytes do not belong to many items.
     pub fn decode(bytes: &[u8], order: Order) -> Result<(Chunk, Vec<Value>), WireError> {
         let head = bytes.len().min(HEAD_LEN);
         let mut reader = Reader::new(&bytes[..head], order);

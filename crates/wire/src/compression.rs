@@ -1,6 +1,6 @@
-//! Compression of data on its way over a network.
+//! Compression of data sent over a network.
 
-/// Whether data is compressed on its way over a network (zstd).
+/// Whether data sent over a network is compressed (zstd).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Where the link is slower than the compressor.

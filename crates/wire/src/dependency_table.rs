@@ -1,39 +1,38 @@
-//! How results of other calls lie in the arguments of a call: its last section is a table of them,
-//! with the small ones packed behind it. The others are sections of the call, in front of it.
+//! Results of other calls in the arguments of a call: the last section is a table of them, with the small ones packed
+//! after it. The others are sections of the call, in front of it.
 //!
-//! The table is made of numbers of 64 bits, little end first: how many results there are; then for each of
-//! them how many sections it has, and for each of those two numbers, where it is and how long it is, bytes. With
-//! its highest bit set, the first is the number of a section of the call; otherwise it counts from the
-//! start of the table, in bytes.
+//! The table consists of little-endian 64-bit numbers: the number of results; then for each of them its number of
+//! sections, and for each section its place and its length in bytes. If its highest bit is set, the place is the
+//! number of a section of the call; otherwise it is an offset from the start of the table, in bytes.
 
 use std::ops::Range;
 
-/// Set in the number of a section.
+/// Flag of a place that is a section number.
 const IN_SECTION: u64 = 1 << 63;
-/// What is packed starts at multiples of so many bytes, as arrays like it.
+/// Alignment of packed sections, which suits arrays.
 const ALIGNED: usize = 64;
 const NUMBER: usize = 8;
 
-/// Where a section of a result is.
+/// Location of a section of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultPart {
-    /// It is the section of the call of this number.
+    /// The section of the call with this number.
     Section(usize),
-    /// These bytes of the section that holds the table.
+    /// These bytes of the section that contains the table.
     Packed(Range<usize>),
 }
 
-/// The section with the table, while it is put together.
+/// Builder for the section with the table.
 #[derive(Debug)]
 pub struct Table {
     numbers: Vec<u64>,
     packed: Vec<u8>,
-    /// Where what is packed starts.
+    /// Start of the packed sections.
     start: usize,
 }
 
 impl Table {
-    /// For results of so many sections each.
+    /// Creates a table for results with these numbers of sections.
     pub fn new(sections: &[usize]) -> Table {
         let numbers = 1 + sections.iter().map(|count| 1 + 2 * count).sum::<usize>();
         let start = (numbers * NUMBER).next_multiple_of(ALIGNED);
@@ -42,17 +41,17 @@ impl Table {
         table
     }
 
-    /// The sections of the next result follow.
+    /// Begins the next result.
     pub fn begin(&mut self, sections: usize) {
         self.numbers.push(sections as u64);
     }
 
-    /// It is section number `index` of the call.
+    /// Adds its next section: section number `index` of the call.
     pub fn refer(&mut self, index: usize, len: usize) {
         self.numbers.extend([IN_SECTION | index as u64, len as u64]);
     }
 
-    /// Its next section is small, and packed behind the table.
+    /// Adds its next section, which is small, and packs it after the table.
     pub fn pack(&mut self, bytes: &[u8]) {
         self.packed.resize(self.packed.len().next_multiple_of(ALIGNED), 0);
         let place = self.start + self.packed.len();
@@ -60,7 +59,7 @@ impl Table {
         self.numbers.extend([place as u64, bytes.len() as u64]);
     }
 
-    /// The section.
+    /// The finished section.
     pub fn finish(self) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.numbers.iter().flat_map(|one| one.to_le_bytes()).collect();
         debug_assert!(bytes.len() <= self.start);
@@ -73,7 +72,7 @@ impl Table {
     }
 }
 
-/// Where the sections of result number `index` are, if the section that should hold the table says so.
+/// The locations of the sections of result number `index`; `None` if the table is malformed.
 #[must_use]
 pub fn find(table: &[u8], index: usize) -> Option<Vec<ResultPart>> {
     let number = |at: usize| {
@@ -90,7 +89,7 @@ pub fn find(table: &[u8], index: usize) -> Option<Vec<ResultPart>> {
         at = at.checked_add(sections.checked_mul(2)?.checked_add(1)?)?;
     }
     let sections = whole(number(at)?)?;
-    // As many as there is room for: the rest cannot be there.
+    // Limited to what the table can hold: further entries cannot exist.
     let mut places = Vec::with_capacity(sections.min(table.len() / NUMBER));
     for section in 0..sections {
         let place = number(at + 1 + 2 * section)?;
@@ -140,7 +139,7 @@ mod tests {
     fn a_broken_table_is_refused() {
         let table = example();
         for len in 0..table.len() {
-            // It may be found or not, but never outside.
+            // Any result is fine, as long as nothing outside is read.
             for index in 0..4 {
                 drop(find(&table[..len], index));
             }

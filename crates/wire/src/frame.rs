@@ -5,7 +5,7 @@ use crate::kind::Kind;
 
 /// Length of a frame header, bytes.
 pub const HEADER_LEN: usize = 16;
-/// The most descriptors that may come with one frame.
+/// Maximum number of descriptors of a frame.
 pub const MAX_DESCRIPTORS: u16 = 250;
 
 const MAGIC: [u8; 2] = *b"GR";
@@ -15,17 +15,17 @@ const MAGIC: [u8; 2] = *b"GR";
 pub struct Header {
     /// The sender's byte order.
     pub order: Order,
-    /// What the body holds.
+    /// Content of the body.
     pub kind: Kind,
-    /// How many file descriptors came with the frame.
+    /// Number of file descriptors that came with the frame.
     pub descriptors: u16,
     /// Length of the body, bytes.
     pub body_len: usize,
-    /// Of a `Data` frame: the number of the message whose streams it goes on with.
+    /// For a `Data` frame: the number of the message whose streams it continues.
     pub stream: u32,
 }
 
-/// A whole frame, borrowed from the bytes it came in.
+/// A whole frame, borrowed from the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The header.
@@ -35,10 +35,10 @@ pub struct Frame<'a> {
 }
 
 impl Header {
-    /// Parses the first sixteen bytes of a frame; `None` if there are not that many yet.
+    /// Parses the first sixteen bytes of a frame; `None` if there are fewer.
     ///
     /// # Errors
-    /// When the bytes are not the header of a frame of this version, or its bounds are exceeded.
+    /// When the bytes are not the header of a frame of this version, or exceed its limits.
     pub fn parse(bytes: &[u8]) -> Result<Option<Header>, WireError> {
         let Some(raw) = bytes.first_chunk::<HEADER_LEN>() else {
             return Ok(None);
@@ -85,8 +85,7 @@ impl Header {
 }
 
 impl<'a> Frame<'a> {
-    /// Parses one frame from the front of `bytes`. Returns it and how many bytes it took;
-    /// `None` if it is not whole yet.
+    /// Parses one frame from the front of `bytes`. Returns it and its length; `None` if it is incomplete.
     ///
     /// # Errors
     /// As [`Header::parse`].
@@ -99,8 +98,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The header of a `Data` frame with `len` bytes of payload behind it, which go on with the streams of
-/// message number `stream`.
+/// The header of a `Data` frame with `len` bytes of payload, which continue the streams of message number `stream`.
 ///
 /// # Errors
 /// When `len` is above [`MAX_BODY`].

@@ -1,4 +1,4 @@
-//! The messages between a client and the agent on a host, which runs workers there for it.
+//! Messages between a client and the agent on a host, which runs workers there for it.
 
 use crate::bytes::{Reader, WireError, Writer};
 use crate::section::Sections;
@@ -16,40 +16,40 @@ pub struct Join<'a> {
     pub processors: u32,
     /// The agent's monotonic clock, ns.
     pub clock: u64,
-    /// Memory that the agent's workers may have in all, bytes; 0: it is not known.
+    /// Maximum memory of the agent's workers in all, bytes; 0: unknown.
     pub memory: u64,
     /// Name of its host.
     pub host: &'a str,
-    /// Names the running instance of the host's kernel: equal ids share a monotonic clock.
+    /// Identifies the running kernel instance of the host: equal ids share a monotonic clock.
     pub boot: &'a str,
-    /// The version of its program.
+    /// Version of its program.
     pub program: &'a str,
-    /// Where other agents of the grid can dial it: its port, or 0, and the host's addresses.
+    /// Port at which other agents of the grid can dial it, or 0.
     pub port: u16,
-    /// See `port`.
+    /// Addresses of the host for `port`.
     pub addresses: Vec<&'a str>,
 }
 
-/// What workers a client wants of an agent.
+/// Workers that a client requests from an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Serve<'a> {
-    /// The version that both speak from here on.
+    /// Format version for the rest of the connection.
     pub version: u8,
-    /// How many workers; 0: one for each processor.
+    /// Number of workers; 0: one for each processor.
     pub workers: u32,
-    /// Payload bytes from which on shared memory is used.
+    /// Minimum size of payloads in shared memory, bytes.
     pub shared_threshold: u64,
-    /// Free shared memory that is kept for later calls, bytes.
+    /// Free shared memory kept for later calls, bytes.
     pub keep_free: u64,
-    /// How long a call that nobody waits for may go on before its worker is ended, ns.
+    /// How long an abandoned call may continue before its worker is ended, ns.
     pub grace: u64,
-    /// How many workers a call declared idempotent may lose before it fails.
+    /// Number of workers that an idempotent call may lose before it fails.
     pub retries: u32,
-    /// Calls after which a worker's process is replaced by another.
+    /// Number of calls after which a worker's process is replaced.
     pub calls_per_process: u64,
-    /// After how long without a sign of life the other end is taken for lost, ns.
+    /// Time without data after which the other end counts as lost, ns.
     pub heartbeat: u64,
-    /// Whether data is compressed: 0 never, 1 where the link is slower than that, 2 always.
+    /// Compression of data: 0 never, 1 where the link is slower than the compressor, 2 always.
     pub compression: u8,
     /// The program that starts workers; empty: the agent's own, whose workers are native.
     pub program: &'a str,
@@ -59,27 +59,27 @@ pub struct Serve<'a> {
     pub environment: Vec<&'a str>,
     /// Working directory of the workers; empty: the agent's own.
     pub directory: &'a str,
-    /// Where Python modules are looked for, before the usual places.
+    /// Search path of Python modules, before the default one.
     pub path: Vec<&'a str>,
-    /// Python modules to import before workers are started.
+    /// Python modules to import before workers start.
     pub modules: Vec<&'a str>,
-    /// The folder for programs and modules; empty: the agent's own choice.
+    /// Folder for programs and modules; empty: the agent's choice.
     pub staging: &'a str,
-    /// Hashes of compiled modules, which came before, to load before workers are started.
+    /// Hashes of compiled modules, sent earlier, to load before workers start.
     pub preload: Vec<&'a str>,
 }
 
-/// The most that an agent sends back for one [`crate::Message::Echo`], bytes.
+/// Maximum number of bytes that an agent returns for one [`crate::Message::Echo`].
 pub const MAX_ECHO: u32 = 64 << 20;
 
-/// What a client wants to know of a host, before it has an agent serve it.
+/// A client's query about a host, before the agent serves it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examine<'a> {
-    /// The Python that its workers would run; empty: Python is not looked at.
+    /// Python interpreter of its workers; empty: skip Python.
     pub python: &'a str,
     /// Working directory of the workers; empty: the agent's own.
     pub directory: &'a str,
-    /// The folder for programs and modules; empty: the agent's own choice.
+    /// Folder for programs and modules; empty: the agent's choice.
     pub staging: &'a str,
     /// Environment variables of the workers, `NAME=VALUE`.
     pub environment: Vec<&'a str>,
@@ -88,15 +88,15 @@ pub struct Examine<'a> {
 /// A call for any worker of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCall<'a> {
-    /// Number of the call, the client's own.
+    /// The client's number of the call.
     pub call: u64,
-    /// Which function.
+    /// The function.
     pub function: u32,
     /// Number of the reserved worker that has to run it; `u32::MAX`: any that is not reserved.
     pub on: u32,
-    /// Whether it may be run again when its worker is lost.
+    /// Whether it may run again when its worker is lost.
     pub idempotent: bool,
-    /// The shared data that it refers to.
+    /// Shared data that it refers to.
     pub blobs: Vec<u64>,
     /// The arguments.
     pub sections: Sections<'a>,
@@ -105,22 +105,22 @@ pub struct HostCall<'a> {
 /// Bytes of a secret that admits one agent to another.
 pub const SECRET: usize = 32;
 
-/// How a worker of a host was lost.
+/// Loss of a worker of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostLoss<'a> {
     /// The worker's number on its host.
     pub worker: u32,
     /// Its process id; 0 if it never had one.
     pub pid: u32,
-    /// What happened: see [`HostLoss::EXIT`] and those behind it.
+    /// Cause of the loss: see [`HostLoss::EXIT`] and the following constants.
     pub cause: u8,
     /// Exit status or signal.
     pub number: u32,
-    /// Why, if `cause` says no more.
+    /// The reason, if `cause` is not sufficient.
     pub why: &'a str,
     /// Its host.
     pub host: &'a str,
-    /// The last lines of its standard error.
+    /// Last lines of its standard error.
     pub stderr: &'a str,
 }
 
@@ -129,15 +129,15 @@ impl HostLoss<'_> {
     pub const EXIT: u8 = 0;
     /// Signal `number` ended it.
     pub const SIGNAL: u8 = 1;
-    /// The same, while the kernel was out of memory.
+    /// Signal `number` ended it while the kernel was out of memory.
     pub const OUT_OF_MEMORY: u8 = 2;
     /// It failed: `why`.
     pub const FAILED: u8 = 3;
-    /// The system was short of something: `why`.
+    /// The system was short of a resource: `why`.
     pub const SHORTAGE: u8 = 4;
 }
 
-/// Why a call on a host has ended without an answer of its function.
+/// Reason why a call on a host ended without an answer of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HostEnd {
@@ -145,9 +145,9 @@ pub enum HostEnd {
     Lost = 0,
     /// It was cancelled.
     Cancelled = 1,
-    /// The host can start no workers.
+    /// The host cannot start workers.
     NoWorkers = 2,
-    /// It could not be taken.
+    /// It was rejected.
     Refused = 3,
 }
 

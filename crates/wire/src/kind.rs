@@ -1,6 +1,6 @@
-//! The kinds of messages.
+//! Kinds of messages.
 
-/// What a frame's body holds.
+/// Kind of a frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)] // one per message, described there

@@ -1,14 +1,14 @@
-//! The wire format of gridrpc, version 3: frames, messages and typed values.
+//! Wire format of gridrpc, version 3: frames, messages and typed values.
 //!
 //! This crate is pure: it turns messages into bytes and bytes into messages, and never
 //! touches a socket. The written specification is `docs/wire-format.md`; the vectors in
 //! `crates/wire/vectors/` hold examples of every message in both byte orders.
 //!
-//! The sender writes in its own byte order and says so in each frame; the receiver makes
-//! right. Nothing that comes from outside can make the decoder panic or allocate more
-//! than a small multiple of the bytes it was given: 4 times for a message, 32 times for
-//! values (on 64-bit machines), each list in one piece. A message has only one encoding
-//! in each byte order, so that what decodes encodes to the same bytes again.
+//! The sender writes in its own byte order and marks each frame with it; the receiver
+//! converts. External input can never make the decoder panic or allocate more than a
+//! small multiple of the input: 4 times for a message, 32 times for values (on 64-bit
+//! machines), each list in one piece. A message has only one encoding in each byte order,
+//! so that a decoded message encodes to the same bytes again.
 //!
 //! ```
 //! use gridrpc_wire::{Frame, Message, Order};

@@ -1,25 +1,25 @@
-//! Calls that running functions make: what worker and client say of them in callbacks.
+//! Calls made by running functions: requests and answers of worker and client in callbacks.
 //!
-//! The highest indices of callbacks are no parameters of functions but requests. The first section of
-//! a request and of its answer is a list of texts.
+//! The highest callback indices are not parameters of functions but requests. The first section of a request and of
+//! its answer is a list of texts.
 
-/// Make a call: form of the function, its name, deadline in ns or nothing, idempotent (0 or 1), priority; the next
-/// section is the function's pickle or empty, and those behind it are the arguments. The answer: the
-/// call's number, or nothing if there is no room for it.
+/// Makes a call: form of the function, its name, deadline in ns or nothing, idempotent (0 or 1), priority. The next
+/// section is the function's pickle or empty, and the arguments follow. The answer: the call's number, or nothing if
+/// there is no room for it.
 pub const SUBMIT: u16 = u16::MAX;
-/// Wait for call number so-and-so. The answer: what became of it, with further sections.
+/// Waits for the call with a number. The answer: its outcome, with further sections.
 pub const WAIT: u16 = u16::MAX - 1;
-/// Whether it has ended: 0 or 1.
+/// Whether the call has ended: 0 or 1.
 pub const DONE: u16 = u16::MAX - 2;
-/// Give it up. The answer: whether it had not ended, 0 or 1.
+/// Cancels the call. The answer: whether it had not ended, 0 or 1.
 pub const CANCEL: u16 = u16::MAX - 3;
 
-/// Whether a callback is such a request.
+/// Whether a callback index is such a request.
 pub fn is_request(index: u16) -> bool {
     index >= CANCEL
 }
 
-/// A list of texts as bytes: their number, then each with its length in front, 32 bits, little end first.
+/// Encodes a list of texts: their number, then each text after its length, as little-endian 32-bit numbers.
 #[must_use]
 pub fn encode(texts: &[impl AsRef<str>]) -> Vec<u8> {
     let mut bytes = (texts.len() as u32).to_le_bytes().to_vec();
@@ -30,7 +30,7 @@ pub fn encode(texts: &[impl AsRef<str>]) -> Vec<u8> {
     bytes
 }
 
-/// The texts of such a list.
+/// Decodes such a list.
 #[must_use]
 pub fn decode(mut bytes: &[u8]) -> Option<Vec<&str>> {
     let number = |bytes: &mut &[u8]| {
@@ -39,7 +39,7 @@ pub fn decode(mut bytes: &[u8]) -> Option<Vec<&str>> {
         usize::try_from(u32::from_le_bytes(*first)).ok()
     };
     let count = number(&mut bytes)?;
-    // Each text takes four bytes at least.
+    // Each text takes at least four bytes.
     let mut texts = Vec::with_capacity(count.min(bytes.len() / 4));
     for _ in 0..count {
         let len = number(&mut bytes)?;

@@ -1,20 +1,20 @@
-//! A call of a module function that runs on several processes: what stands before its values.
+//! A call of a module function on several processes: the header before its values.
 
 use crate::bytes::{Order, Reader, WireError, Writer};
 
-/// Stands where the number of values stands else: no function has so many parameters.
+/// Replaces the number of values: no function has so many parameters.
 const MARK: u16 = u16::MAX - 1;
-/// Length of what stands before the command, bytes.
+/// Length of the header before the command, bytes.
 const HEAD_LEN: usize = 14;
 
-/// On how many processes a function runs, and what starts them.
+/// Processes of a parallel function, and the command that starts them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranks {
-    /// How many there are.
+    /// Number of processes.
     pub ranks: u32,
-    /// How many threads each of them is to use.
+    /// Number of threads of each.
     pub threads: u32,
-    /// The command that starts them, with its arguments; empty for the usual one.
+    /// The command that starts them, with its arguments; empty for the default.
     pub command: String,
 }
 
@@ -36,11 +36,11 @@ impl Ranks {
         written
     }
 
-    /// Takes it off the bytes of section 0 of a call that came in `order`, if they begin with it. What is left
-    /// are those of the values.
+    /// Takes the header off the bytes of section 0 of a call received in `order`, if present. The remaining bytes are
+    /// the values.
     ///
     /// # Errors
-    /// When the bytes are not those of ranks, though they begin so.
+    /// When the header is malformed.
     pub fn take(bytes: &[u8], order: Order) -> Result<(Option<Ranks>, &[u8]), WireError> {
         if !bytes.starts_with(&Self::mark(order)) {
             return Ok((None, bytes));

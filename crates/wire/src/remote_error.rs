@@ -1,20 +1,20 @@
-//! The errors that a worker itself reports for a call, by the names that stand in a `Failure`.
+//! Errors that a worker itself reports for a call, with their names in a `Failure`.
 
 use std::fmt;
 
-/// The prefix that keeps these names apart from the types of errors that functions raise.
+/// Prefix that distinguishes these names from error types of functions.
 const PREFIX: &str = "gridrpc.";
 
 macro_rules! remote_errors {
     ($($(#[doc = $doc:literal])* $variant:ident,)*) => {
-        /// Why a worker could not run a function, or could not send what came of it.
+        /// Reason why a worker could not run a function, or could not send its result.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum RemoteError {
             $($(#[doc = $doc])* $variant,)*
         }
 
         impl RemoteError {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[RemoteError] = &[$(RemoteError::$variant),*];
 
             /// Its name in a message.
@@ -24,8 +24,7 @@ macro_rules! remote_errors {
                 }
             }
 
-            /// The error of that name; `None` for the type of an error that a function has raised,
-            /// and for errors that newer workers may know.
+            /// The error with this name; `None` for an error type of a function, and for errors of newer workers.
             pub fn from_name(name: &str) -> Option<RemoteError> {
                 match name.strip_prefix(PREFIX)? {
                     $(stringify!($variant) => Some(RemoteError::$variant),)*
@@ -37,9 +36,9 @@ macro_rules! remote_errors {
 }
 
 remote_errors! {
-    /// The worker has no function of that name.
+    /// The worker has no function with this name.
     FunctionNotFound,
-    /// The arguments do not fit the function.
+    /// The arguments do not match the function.
     ArgumentError,
     /// A message or its values cannot be decoded.
     ProtocolError,
@@ -47,13 +46,13 @@ remote_errors! {
     OutOfMemory,
     /// The module of the function cannot be loaded.
     ModuleError,
-    /// A function of the client's that the function called back has failed.
+    /// A function of the client, called back by the function, has failed.
     CallbackFailed,
     /// The function has ended its process instead of returning.
     FunctionExited,
-    /// Processes on which a function ran together have ended, or could not be started.
+    /// Processes of a parallel function have ended, or could not be started.
     RanksLost,
-    /// The worker was lost that ran a call with many items.
+    /// The worker of a call with many items was lost.
     ItemLost,
 }
 

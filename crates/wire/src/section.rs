@@ -1,22 +1,22 @@
-//! Sections: the pieces of a payload, and where each of them lies.
+//! Sections: the pieces of a payload, and their locations.
 
 use crate::bytes::{Reader, WireError, Writer, bounded};
 
-/// The most sections one payload may have.
+/// Maximum number of sections of a payload.
 pub const MAX_SECTIONS: usize = 1024;
-/// The longest section, bytes. Far above any memory, far below overflow of sums.
+/// Maximum length of a section, bytes. Far above any memory, far below overflow of sums.
 pub const MAX_SECTION_LEN: u64 = 1 << 48;
 
 /// A stretch of a shared-memory segment, lent to the receiver until it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Number of the segment, given by its owner.
+    /// The owner's number of the segment.
     pub segment: u32,
-    /// Where the stretch starts, bytes.
+    /// Offset of the stretch, bytes.
     pub offset: u64,
 }
 
-/// Where the bytes of a section are.
+/// Location of a section's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
     /// In the frame itself.
@@ -25,21 +25,21 @@ pub enum Place<'a> {
     Stream,
     /// In a shared-memory segment that the receiver has mapped.
     Shared(Lease),
-    /// Part `part` of shared data that the receiver already has.
+    /// Part of shared data that the receiver already has.
     Blob {
         /// The shared data's number.
         blob: u64,
-        /// Which of its sections.
+        /// Section number in the shared data.
         part: u32,
     },
-    /// In an answer: where the call's own section of that number lies, in the receiver's shared
-    /// memory, which the worker has written to.
+    /// In an answer: in the call's own section with this number, in the receiver's shared memory, which the worker
+    /// has written to.
     Argument(u16),
-    /// On a host, which keeps the result of that call: this section of it.
+    /// On a host, which keeps the result of a call.
     Kept {
         /// The call.
         call: u64,
-        /// Which of its result's sections.
+        /// Section number in its result.
         section: u16,
     },
 }
@@ -49,7 +49,7 @@ pub enum Place<'a> {
 pub struct Section<'a> {
     /// Length, bytes.
     pub len: u64,
-    /// Where the bytes are.
+    /// Location of the bytes.
     pub place: Place<'a>,
 }
 
@@ -62,7 +62,7 @@ const SHARED: u8 = 2;
 const BLOB: u8 = 3;
 const ARGUMENT: u8 = 4;
 const KEPT: u8 = 5;
-/// The smallest descriptor: place and length.
+/// Minimum length of a descriptor: place and length.
 const MIN_DESCRIPTOR: usize = 9;
 
 impl<'a> Section<'a> {
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         Ok(sections)
     }
 
-    /// Where a section lies and how long it is; the bytes of an inline one come later.
+    /// Location and length of a section; the bytes of an inline one follow later.
     fn descriptor(&mut self) -> Result<Section<'a>, WireError> {
         let tag = self.u8("section place")?;
         let len = self.u64("section length")?;

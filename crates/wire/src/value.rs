@@ -1,14 +1,14 @@
 //! Typed values: the arguments and results of functions of modules.
 //!
-//! The values of a call are one inline section; the elements of arrays and the contents of
-//! byte strings are sections of their own, so that they can travel through shared memory.
+//! The values of a call are one inline section. The elements of arrays and the contents of byte strings are separate
+//! sections, so that they can be sent through shared memory.
 
 use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer, bounded};
 
-/// The most dimensions an array may have.
+/// Maximum number of dimensions of an array.
 pub const MAX_DIMENSIONS: usize = 32;
 
-/// Element type of an array, fixed in width.
+/// Element type of an array, of fixed width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names say it
@@ -56,7 +56,7 @@ impl DType {
         }
     }
 
-    /// Bytes whose order turns with the sender's: a complex number is two words.
+    /// Number of bytes whose order is swapped: a complex number has two words.
     fn word(self) -> usize {
         match self {
             DType::Int8 | DType::UInt8 | DType::Bool => 1,
@@ -66,7 +66,7 @@ impl DType {
         }
     }
 
-    /// The name that NumPy gives it, such as `float64`.
+    /// NumPy's name of the type, such as `float64`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -86,14 +86,14 @@ impl DType {
         }
     }
 
-    /// The element type of that name.
+    /// The element type with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Turns elements that came in `order` into this machine's, in place. A remainder that
-    /// is no whole element stays as it is.
+    /// Converts elements received in `order` to native order, in place. A trailing incomplete element stays
+    /// unchanged.
     pub fn make_native(self, order: Order, elements: &mut [u8]) {
         if order != Order::NATIVE && self.word() > 1 {
             elements.chunks_exact_mut(self.word()).for_each(<[u8]>::reverse);
@@ -101,12 +101,12 @@ impl DType {
     }
 }
 
-/// An array among the values: its type and shape, and which section holds its elements.
+/// An array value: its type and shape, and the section with its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
     /// Element type.
     pub dtype: DType,
-    /// Whether the first index runs fastest, as in Fortran.
+    /// Whether the first index varies fastest, as in Fortran.
     pub fortran: bool,
     /// Length of each dimension.
     pub shape: Vec<u64>,
@@ -127,7 +127,7 @@ impl Array {
     }
 }
 
-/// What one parameter of a function has as argument or result.
+/// Value of one parameter, as argument or result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Nothing.
@@ -138,7 +138,7 @@ pub enum Value {
     Float(f64),
     /// A text.
     Text(String),
-    /// A string of bytes: index of the section that holds it.
+    /// A byte string: index of its section.
     Bytes(u16),
     /// An array.
     Array(Array),

@@ -1,4 +1,4 @@
-//! Bytes as messages.
+//! Decoding of messages.
 
 use super::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
 use crate::bytes::{ANY_COUNT, Reader, WireError};
@@ -9,7 +9,7 @@ impl<'a> Message<'a> {
     /// Decodes the message in a frame.
     ///
     /// # Errors
-    /// When the body is not a message of the kind that the header names.
+    /// When the body is not a message of the kind in the header.
     pub fn decode(frame: &Frame<'a>) -> Result<Message<'a>, WireError> {
         let mut r = Reader::new(frame.body, frame.header.order);
         let message = match frame.header.kind {

@@ -1,4 +1,4 @@
-//! Messages as bytes.
+//! Encoding of messages.
 
 use super::{FunctionForm, Message, Stamps};
 use crate::bytes::{MAX_BODY, Order, WireError, Writer, bounded};
@@ -14,7 +14,7 @@ impl Message<'_> {
         self.encode_with(0, order, out)
     }
 
-    /// Appends the message as one frame that says how many descriptors come with it.
+    /// Appends the message as one frame that announces this many descriptors.
     ///
     /// # Errors
     /// When it exceeds a bound of the format or an inline section's length is not that of
@@ -40,7 +40,7 @@ impl Message<'_> {
         });
         match written {
             Ok(body_len) => {
-                // The length is known only now: write the header again, in its place.
+                // The length is known only now: overwrite the header.
                 let whole = Header { body_len, ..header }.to_bytes();
                 out[start..start + HEADER_LEN].copy_from_slice(&whole);
                 Ok(())

@@ -1,4 +1,4 @@
-//! The messages between a client, its workers, the spawner that starts them, and agents on hosts.
+//! Messages between a client, its workers, the spawner that starts them, and agents on hosts.
 
 mod decode;
 mod encode;
@@ -7,7 +7,7 @@ use crate::host::{Examine, HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
 use crate::kind::Kind;
 use crate::section::{Lease, Sections};
 
-/// How a function is told to a worker.
+/// Form in which a worker receives a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FunctionForm {
@@ -15,7 +15,7 @@ pub enum FunctionForm {
     Named = 0,
     /// As a pickled Python function in the message's only section.
     Pickled = 1,
-    /// By its name in a module, a shared library whose file the message's only section names.
+    /// By its name in a module: a shared library whose file is in the message's only section.
     Library = 2,
 }
 
@@ -30,7 +30,7 @@ pub struct Hello {
     pub shared_memory: bool,
     /// The worker's number within the grid.
     pub worker: u32,
-    /// Payload bytes from which on shared memory is used.
+    /// Minimum size of payloads in shared memory, bytes.
     pub shared_threshold: u64,
     /// The client's monotonic clock, ns.
     pub clock: u64,
@@ -39,47 +39,47 @@ pub struct Hello {
 /// A worker's answer to [`Hello`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome<'a> {
-    /// The version that both speak from here on.
+    /// Format version for the rest of the connection.
     pub version: u8,
     /// Process id of the worker on its host.
     pub pid: u32,
     /// The worker's monotonic clock, ns.
     pub clock: u64,
-    /// What the worker runs: `native` or `python`.
+    /// Language of the worker: `native` or `python`.
     pub language: &'a str,
     /// Name of the worker's host.
     pub host: &'a str,
-    /// Names the running instance of the host's kernel: equal ids share a monotonic clock.
+    /// Identifies the running kernel instance of the host: equal ids share a monotonic clock.
     pub boot: &'a str,
 }
 
-/// Times of one call: moments on the worker's monotonic clock, and durations, ns.
+/// Times of one call: times on the worker's monotonic clock, and durations, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// The call was taken up: all of its arguments had come.
+    /// All arguments of the call had arrived.
     pub received: u64,
     /// The function starts.
     pub calc_in: u64,
     /// The function has returned.
     pub calc_out: u64,
-    /// Processor time from calc-in to calc-out; 0 if it was not measured.
+    /// Processor time from calc-in to calc-out; 0 if not measured.
     pub cpu: u64,
-    /// Time from calc-in to calc-out in which the function waited for callbacks.
+    /// Time from calc-in to calc-out that the function spent waiting for callbacks.
     pub callback_time: u64,
-    /// How many callbacks it has made.
+    /// Number of its callbacks.
     pub callbacks: u32,
-    /// Which worker of a host ran it, and its process id; 0 and 0 from a worker itself.
+    /// Number of the worker of a host that ran it; 0 from a worker itself.
     pub worker: u32,
-    /// See `worker`.
+    /// Process id of that worker; 0 from a worker itself.
     pub pid: u32,
 }
 
-/// What a prepared process needs to know before it starts workers.
+/// Settings of a spawner, before it starts workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepare<'a> {
     /// Working directory; empty: keep the inherited one.
     pub directory: &'a str,
-    /// Where modules are looked for.
+    /// Module search path.
     pub path: Vec<&'a str>,
     /// Modules to import, so that the workers share them.
     pub modules: Vec<&'a str>,
@@ -87,29 +87,29 @@ pub struct Prepare<'a> {
     pub libraries: Vec<&'a str>,
 }
 
-/// A message, borrowed from the frame it came in.
+/// A message, borrowed from its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Client to worker, first of all. Descriptor 0, with shared memory: the progress page.
+    /// Client to worker, first message. Descriptor 0, with shared memory: the progress page.
     Hello(Hello),
-    /// Worker to client, second.
+    /// Worker to client, second message.
     Welcome(Welcome<'a>),
-    /// Client to worker: what a function number means.
+    /// Client to worker: defines a function number.
     Function {
         /// Number of the function on this connection.
         function: u32,
-        /// By name or by value.
+        /// Form of the function.
         form: FunctionForm,
-        /// `module/function`, or for people the name of a pickled function.
+        /// `module/function`, or the readable name of a pickled function.
         name: &'a str,
         /// The pickled function, if it is one.
         sections: Sections<'a>,
     },
     /// Client to worker: run a function.
     Call {
-        /// Number of the call, the client's own.
+        /// The client's number of the call.
         call: u64,
-        /// Which function.
+        /// The function.
         function: u32,
         /// Whether the reply may wait until more calls are done (they take microseconds).
         batch: bool,
@@ -118,127 +118,127 @@ pub enum Message<'a> {
     },
     /// The next bytes of the streamed sections of an earlier message.
     Data {
-        /// Which: the number of that message among those with streams, in its direction, from 1 on.
+        /// Number of that message among those with streams, in its direction, from 1.
         stream: u32,
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// The same, compressed: one zstd frame, which tells how many bytes it holds, at most as many as a body.
+    /// Compressed [`Message::Data`]: one zstd frame that contains its decompressed size, at most that of a body.
     Packed {
         /// As in [`Message::Data`].
         stream: u32,
-        /// The frame of zstd.
+        /// The zstd frame.
         bytes: &'a [u8],
     },
     /// Worker to client: the function has returned.
     Reply {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// When it ran.
+        /// Times of the call.
         stamps: Stamps,
-        /// Sections of the call that the worker still reads; others of it are released.
+        /// Sections of the call that the worker still reads; its others are released.
         retained: Vec<Lease>,
         /// The result.
         sections: Sections<'a>,
     },
-    /// Worker to client: the function has raised an error, or could not be run.
+    /// Worker to client: the function has raised an error, or could not run.
     Failure {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// When it ran.
+        /// Times of the call.
         stamps: Stamps,
-        /// Sections of the call that the worker still reads; others of it are released.
+        /// Sections of the call that the worker still reads; its others are released.
         retained: Vec<Lease>,
-        /// Type of the error; one of the protocol's own starts with `gridrpc.`.
+        /// Type of the error; the protocol's own types start with `gridrpc.`.
         error: &'a str,
         /// Its message.
         message: &'a str,
-        /// Where it was raised, for people.
+        /// Where it was raised, in readable form.
         trace: &'a str,
-        /// The error itself, pickled, if it can be.
+        /// The pickled error, if it can be pickled.
         sections: Sections<'a>,
     },
     /// Owner to reader: a shared-memory segment. Descriptor 0: its memory.
     Segment {
-        /// The owner's number for it.
+        /// The owner's number of it.
         segment: u32,
         /// Its length, bytes.
         len: u64,
     },
-    /// Owner to reader: a segment that will not be referred to any more.
+    /// Owner to reader: a segment that no later message refers to.
     DropSegment {
-        /// The owner's number for it.
+        /// The owner's number of it.
         segment: u32,
     },
-    /// Reader to owner: these stretches are read no more.
+    /// Reader to owner: stretches that are no longer read.
     Release {
         /// The stretches.
         leases: Vec<Lease>,
     },
     /// Client to worker: shared data.
     Blob {
-        /// The client's number for it.
+        /// The client's number of it.
         blob: u64,
         /// Its parts; shared ones lie in segments that only the client can write to.
         sections: Sections<'a>,
     },
-    /// Client to worker: shared data that no call will refer to any more.
+    /// Client to worker: shared data that no later call refers to.
     DropBlob {
         /// Its number.
         blob: u64,
     },
-    /// Worker to client: nothing in this process reads shared data any more that was dropped.
+    /// Worker to client: this process no longer reads dropped shared data.
     BlobDropped {
         /// Its number.
         blob: u64,
-        /// Whether no other process can read it either that got it from this one.
+        /// Whether no other process that got it from this one can read it either.
         unread: bool,
     },
-    /// Client to worker: from now on, answers with so many streamed bytes and more wait, behind their
-    /// first frame, to be fetched.
+    /// Client to worker: from now on, answers with at least this many streamed bytes wait, after their first frame,
+    /// to be fetched.
     Hold {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Client to worker: send the streams of the answer that waits.
+    /// Client to worker: send the streams of the waiting answer.
     Fetch,
     /// Client to worker or spawner: end.
     Goodbye,
-    /// Client to worker or agent: this call, which comes next, asks for several cores.
+    /// Client to worker or agent: this call, which comes next, uses several cores.
     Wide {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// How many workers' places it takes.
+        /// Number of workers' places that it takes.
         slots: u32,
-        /// How many threads its function is to use.
+        /// Number of threads that its function may use.
         threads: u32,
     },
-    /// Client to worker: nobody waits for this call any more; it may return early.
+    /// Client to worker: this call has been abandoned; it may return early.
     Cancel {
-        /// Which call.
+        /// The call.
         call: u64,
     },
-    /// Worker to client: the function that runs calls one of its callback arguments.
+    /// Worker to client: the running function calls one of its callback arguments.
     Callback {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// Which of its callback parameters, from 0.
+        /// Index of its callback parameter, from 0.
         index: u16,
         /// The callback's arguments.
         sections: Sections<'a>,
     },
     /// Client to worker: the callback has returned.
     CallbackReply {
-        /// Which call.
+        /// The call.
         call: u64,
         /// The callback's results.
         sections: Sections<'a>,
     },
     /// Client to worker: the callback has failed, and so will its call.
     CallbackFailure {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// Why.
+        /// The reason.
         message: &'a str,
     },
     /// Client to spawner, before the first [`Message::Spawn`].
@@ -249,15 +249,15 @@ pub enum Message<'a> {
         /// The workers' numbers.
         workers: Vec<u32>,
     },
-    /// Spawner to client: a worker's process exists. `pid` 0: it could not be made.
+    /// Spawner to client: a worker's process exists. `pid` 0: it could not be created.
     Started {
         /// Number of the worker.
         worker: u32,
         /// Its process id, or 0.
         pid: u32,
-        /// Whether it may be made later: the system is short of something.
+        /// Whether it may succeed later: the system is short of a resource.
         passes: bool,
-        /// Why it could not be made.
+        /// Reason why it could not be created.
         error: &'a str,
     },
     /// Spawner to client: a worker's process has ended.
@@ -276,159 +276,159 @@ pub enum Message<'a> {
         /// Number of the worker.
         worker: u32,
     },
-    /// Agent to client, first of all.
+    /// Agent to client, first message.
     Join(Join<'a>),
-    /// Client to agent, second.
+    /// Client to agent, second message.
     Serve(Serve<'a>),
-    /// Agent to client: how many workers have answered, and how many are wanted there.
+    /// Agent to client: numbers of ready and of wanted workers.
     Workers {
-        /// How many have answered.
+        /// Number of ready workers.
         ready: u32,
-        /// How many there are to be.
+        /// Number of wanted workers.
         wanted: u32,
     },
-    /// Agent to client: no worker can be started; this is how the last start failed.
+    /// Agent to client: no worker can be started; contains the last failure.
     NoWorkers(HostLoss<'a>),
     /// Client to agent: run a function on some worker.
     HostCall(HostCall<'a>),
     /// Agent to client: a call has ended without an answer of its function.
     Ended {
-        /// Which call.
+        /// The call.
         call: u64,
-        /// Why.
+        /// The reason.
         end: HostEnd,
-        /// How its worker was lost, if it was; for [`HostEnd::Refused`], `why`.
+        /// The loss of its worker, if lost; for [`HostEnd::Refused`], `why`.
         loss: HostLoss<'a>,
     },
-    /// Client to agent: start a worker that runs only the calls that name it.
+    /// Client to agent: start a worker that runs only calls bound to it.
     Reserve {
-        /// The client's number for it, which no other gets.
+        /// The client's number of it, which is not reused.
         number: u32,
     },
-    /// Agent to client: a reserved worker has answered, or is lost.
+    /// Agent to client: a reserved worker is ready or lost.
     Reserved {
-        /// The client's number for it.
+        /// The client's number of it.
         number: u32,
-        /// How it was lost, if it was.
+        /// Its loss, if it was lost.
         lost: Option<HostLoss<'a>>,
     },
-    /// Client to agent: a reserved worker is given up.
+    /// Client to agent: a reserved worker is released.
     Dismiss {
-        /// The client's number for it.
+        /// The client's number of it.
         number: u32,
     },
-    /// Both: are you there?
+    /// Both directions: liveness check.
     Ping {
-        /// Names the answer.
+        /// Identifies the answer.
         number: u64,
     },
-    /// Both: yes.
+    /// Both directions: answer to a ping.
     Pong {
-        /// As in the question.
+        /// As in the ping.
         number: u64,
         /// The answering end's monotonic clock, ns.
         clock: u64,
     },
-    /// Agent to client: what a worker has written.
+    /// Agent to client: output of a worker.
     Output {
         /// The worker's number on its host.
         worker: u32,
-        /// Whether to its standard error; else to its standard output.
+        /// Whether the output is from its standard error; otherwise from its standard output.
         stderr: bool,
         /// The bytes.
         sections: Sections<'a>,
     },
-    /// Client to agent: calls that are wanted back, if no worker has begun them.
+    /// Client to agent: give back calls that no worker has begun.
     Retract {
-        /// Which.
+        /// The calls.
         calls: Vec<u64>,
     },
     /// Agent to client: calls that no worker has begun, and none will.
     Retracted {
-        /// Which.
+        /// The calls.
         calls: Vec<u64>,
     },
-    /// Client to agent: send shared data, which it has or is about to get, on to another agent.
+    /// Client to agent: forward shared data, which it has or is about to get, to another agent.
     Pass {
         /// The data's number.
         blob: u64,
-        /// The client's number for the other host.
+        /// The client's number of the other host.
         to: u32,
-        /// What the other agent will admit this one by, once.
+        /// Secret that admits this agent to the other one, once.
         secret: [u8; SECRET],
-        /// Where the other agent can be dialled, `host:port`.
+        /// Addresses of the other agent, `host:port`.
         addresses: Vec<&'a str>,
     },
-    /// Client to agent: shared data comes from another agent, which shows this secret.
+    /// Client to agent: another agent, which presents this secret, will send shared data.
     Expect {
         /// The data's number.
         blob: u64,
         /// The secret.
         secret: [u8; SECRET],
     },
-    /// Client to agent: the result of this call is needed by other calls. If it is large it stays on the
-    /// host, and the answer says where.
+    /// Client to agent: other calls need the result of this call. A large result stays on the host, and the answer
+    /// says where.
     KeepResult {
-        /// Which call.
+        /// The call.
         call: u64,
     },
-    /// Client to agent: a result that was kept is wanted.
+    /// Client to agent: send a kept result.
     FetchResult {
-        /// Which call's.
+        /// The call of the result.
         call: u64,
     },
-    /// Agent to client: a result that was kept; it stays on the host all the same.
+    /// Agent to client: a kept result, which also stays on the host.
     KeptResult {
-        /// Which call's.
+        /// The call of the result.
         call: u64,
         /// The result.
         sections: Sections<'a>,
     },
-    /// Client to agent: a result need not be kept any longer.
+    /// Client to agent: drop a kept result.
     DropResult {
-        /// Which call's.
+        /// The call of the result.
         call: u64,
     },
-    /// Agent to client: shared data has not come from another agent, and will not.
+    /// Agent to client: shared data has not arrived from another agent, and will not.
     Missing {
         /// The data's number.
         blob: u64,
     },
-    /// Agent to client: shared data could not be sent on.
+    /// Agent to client: shared data could not be forwarded.
     NotPassed {
         /// The data's number.
         blob: u64,
-        /// The client's number for the host that lacks it.
+        /// The client's number of the host that lacks it.
         to: u32,
     },
-    /// Client to agent: the file of a module, for functions to name.
+    /// Client to agent: the file of a module, for functions to refer to.
     Module {
-        /// Names its content.
+        /// Hash of its content.
         hash: &'a str,
-        /// The file's name without folder, for people.
+        /// The file's name without its folder, for people.
         name: &'a str,
         /// Its content.
         sections: Sections<'a>,
     },
-    /// Client to agent, before [`Message::Serve`]: what is there on its host?
+    /// Client to agent, before [`Message::Serve`]: query about its host.
     Examine(Examine<'a>),
-    /// Agent to client: what has been found.
+    /// Agent to client: results of the query.
     Findings {
-        /// An object of JSON.
+        /// A JSON object.
         text: &'a str,
     },
-    /// Client to agent, before [`Message::Serve`]: data that is thrown away, and how much is to come back.
+    /// Client to agent, before [`Message::Serve`]: data to discard, and the size of the answer.
     Echo {
-        /// Names the answer.
+        /// Identifies the answer.
         number: u64,
-        /// How many bytes, at most [`crate::MAX_ECHO`].
+        /// Size of the answer, bytes, at most [`crate::MAX_ECHO`].
         back: u32,
         /// The data.
         sections: Sections<'a>,
     },
-    /// Agent to client: all of that has come, and this comes back.
+    /// Agent to client: all of that data has arrived; contains the answer.
     Echoed {
-        /// As in the question.
+        /// As in the request.
         number: u64,
         /// The data.
         sections: Sections<'a>,
@@ -436,7 +436,7 @@ pub enum Message<'a> {
 }
 
 impl Message<'_> {
-    /// The kind that the frame's header carries.
+    /// The kind for the frame's header.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
