@@ -1,4 +1,4 @@
-//! Arrays that callers pass: held in place, and checked against what their parameter wants.
+//! Arrays of callers: held in place, and checked against their parameters.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -11,20 +11,19 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// An array of a caller's, held in place while this lives.
+/// An array of a caller, held in place while this lives.
 pub struct ArrayView {
     buffer: Box<ffi::Py_buffer>,
 }
 
-// SAFETY: the memory is the exporter's, held by the buffer; it is released under the interpreter's
-// lock.
+// SAFETY: the memory belongs to the exporter and is held by the buffer; it is released under the interpreter's lock.
 unsafe impl Send for ArrayView {}
 // SAFETY: only its address and length are read.
 unsafe impl Sync for ArrayView {}
 
 impl ArrayView {
-    /// The array that is given for a parameter; lists and numbers are made arrays, if nothing has to
-    /// go back into them. The error completes a sentence that starts with the argument.
+    /// The array for a parameter. Lists and numbers are converted to arrays, if they receive no results. The error
+    /// completes a sentence that starts with the argument.
     pub fn of_argument(
         object: &Bound<'_, PyAny>,
         element: Type,
@@ -83,7 +82,7 @@ impl ArrayView {
         self.buffer.len as usize
     }
 
-    /// Where it is, and its shape.
+    /// Its address and shape.
     pub fn memory(&self) -> Memory {
         Memory {
             start: self.buffer.buf.cast(),
@@ -123,11 +122,11 @@ impl ArrayView {
         if self.buffer.format.is_null() {
             return "B";
         }
-        // SAFETY: a C string of the exporter's.
+        // SAFETY: a C string of the exporter.
         unsafe { CStr::from_ptr(self.buffer.format) }.to_str().unwrap_or("?")
     }
 
-    /// The kind of its elements: `i` and `u` for integers, `f`, `c`, `b` for bool; and their code.
+    /// The kind of its elements (`i` and `u` for integers, `f`, `c`, `b` for bool), from their code.
     fn kind(&self) -> Option<char> {
         let native = if cfg!(target_endian = "little") { '<' } else { '>' };
         let code = self.format().trim_start_matches(['@', '=', native]);
@@ -168,7 +167,7 @@ impl ArrayView {
         }
     }
 
-    /// Whether the elements lie one behind the other in the order that is wanted.
+    /// Whether the elements are contiguous in the requested order.
     fn is_dense(&self, fortran: bool) -> bool {
         let dimensions = self.buffer.ndim;
         // SAFETY: with PyBUF_FULL_RO both have as many entries as there are dimensions.

@@ -1,4 +1,4 @@
-//! Memory that Python reads and writes through the buffer protocol.
+//! Memory for Python's buffer protocol.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -13,19 +13,19 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
-/// What a buffer's memory belongs to.
+/// Owner of a buffer's memory.
 enum Memory {
     Section(Incoming),
-    /// Shared memory of this process's, which calls refer to where it lies.
+    /// Shared memory of this process, which calls refer to in place.
     Array(#[allow(dead_code)] SharedArray),
-    /// Memory of another object's, and what keeps that.
+    /// Memory of another object, and the object that keeps it alive.
     Held {
         _view: View,
         _keeper: Py<PyAny>,
     },
 }
 
-/// A section of a payload, where it lies, or memory to share. Its memory lives as long as anything that views it.
+/// A section of a payload, in place, or memory to share. Its memory lives as long as anything that views it.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Buffer {
     /// Owns the memory.
@@ -37,11 +37,11 @@ pub struct Buffer {
 
 // SAFETY: `start` points into `memory`, which is owned, Send and Sync, and never moves what it holds.
 unsafe impl Send for Buffer {}
-// SAFETY: as above; Python's own rules govern who writes through a view.
+// SAFETY: as above; Python's own rules govern writes through a view.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer that may be written if it is the caller's alone.
+    /// Creates a buffer, which is writable if the caller alone holds the section.
     pub fn new(mut section: Incoming, readonly: bool) -> Buffer {
         let len = section.bytes().len();
         let start = match &mut section {
@@ -49,7 +49,7 @@ impl Buffer {
             Incoming::Kept(bytes) => NonNull::new(bytes.as_ptr().cast_mut()),
             Incoming::Shared(stretch) => Some(stretch.start()),
             Incoming::Left(stretch) => Some(stretch.start()),
-            // Those lie in memory of the caller's own, and are not looked at from here.
+            // Those lie in the caller's own memory, and are not accessible from here.
             Incoming::Placed(_) | Incoming::Argument(..) => None,
         };
         let readonly = readonly || matches!(section, Incoming::Kept(_));
@@ -59,8 +59,8 @@ impl Buffer {
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` points to so many bytes that `memory` owns; who writes to them through a view
-        // of Python's answers for races.
+        // SAFETY: `start` points to so many bytes that `memory` owns; writers through a Python view are responsible
+        // for races.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -73,7 +73,7 @@ impl Buffer {
 
 #[pymethods]
 impl Buffer {
-    /// What `view` shows, read-only; `keeper` keeps its memory as long as this lives.
+    /// A read-only buffer of the memory that `view` shows; `keeper` keeps that memory alive.
     #[staticmethod]
     fn held(view: Bound<'_, PyAny>, keeper: Py<PyAny>) -> PyResult<Buffer> {
         let view = View::new(&view)?;
@@ -123,7 +123,7 @@ impl Buffer {
     }
 }
 
-/// `bytes(buffer)`, for large ones: in huge pages, where the kernel gives them.
+/// `bytes(buffer)`, for large buffers: uses huge pages, where the kernel provides them.
 #[pyfunction]
 pub fn large_bytes<'py>(py: Python<'py>, buffer: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let view = View::new(&buffer)?;
@@ -137,7 +137,7 @@ pub fn large_bytes<'py>(py: Python<'py>, buffer: Bound<'py, PyAny>) -> PyResult<
     }
 }
 
-/// `bytearray(buffer)`, for large ones: in huge pages, where the kernel gives them.
+/// `bytearray(buffer)`, for large buffers: uses huge pages, where the kernel provides them.
 #[pyfunction]
 pub fn large_bytearray<'py>(
     py: Python<'py>,
@@ -157,7 +157,7 @@ pub fn large_bytearray<'py>(
 /// Copies all of `bytes` to new memory of that length.
 ///
 /// # Safety
-/// It has room for so many.
+/// `place` has room for all of `bytes`.
 unsafe fn fill(place: *mut c_char, bytes: &[u8]) {
     if let Some(start) = NonNull::new(place.cast::<u8>()) {
         gridrpc_sys::ask_for_huge_pages(start, bytes.len());
@@ -166,8 +166,8 @@ unsafe fn fill(place: *mut c_char, bytes: &[u8]) {
     }
 }
 
-/// The first section, which holds a pickle or values, as bytes; the others as buffers. Of the
-/// arguments of a call, those that lie in the caller's own memory are read-only.
+/// The first section, which contains a pickle or values, as bytes; the others as buffers. Arguments of a call that
+/// lie in the caller's own memory are read-only.
 pub fn split_head(
     py: Python<'_>,
     sections: Vec<Incoming>,
@@ -188,7 +188,7 @@ pub fn split_head(
     Ok((head, rest))
 }
 
-/// What a pickle and its buffers hold.
+/// The object in a pickle and its buffers.
 pub fn unpickle<B: PyTypeInfo>(
     py: Python<'_>,
     head: Py<PyAny>,
@@ -206,13 +206,13 @@ pub fn unpickle<B: PyTypeInfo>(
 
 /// Contiguous memory of a Python object, held in place.
 ///
-/// Taken without `PyUntypedBuffer`, which refuses arrays of no dimension.
+/// Does not use `PyUntypedBuffer`, which rejects arrays without dimensions.
 pub struct View {
     buffer: Box<ffi::Py_buffer>,
 }
 
 impl View {
-    /// The memory of an object that has the buffer protocol.
+    /// The memory of an object that supports the buffer protocol.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<View> {
         let mut buffer = Box::new(MaybeUninit::<ffi::Py_buffer>::uninit());
         // SAFETY: the interpreter is attached, the place is ours; -1 means that it set an error.
@@ -227,7 +227,7 @@ impl View {
         Ok(View { buffer })
     }
 
-    /// Its bytes. Whoever changes them meanwhile, in another thread, changes what is sent.
+    /// Its bytes. Changes by another thread in the meantime change the data that is sent.
     pub fn bytes(&self) -> &[u8] {
         let (start, len) = (self.buffer.buf.cast::<u8>().cast_const(), self.buffer.len);
         if len <= 0 {

@@ -1,4 +1,4 @@
-//! A call as Python sees it, and waiting for many of them.
+//! Calls for Python, and waiting for many of them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::errors;
 use crate::modules::{Pending, PendingChunk};
 use crate::{package, plain};
 
-/// How long to wait before looking whether Ctrl-C has been pressed.
+/// Interval of checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Waits in slices until `ready` has something, the time is up (`None`), or a signal arrives.
+/// Waits in slices until `ready` returns a value, the time is up (`None`), or a signal arrives.
 pub fn wait_in_slices<T: Send>(
     py: Python<'_>,
     timeout: Option<f64>,
@@ -40,34 +40,34 @@ pub fn wait_in_slices<T: Send>(
     }
 }
 
-/// The only section, or none.
+/// The only section; an empty one if there is none.
 fn all(sections: Vec<Incoming>) -> Incoming {
     sections.into_iter().next().unwrap_or_else(|| Incoming::Bytes(Vec::new()))
 }
 
-/// What a call came to, in Python's terms.
+/// Outcome of a call in Python's terms.
 enum Settled {
     Value(Py<PyAny>),
     Error(Py<PyAny>),
 }
 
-/// What the result of a call is.
+/// Form of a call's result.
 pub enum Form {
     /// A pickle.
     Pickled,
-    /// What the interface of a module's function says.
+    /// As the interface of a module's function declares.
     Module(Box<Mutex<Option<Pending>>>),
-    /// The same for many items.
+    /// As the interface declares, for many items.
     Chunk(Box<Mutex<Option<PendingChunk>>>),
 }
 
-/// One remote call, from `Grid.submit`, which will have a result. Can be awaited.
+/// A remote call, returned by `Grid.submit`. Supports `await`.
 #[pyclass(frozen, weakref, module = "gridrpc")]
 pub struct Call {
     pub call: Arc<gridrpc_client::Call>,
     waiter: gridrpc_client::Waiter,
     form: Form,
-    /// The Python grid that it belongs to.
+    /// Its Python grid.
     grid: Py<PyAny>,
     settled: OnceLock<Settled>,
 }
@@ -85,13 +85,13 @@ impl Call {
     /// The Python object.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<Call>> {
         let call = Py::new(py, self)?;
-        // The collector sees nothing of what a call holds, and need not come by.
+        // The garbage collector cannot see a call's contents, so it need not track the call.
         // SAFETY: an object of ours, whose type takes part in collection.
         unsafe { pyo3::ffi::PyObject_GC_UnTrack(call.as_ptr().cast()) };
         Ok(call)
     }
 
-    /// Waits, and decodes the outcome once.
+    /// Waits for the call, and decodes the outcome once.
     fn settle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&Settled> {
         if let Some(settled) = self.settled.get() {
             return Ok(settled);
@@ -107,7 +107,7 @@ impl Call {
                 Ok(settled) => settled,
                 Err(error) => Settled::Error(error.into_value(py).into_any()),
             };
-            // Only whoever took the outcome sets it.
+            // Only the thread that took the outcome sets it.
             return Ok(self.settled.get_or_init(|| settled));
         }
         // Another thread is decoding it, perhaps in Python code.
@@ -120,7 +120,7 @@ impl Call {
     }
 
     fn decode(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Settled> {
-        // If the call has failed, this gives the caller's arrays back.
+        // If the call has failed, this releases the caller's arrays.
         let pending = match &self.form {
             Form::Module(pending) => pending.lock().unwrap_or_else(PoisonError::into_inner).take(),
             _ => None,
@@ -181,10 +181,10 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// The result of the call; waits for it, at most `timeout` seconds.
+    /// Return the result of the call. Waits for it, at most `timeout` seconds.
     ///
-    /// Raises the error that the function raised (its traceback in the worker is the cause),
-    /// TimeoutError if it takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
+    /// Raises the error that the function raised (its traceback in the worker is the cause), TimeoutError if it takes
+    /// longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
     #[pyo3(signature = (timeout=None))]
     pub fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         match self.settle(py, timeout)? {
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// The error that `result` would raise, or None. Raises TimeoutError as `result` does.
+    /// Return the error that `result` would raise, or None. Raises TimeoutError as `result` does.
     #[pyo3(signature = (timeout=None))]
     pub fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         match self.settle(py, timeout)? {
@@ -202,12 +202,12 @@ impl Call {
         }
     }
 
-    /// Whether the call has ended, with a result or an error.
+    /// Return whether the call has ended, with a result or an error.
     fn done(&self) -> bool {
         self.call.done()
     }
 
-    /// Waits until the call has ended, at most `timeout` seconds. Returns whether it has.
+    /// Wait until the call has ended, at most `timeout` seconds. Returns whether it has.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         if self.waiter.check().is_err() {
@@ -220,19 +220,19 @@ impl Call {
         Ok(wait_in_slices(py, timeout, |slice| waiter.wait(call, slice).then_some(()))?.is_some())
     }
 
-    /// Cancels the call, also while it runs. Returns False if it had ended before.
+    /// Cancel the call, even while it runs. Returns False if it had already ended.
     ///
     /// A worker that still runs the call after a grace period (Config.grace) is ended and replaced.
     fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::cancel(slf.py())?.call1((slf,))
     }
 
-    /// Whether the call was cancelled.
+    /// Return whether the call was cancelled.
     fn cancelled<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::cancelled(slf.py())?.call1((slf,))
     }
 
-    /// When and where the call ran.
+    /// Return when and where the call ran.
     #[getter]
     fn profile<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::profile_of(slf.py())?.call1((slf,))
@@ -244,21 +244,21 @@ impl Call {
         self.call.function().name()
     }
 
-    /// As an argument of another call of the grid: what it returns goes on to that one.
+    /// As an argument of another call of the grid: passes its result on to that call.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::reduce(slf.py())?.call1((slf,))
     }
 
-    /// Keeps the result for a call that needs it, as it is. None: that cannot be done, as it has been
-    /// taken, or is not a pickle.
+    /// Keeps the unmodified result for a call that needs it. None if that is impossible because it has been taken, or
+    /// is not a pickle.
     fn _hold(slf: &Bound<'_, Self>) -> Option<Dependency> {
         let this = slf.get();
         let hold = matches!(this.form, Form::Pickled).then(|| Hold::new(&this.call)).flatten()?;
         Some(Dependency { hold: Arc::new(hold), call: slf.clone().unbind() })
     }
 
-    /// Calls `callback(call)` in a thread of the grid when the call has ended. Raises RuntimeError, and
-    /// will not call it, if the system refuses this thread for a second.
+    /// Call `callback(call)` in a thread of the grid when the call has ended. Raises RuntimeError, and does not call
+    /// it, if the system refuses this thread for a second.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         package::add_done_callback(slf.py())?.call1((slf, callback))?;
         Ok(())
@@ -286,7 +286,7 @@ impl Call {
         cls.py().import("types")?.getattr("GenericAlias")?.call1((cls, item))
     }
 
-    // `concurrent.futures.wait` and `as_completed` look at these of a future.
+    // `concurrent.futures.wait` and `as_completed` use these attributes of a future.
     #[getter]
     fn _condition<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::follower(slf.py())?.call1((slf,))?.getattr("condition")
@@ -302,11 +302,11 @@ impl Call {
         package::follower(slf.py())?.call1((slf,))?.getattr("waiters")
     }
 
-    /// A future of `concurrent.futures` to whoever asks by `isinstance`, as `asyncio.wrap_future` does.
+    /// Makes `isinstance` report a future of `concurrent.futures`, for callers such as `asyncio.wrap_future`.
     #[getter(__class__)]
     fn class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        // Who has not loaded it cannot ask for it.
+        // A caller that has not loaded the module cannot check for it.
         let modules = py.import("sys")?.getattr("modules")?;
         match modules.get_item("concurrent.futures._base") {
             Ok(module) => module.getattr("Future"),
@@ -314,7 +314,7 @@ impl Call {
         }
     }
 
-    /// The grid that it belongs to.
+    /// Its grid.
     #[getter]
     fn _grid(&self, py: Python<'_>) -> Py<PyAny> {
         self.grid.clone_ref(py)
@@ -343,8 +343,7 @@ impl Call {
         Ok(dict)
     }
 
-    /// What it cost: worker, when it was submitted, when the function started and returned (ns), and
-    /// bytes moved.
+    /// Cost of the call: worker, when it was submitted, when the function started and returned (ns), and bytes moved.
     fn _cost(&self) -> (u32, u64, u64, u64, u64) {
         let profile = self.call.profile();
         let stamps = profile.stamps;
@@ -352,7 +351,7 @@ impl Call {
         (profile.worker, profile.submit, stamps.calc_in, stamps.calc_out, bytes)
     }
 
-    /// Has `token` appear in `watch` when the call ends.
+    /// Pushes `token` to `watch` when the call ends.
     fn _watch(&self, watch: &Watch, token: u64) {
         self.call.watch(&watch.watch, token);
     }
@@ -372,7 +371,7 @@ impl Dependency {
     }
 }
 
-/// Calls that have ended, in the order in which they did, by their tokens.
+/// Calls that have ended, in order, by their tokens.
 #[pyclass(frozen, module = "gridrpc._native")]
 #[derive(Default)]
 pub struct Watch {
@@ -391,7 +390,7 @@ impl Watch {
         self.watch.push(token);
     }
 
-    /// The tokens that have come; waits at most `timeout` seconds for the first.
+    /// Takes the tokens that have arrived. Waits at most `timeout` seconds for the first.
     #[pyo3(signature = (timeout=None))]
     fn take(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<u64>> {
         let watch = &self.watch;
@@ -403,7 +402,7 @@ impl Watch {
     }
 }
 
-/// A call of `function` was not made, as it needs what this one, `needed`, has not returned.
+/// The error of a call of `function` that was not made because the call `needed` has not returned.
 fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -> PyErr {
     let Some(needed) = needed else { return errors::dependency_failed(py, function) };
     let text = errors::not_called(function);

@@ -1,5 +1,5 @@
-//! Errors of the crates below as Python exceptions: every type that is raised is chosen here, from the
-//! error's own type and fields, never from its text.
+//! Python exceptions for errors of the crates below. Every exception type is selected here, from the error's own type
+//! and fields, never from its text.
 
 use std::fmt::Write;
 use std::io;
@@ -21,15 +21,15 @@ use pyo3::{BoundObject, PyTypeInfo};
 use crate::buffer::unpickle;
 use crate::package;
 
-/// Lines of a worker's standard error in a message; all that are known are in the exception.
+/// Maximum number of lines of a worker's standard error in a message; the exception contains all known lines.
 const MESSAGE_LINES: usize = 20;
 
-/// A configuration that makes no sense.
+/// An invalid configuration.
 pub fn config(text: &str) -> PyErr {
     Python::attach(|py| new(py, package::config_error(py), (text,)))
 }
 
-/// Why the grid does not do what it was asked.
+/// The exception for an error of the grid.
 pub fn grid(error: &GridError) -> PyErr {
     Python::attach(|py| match error {
         GridError::Config(_) => new(py, package::config_error(py), (error.to_string(),)),
@@ -57,19 +57,19 @@ pub fn grid(error: &GridError) -> PyErr {
     })
 }
 
-/// What is told when a call is bound to a server that could not be had.
+/// The message for a call that is bound to an unavailable server.
 fn none_of(server: &str) -> String {
     format!("no worker of server {server:?} could be started")
 }
 
-/// A function cannot be named to workers.
+/// A function's name is too long for workers.
 pub fn long_name(len: usize, most: usize) -> PyErr {
     PyValueError::new_err(format!(
         "a function's name of {len} bytes: workers are told names of at most {most} bytes"
     ))
 }
 
-/// What ended a call of `function` without an answer.
+/// The exception for a call of `function` that ended without an answer.
 pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> PyErr {
     let function = of.name();
     match end {
@@ -96,7 +96,7 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
     }
 }
 
-/// What has a call of this function run again when its worker is lost.
+/// Hint how to make a call of this function run again when its worker is lost.
 fn how_to_run_again(function: &FunctionRef) -> &'static str {
     if function.is_native() {
         "A call that may run twice is run again, as often as the grid's `retries` tells: add \
@@ -107,7 +107,7 @@ fn how_to_run_again(function: &FunctionRef) -> &'static str {
     }
 }
 
-/// The worker was lost that ran many items of a function. `kept`: the results of those that had ended.
+/// The worker of a call with many items was lost. `kept`: the results of the items that had ended.
 pub fn item_lost(
     py: Python<'_>,
     lost_items: &LostItems,
@@ -124,17 +124,17 @@ pub fn item_lost(
     }
 }
 
-/// What of a call whose dependency has failed is said first.
+/// Start of the message for a call whose dependency has failed.
 pub fn not_called(function: &str) -> String {
     format!("{function} was not called, as it needs the result of another call")
 }
 
-/// A call of `function` was not made, as it needs the result of a call that has failed.
+/// A call of `function` was not made, because it needs the result of a call that has failed.
 pub fn dependency_failed(py: Python<'_>, function: &str) -> PyErr {
     new(py, package::dependency_failed(py), (not_called(function),))
 }
 
-/// What a function, or the worker in its place, has raised.
+/// The exception raised by a function, or by the worker on its behalf.
 ///
 /// `head` and `buffers`: the pickled exception, if it could be pickled.
 pub fn raised<B: PyTypeInfo>(
@@ -150,7 +150,7 @@ pub fn raised<B: PyTypeInfo>(
         return ranks_lost(py, message, head.bind(py));
     }
     if head.bind(py).len().is_ok_and(|len| len > 0) {
-        // Whatever its own __setstate__ or __init__ may raise: then it comes as a RemoteError.
+        // Its own __setstate__ or __init__ may raise anything: then it becomes a RemoteError.
         let made = unpickle(py, head, buffers).ok().map(|made| made.into_bound(py));
         if let Some(Ok(error)) = made.map(Bound::cast_into::<PyBaseException>) {
             let error = PyErr::from_value(error.into_any());
@@ -163,7 +163,7 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(RemoteError::FunctionExited) => {
-            // In the place of a trace comes the end of the process's standard error.
+            // The end of the process's standard error replaces the trace.
             let text = format!("{name}: {message}{}", last_lines(trace));
             remote(py, text, &[("type_name", name), ("stderr", trace)])
         }
@@ -185,7 +185,7 @@ pub fn raised<B: PyTypeInfo>(
     }
 }
 
-/// An error of a remote function without a type of its own here.
+/// An error of a remote function that has no type of its own here.
 fn remote(py: Python<'_>, text: String, attributes: &[(&str, &str)]) -> PyErr {
     let error = new(py, package::remote_error(py), (text,));
     let mut attributes = attributes.iter();
@@ -195,8 +195,8 @@ fn remote(py: Python<'_>, text: String, attributes: &[(&str, &str)]) -> PyErr {
     }
 }
 
-/// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and what
-/// was written to its standard error.
+/// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and
+/// its standard error.
 fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>) -> PyErr {
     let bytes =
         PyBytes::type_object(py).call1((told,)).and_then(|bytes| bytes.extract::<Vec<u8>>());
@@ -216,7 +216,7 @@ fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>) -> PyErr {
     new(py, package::ranks_lost(py), fields)
 }
 
-/// Why a function of a module, or a class, is not found.
+/// The exception for a function of a module, or a class, that was not found.
 pub fn search(error: &SearchError) -> PyErr {
     match error {
         SearchError::Name(_) => PyValueError::new_err(error.to_string()),
@@ -229,13 +229,13 @@ pub fn function_not_found(text: String) -> PyErr {
     Python::attach(|py| new(py, package::function_not_found(py), (text,)))
 }
 
-/// An argument that does not fit its parameter.
+/// An argument does not match its parameter.
 pub fn argument(error: &ArgumentError) -> PyErr {
     let fields = (error.to_string(), &error.function, &error.parameter);
     Python::attach(|py| new(py, package::argument_error(py), fields))
 }
 
-/// Why a call cannot be put together.
+/// The exception for a call that cannot be prepared.
 pub fn prepare(error: &PrepareError) -> PyErr {
     match error {
         PrepareError::Argument(error) => argument(error),
@@ -243,7 +243,7 @@ pub fn prepare(error: &PrepareError) -> PyErr {
     }
 }
 
-/// Why results cannot be put where they belong.
+/// The exception for results that cannot be delivered.
 pub fn land(error: &LandError) -> PyErr {
     match error {
         LandError::File { error: cause, .. } => of_system(cause, error.to_string()),
@@ -251,32 +251,32 @@ pub fn land(error: &LandError) -> PyErr {
     }
 }
 
-/// An answer that makes no sense.
+/// A malformed answer.
 pub fn broken(text: &str) -> PyErr {
     Python::attach(|py| new(py, package::protocol_error(py), (text,)))
 }
 
-/// The system has refused something: memory or another thing.
+/// The system has refused memory or another resource.
 pub fn system(what: &str, error: &io::Error) -> PyErr {
     of_system(error, format!("{what}: {error}"))
 }
 
-/// There is no shared memory for what is to be sent.
+/// There is no shared memory for the data to send.
 pub fn no_room(error: &io::Error) -> PyErr {
     system("no memory for the data of a call", error)
 }
 
-/// A child of fork uses the grid of its parent.
+/// A forked child uses the grid of its parent.
 pub fn forked(py: Python<'_>) -> PyErr {
     closed(py, &GridError::Forked.to_string())
 }
 
-/// How the worker that an object needs was lost.
+/// The worker of an object was lost.
 pub fn object_lost(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
     lost(py, package::object_lost(py), what, None, loss)
 }
 
-/// A wait took longer than it may.
+/// A wait exceeded its time-out.
 pub fn timeout(function: &str, seconds: f64) -> PyErr {
     PyTimeoutError::new_err(format!("the call of {function} takes longer than {seconds} s"))
 }
@@ -284,7 +284,7 @@ pub fn timeout(function: &str, seconds: f64) -> PyErr {
 fn of_system(error: &io::Error, text: String) -> PyErr {
     match error.raw_os_error() {
         _ if error.kind() == io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
-        // With its number, Python raises FileNotFoundError, PermissionError and so on.
+        // From the number, Python selects FileNotFoundError, PermissionError and so on.
         Some(number) => {
             let told = text.replace(&error.to_string(), Errno::from_raw(number).desc());
             PyOSError::new_err((number, told))
@@ -314,7 +314,7 @@ fn start_error(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
     lost(py, package::start_error(py), what, None, loss)
 }
 
-/// An exception with all that is known of a lost worker.
+/// An exception with all details of a lost worker.
 fn lost(
     py: Python<'_>,
     kind: PyResult<&Bound<'_, PyAny>>,
@@ -323,7 +323,7 @@ fn lost(
     loss: &Loss,
 ) -> PyErr {
     let Loss { worker, pid, host, cause, stderr } = loss;
-    // A whole host is no worker, and its agent's number is of no use here.
+    // A whole host is not a worker, and its agent's process id is useless here.
     let one = *worker != Loss::HOST;
     let (worker, pid) = (one.then_some(*worker), one.then_some(*pid));
     let (status, signal, out_of_memory) = match cause {
@@ -347,7 +347,7 @@ fn lost(
     new(py, kind, (text, worker, pid, host, status, signal, out_of_memory, stderr))
 }
 
-/// The end of what a process has written to its standard error, for a message.
+/// The end of a process's standard error, for a message.
 fn last_lines(stderr: &str) -> String {
     let mut text = String::new();
     if !stderr.is_empty() {
@@ -360,7 +360,7 @@ fn last_lines(stderr: &str) -> String {
     text
 }
 
-/// A new exception of the package's; if that cannot be made, why.
+/// A new exception of a type of the package; if it cannot be created, the error that prevented it.
 pub fn new<'py>(
     py: Python<'py>,
     kind: PyResult<&Bound<'py, PyAny>>,

@@ -1,4 +1,4 @@
-//! Spawners that are forked from the client, with all that it has imported.
+//! Spawners forked from the client, with everything that it has imported.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,8 +25,7 @@ impl ForkedSpawner {
 
 #[pymethods]
 impl ForkedSpawner {
-    /// Whether nothing can have been lost by the fork: this process had no thread beside this one that
-    /// did not know of it.
+    /// Whether the fork was safe: this process had no other thread that is unaware of forks.
     #[getter]
     fn safe(&self) -> bool {
         self.safe
@@ -38,8 +37,8 @@ impl ForkedSpawner {
     }
 }
 
-/// Forks this process by `fork`, as `os.fork`. None: this is the child, whose standard input and error
-/// lead to the parent. `threads`: how many the numerical libraries may use there; 0: as many as here.
+/// Forks this process by `fork`, which works like `os.fork`. None: this is the child, whose standard input and error
+/// lead to the parent. `threads`: number of threads of numerical libraries in the child; 0: as many as here.
 #[pyfunction]
 pub fn fork_spawner(fork: Bound<'_, PyAny>, threads: u32) -> PyResult<Option<ForkedSpawner>> {
     let libraries = if threads == 0 { Libraries::default() } else { Libraries::loaded() };
@@ -51,8 +50,7 @@ pub fn fork_spawner(fork: Bound<'_, PyAny>, threads: u32) -> PyResult<Option<For
             Ok(None)
         }
         other => {
-            // Libraries that know of forks end their threads before, and start them again when they need
-            // them.
+            // Libraries that support forks end their threads first, and start them again when needed.
             let safe = is_alone();
             undo();
             Ok(other?.map(|forked| ForkedSpawner { forked: Mutex::new(Some(forked)), safe }))
@@ -60,7 +58,7 @@ pub fn fork_spawner(fork: Bound<'_, PyAny>, threads: u32) -> PyResult<Option<For
     }
 }
 
-/// Whether this thread is the only one. One that has just ended may be seen for a moment.
+/// Whether this thread is the only one. A thread that has just ended may be counted for a moment.
 fn is_alone() -> bool {
     let until = Instant::now() + ENDING;
     loop {
@@ -72,7 +70,7 @@ fn is_alone() -> bool {
     }
 }
 
-/// Whether all numerical libraries that are loaded can be told how many threads to use.
+/// Whether the number of threads can be set for all loaded numerical libraries.
 #[pyfunction]
 pub fn threads_are_known() -> bool {
     Libraries::loaded().all_known()

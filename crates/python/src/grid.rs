@@ -1,4 +1,4 @@
-//! A grid as Python sees it.
+//! Grids for Python.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ type Pickled<'py> =
 #[pyclass(frozen, weakref, module = "gridrpc._native")]
 pub struct Function {
     function: Arc<FunctionRef>,
-    /// The shared data that its pickle refers to.
+    /// Shared data that its pickle refers to.
     blobs: Vec<u64>,
     /// Length of its pickle.
     bytes: usize,
@@ -43,7 +43,7 @@ pub struct Function {
 
 #[pymethods]
 impl Function {
-    /// Length of its pickle; 0 for a function that goes by name.
+    /// Length of its pickle; 0 for a function that is referred to by name.
     #[getter]
     fn bytes(&self) -> usize {
         self.bytes
@@ -60,30 +60,30 @@ impl Function {
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Grid {
     grid: Arc<gridrpc_client::Grid>,
-    /// Functions called last, newest first: most calls are of one of them. Only used with the
-    /// interpreter's lock held.
+    /// Recently called functions, newest first: most calls are of one of them. Only used with the interpreter's lock
+    /// held.
     recent: Mutex<Vec<Recent>>,
 }
 
-/// A function that was called, as the caller named it, and as it is registered.
+/// A called function, as the caller named it and as it is registered.
 struct Recent {
-    /// Where the object is, or was.
+    /// Address of the object, which may be gone.
     address: usize,
-    /// A text is held, another object only referred to.
+    /// A string is held; any other object is weakly referenced.
     object: Py<PyAny>,
     references: Option<Py<References>>,
     function: Arc<FunctionRef>,
 }
 
-/// Functions remembered.
+/// Number of remembered functions.
 const MOST_RECENT: usize = 8;
 
-/// Pickles below this size are copied without ado, bytes.
+/// Pickles below this size are copied under the interpreter's lock, bytes.
 const SMALL: usize = 4096;
 
 #[pymethods]
 impl Grid {
-    /// Opens a grid: asks for its workers and returns at once.
+    /// Opens a grid: requests its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, resources, cores, program, arguments, environment, directory, path, modules,
                          compiled, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
@@ -183,19 +183,19 @@ impl Grid {
         Ok(Grid { grid, recent: Mutex::default() })
     }
 
-    /// How many workers have answered, how many calls wait for one, how many have not ended.
+    /// Numbers of ready workers, of calls that wait for a worker, and of calls that have not ended.
     fn counts(&self) -> (usize, usize, usize) {
         let counts = self.grid.counts();
         (counts.ready, counts.queued, counts.live)
     }
 
-    /// Hosts without a worker that has answered: each with what is known of it.
+    /// Hosts without a ready worker, each with its details.
     fn absent_hosts(&self) -> Vec<String> {
         self.grid.absent_hosts()
     }
 
-    /// How each host is getting on: its server, its name, its state in a word, workers that have answered, how many
-    /// there are to be, and what is known of it.
+    /// State of each host: its server, its name, its state in one word, its numbers of ready and of wanted workers,
+    /// and details.
     fn hosts(&self) -> Vec<(String, String, &'static str, usize, usize, String)> {
         let told = |host: gridrpc_client::HostState| {
             let (server, name) = (host.group.to_string(), host.host.to_string());
@@ -204,12 +204,12 @@ impl Grid {
         self.grid.hosts().into_iter().map(told).collect()
     }
 
-    /// What has been counted so far, and what is going on: a document in JSON.
+    /// Counters and current activity, as a JSON document.
     fn stats(&self, py: Python<'_>) -> String {
         py.detach(|| self.grid.stats().json())
     }
 
-    /// How many workers there are to be, those of hosts as far as they have told.
+    /// Number of workers that the grid is to have. Hosts count once they have reported theirs.
     fn workers(&self) -> u32 {
         self.grid.workers()
     }
@@ -219,12 +219,12 @@ impl Grid {
         self.grid.host_of(worker).map(|host| host.to_string())
     }
 
-    /// Has a module imported once for all workers, if none has been started yet.
+    /// Imports a module once for all workers, if none has been started yet.
     fn prepare(&self, module: &str) {
         self.grid.prepare(module);
     }
 
-    /// Waits until all workers have answered, at most `timeout` seconds. Returns whether they have.
+    /// Waits until all workers are ready, at most `timeout` seconds. Returns whether they are.
     #[pyo3(signature = (timeout=None))]
     fn wait_until_ready(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let grid = &self.grid;
@@ -240,7 +240,7 @@ impl Grid {
         }
     }
 
-    /// Makes a function known: by name, or pickled if `body` is given, which may refer to shared data.
+    /// Registers a function: by name, or pickled if `body` is given, which may refer to shared data.
     #[pyo3(signature = (name, body=None, *, blobs=Vec::new()))]
     fn register(&self, name: &str, body: Option<Vec<u8>>, blobs: Vec<u64>) -> PyResult<Function> {
         let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
@@ -253,8 +253,7 @@ impl Grid {
         Ok(Function { function, blobs, bytes })
     }
 
-    /// Remembers what is registered for a name, or for a callable as long as its `references` are
-    /// current.
+    /// Remembers the registered function for a name, or for a callable while its `references` are current.
     #[pyo3(signature = (callable, function, references=None))]
     fn remember(
         &self,
@@ -279,14 +278,14 @@ impl Grid {
         let gone = old.or(last).map(|place| recent.remove(place));
         recent.insert(0, newest);
         drop(recent);
-        // What goes with it may be anything, but not under the lock.
+        // Dropping it may run arbitrary code, which must not happen under the lock.
         drop(gone);
         Ok(())
     }
 
-    /// Submits a call, to a reserved worker if `on` names one. Waits while too many calls wait for workers.
-    /// `owner`: its method `_find` finds the function of a callable that is not remembered, and `_pickled` pickles
-    /// arguments that are not plain.
+    /// Submits a call, to a reserved worker if `on` is given. Waits while too many calls wait for workers. `owner`:
+    /// its method `_find` finds the function of a callable that is not remembered, and `_pickled` pickles arguments
+    /// that are not plain.
     #[pyo3(signature = (owner, callable, args, kwargs, options, on=None, /))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit(
@@ -353,8 +352,8 @@ impl Grid {
         Target::find(&self.grid, modules, name)
     }
 
-    /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: on which
-    /// a parallel one runs, with `cores` each, and `mpirun` the command that starts them.
+    /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: ranks of a
+    /// parallel function, with `cores` each; `mpirun`: the command that starts them.
     #[pyo3(signature = (owner, target, args, kwargs, out, options, on, ranks=1, mpirun=""))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
@@ -380,7 +379,7 @@ impl Grid {
         Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
 
-    /// Calls a module's function and returns what it returns.
+    /// Calls a module's function and returns its result.
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn call_target(
         slf: &Bound<'_, Self>,
@@ -396,10 +395,10 @@ impl Grid {
         call.result(slf.py(), None)
     }
 
-    /// Submits one call of a module's function for the first of these items, up to one that has to go
-    /// alone. Each item is a tuple or dict of arguments, or with `single` the only one. Returns how
-    /// many there were; None: the first one has to go alone. `limit`: after so many ns no further item
-    /// is begun; 0: all are run. `budget`: bytes of arguments and results at most.
+    /// Submits one call of a module's function for the first of these items, up to one that has to go alone. Each
+    /// item is a tuple or dict of arguments, or with `single` the only argument. Returns the number of items; None:
+    /// the first one has to go alone. `limit`: no further item starts after this many ns; 0: no limit. `budget`:
+    /// maximum size of arguments and results, bytes.
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_chunk(
         slf: &Bound<'_, Self>,
@@ -423,13 +422,12 @@ impl Grid {
         Ok(Some((Call::new(call, this.grid.waiter(), form, owner), made.items)))
     }
 
-    /// The number of a server, or of a host, by its name.
+    /// The number of a server, or of a host, with this name.
     fn server(&self, name: &str) -> PyResult<u32> {
         self.grid.group(name).map(|id| id.0).map_err(|error| errors::grid(&error))
     }
 
-    /// Asks for a worker that works for one object, on a server if that is given.
-    /// `python`: it is an object of a Python class.
+    /// Reserves a worker for one object, on a server if one is given. `python`: it is an object of a Python class.
     #[pyo3(signature = (server=None, python=true))]
     fn reserve(&self, server: Option<u32>, python: bool) -> PyResult<Reserved> {
         let reserved = self.grid.reserve(1, server.map(GroupId), python);
@@ -440,8 +438,8 @@ impl Grid {
         Ok(Reserved { reservation })
     }
 
-    /// How a reserved worker is getting on, once it is not starting any more, waiting at most
-    /// `timeout` seconds; and what its loss raises, for the object `name`.
+    /// State of a reserved worker, once it is no longer starting; waits at most `timeout` seconds. Also the exception
+    /// for its loss, for the object `name`.
     fn standing(
         &self,
         py: Python<'_>,
@@ -467,12 +465,12 @@ impl Grid {
         })
     }
 
-    /// Gives a reserved worker up.
+    /// Releases a reserved worker.
     fn release(&self, reserved: &Reserved) {
         self.grid.release(reserved.reservation);
     }
 
-    /// Gives up a call. Returns whether it had not ended yet.
+    /// Cancels a call. Returns whether it had not ended yet.
     fn cancel(&self, call: &Call) -> bool {
         self.grid.cancel(&call.call)
     }
@@ -485,7 +483,7 @@ impl Grid {
         Ok(blob.0)
     }
 
-    /// One owner of shared data has given it up.
+    /// Drops one owner of shared data.
     fn unshare(&self, blob: u64) {
         self.grid.unshare(BlobId(blob));
     }
@@ -502,7 +500,7 @@ impl Grid {
         Call::new(call, self.grid.waiter(), Form::Pickled, owner).into_python(py)
     }
 
-    /// The registered function for a callable that is remembered, or is one itself.
+    /// The registered function for a remembered callable, or for a registered function itself.
     fn remembered(&self, callable: &Bound<'_, PyAny>) -> Option<(Arc<FunctionRef>, Vec<u64>)> {
         if let Ok(function) = callable.cast_exact::<Function>() {
             let function = function.get();
@@ -513,7 +511,7 @@ impl Grid {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let address = callable.as_ptr() as usize;
         let found = recent.iter().find(|recent| recent.address == address)?;
-        // Another object may lie there by now.
+        // Another object may have the same address by now.
         let object = found.object.bind(py);
         let same = match object.cast_exact::<PyWeakrefReference>() {
             Ok(reference) => reference.upgrade().is_some_and(|object| object.is(callable)),
@@ -524,13 +522,13 @@ impl Grid {
         }
         let references = found.references.as_ref().map(|references| references.clone_ref(py));
         let function = Arc::clone(&found.function);
-        // To compare values may run other code, which may call functions.
+        // Comparing values may run other code, which may call functions.
         drop(recent);
         let current = |references: Py<References>| references.get().are_current(callable);
         references.is_none_or(current).then(|| (function, Vec::new()))
     }
 
-    /// A pickle and its buffers, as a call carries them.
+    /// A pickle and its buffers, as the payload of a call.
     fn pickled_payload(
         &self,
         py: Python<'_>,
@@ -571,7 +569,7 @@ impl Grid {
     }
 }
 
-/// Each of these shared data once.
+/// These shared data without duplicates.
 fn unique(blobs: impl IntoIterator<Item = u64>) -> Vec<BlobId> {
     let mut unique = Vec::new();
     for blob in blobs.into_iter().map(BlobId) {

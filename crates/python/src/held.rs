@@ -1,4 +1,4 @@
-//! Tasks of `gridbench sync`: processes that are held where their program begins.
+//! Tasks of `gridbench sync`: processes held at the start of their program.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,27 +9,26 @@ use gridbench_held as held;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-/// Nanoseconds between two looks whether the interpreter wants to handle a signal.
+/// Interval of checks for signals of the interpreter, ns.
 const LOOK: i64 = 100_000_000;
 
-/// How a task ended. Times are nanoseconds of this host's monotonic clock.
+/// Result of a task. Times are nanoseconds of this host's monotonic clock.
 #[pyclass(frozen, get_all)]
 pub struct EndedTask {
     /// The exit status, or minus the number of the signal that ended it.
     status: i32,
-    /// None: it never did.
+    /// Start of its program; None: it never started.
     began: Option<i64>,
     ended: i64,
     /// Processor time in its program, seconds.
     user: f64,
-    /// The same in the kernel.
+    /// Processor time in the kernel, seconds.
     system: f64,
-    /// The most that was resident, bytes.
+    /// Maximum resident memory, bytes.
     memory: u64,
 }
 
-/// A process that waits for its instant, runs, or has ended. Times are nanoseconds of this host's
-/// monotonic clock.
+/// A process that is held, runs, or has ended. Times are nanoseconds of this host's monotonic clock.
 #[pyclass(frozen)]
 pub struct HeldTask {
     task: Mutex<held::Task>,
@@ -43,8 +42,8 @@ impl HeldTask {
 
 #[pymethods]
 impl HeldTask {
-    /// Starts it. `at_entry`: it is held at the entry of its program, else before it executes that.
-    /// ValueError: it cannot be held there; OSError: it cannot be run at all.
+    /// Starts it. `at_entry`: it is held at the entry of its program, otherwise before it executes the program.
+    /// ValueError: it cannot be held there; OSError: it cannot run at all.
     #[new]
     #[expect(clippy::too_many_arguments)]
     fn new(
@@ -68,12 +67,12 @@ impl HeldTask {
             })
     }
 
-    /// Lets it go on at this time; at once if that is over.
+    /// Releases it at this time, or at once if the time has passed.
     fn release(&self, at: i64) {
         self.task().release(at);
     }
 
-    /// How it ended, once `wait_for_held` has seen that. OSError: it could not execute its program.
+    /// Its result, once `wait_for_held` has detected its end. OSError: it could not execute its program.
     #[getter]
     fn ended(&self) -> PyResult<Option<EndedTask>> {
         match self.task().ended() {
@@ -90,14 +89,14 @@ impl HeldTask {
         self.task().kill();
     }
 
-    /// Its number.
+    /// Its process id.
     #[getter]
     fn pid(&self) -> i32 {
         self.task().id()
     }
 }
 
-/// With the number of the error, by which Python tells its kinds.
+/// An OSError with the error number, from which Python selects the exception type.
 fn os_error(error: &std::io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(code) => {
@@ -109,7 +108,7 @@ fn os_error(error: &std::io::Error) -> PyErr {
     }
 }
 
-/// Waits for the ends of tasks, until this time at the latest: whether all have ended.
+/// Waits for tasks to end, until this time at the latest. Returns whether all have ended.
 #[pyfunction]
 pub fn wait_for_held(py: Python<'_>, tasks: Vec<Py<HeldTask>>, until: i64) -> PyResult<bool> {
     loop {

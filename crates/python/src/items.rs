@@ -1,5 +1,5 @@
-//! The items of a call in a Python worker: runs them, and keeps what they return where the client finds it
-//! if this process is lost.
+//! Items of a call in a Python worker: runs them, and stores their results where the client finds them if this
+//! process is lost.
 
 use gridrpc_shm::Stretch;
 use gridrpc_sys::monotonic_ns;
@@ -10,12 +10,12 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyIterator, PyList, PyString,
 
 use crate::buffer::View;
 
-/// Items between two looks at the clock, at most: a look costs as much as a small function.
+/// Maximum number of items between two clock readings: a reading costs as much as a small function.
 const MOST_BETWEEN_LOOKS: u32 = 64;
-/// As many items between looks as take this long, ns.
+/// Target time between clock readings, ns.
 const BETWEEN_LOOKS: u64 = 100_000;
 
-// How a result is kept: a byte that says what it is, and what that needs, in little-endian order.
+// Encoding of a result: a byte for its type, and the data of that type in little-endian order.
 const NONE: u8 = 0;
 const FALSE: u8 = 1;
 const TRUE: u8 = 2;
@@ -26,17 +26,17 @@ const BYTES: u8 = 6;
 const SCALAR: u8 = 7;
 const PICKLE: u8 = 8;
 
-/// Kinds of NumPy's scalars whose bytes are all that there is to them.
+/// Kinds of NumPy scalars that consist of their bytes only.
 const NUMBERS: &str = "biufc";
 
-/// The items of the call that runs.
+/// The items of the running call.
 #[pyclass(module = "gridrpc._native")]
 pub struct Items {
     items: gridrpc_shm::Items,
     results: Option<Stretch>,
     /// NumPy's `generic`, if it is loaded.
     generic: Option<Py<PyAny>>,
-    /// The type of the last scalar of NumPy's, and what stands before its bytes.
+    /// The type of the last NumPy scalar, and the encoding that precedes its bytes.
     scalar: Option<(Py<PyType>, Vec<u8>)>,
 }
 
@@ -53,27 +53,27 @@ impl Items {
         Ok(Items { items, results, generic, scalar: None })
     }
 
-    /// In a child that the function has forked, and that returns as well: what is kept is the parent's.
+    /// In a child that the function has forked, and that returns too: the stored results belong to the parent.
     fn leave_to_parent(&mut self) {
         if !self.items.are_ours() {
             (self.items, self.results) = (gridrpc_shm::Items::inner(), None);
         }
     }
 
-    /// Appends to what is kept. `false`: there is no room.
+    /// Appends to the stored results. Returns `false` if there is no room.
     fn push(&mut self, bytes: &[u8]) -> bool {
         self.results.as_mut().is_none_or(|results| results.push(bytes))
     }
 
-    /// The same with what is longer, and stands behind its length.
+    /// Appends longer data after its length.
     fn push_long(&mut self, kind: u8, bytes: &[u8]) -> Option<bool> {
         let len = u32::try_from(bytes.len()).ok()?.to_le_bytes();
         let [a, b, c, d] = len;
         Some(self.push(&[kind, a, b, c, d]) && self.push(bytes))
     }
 
-    /// Keeps a result if it is a number, text, bytes or None, of Python or NumPy, which nobody can change.
-    /// `None`: it is something else; `false`: there is no room for it.
+    /// Stores a result if it is an immutable number, text, bytes or None, of Python or NumPy. Returns `None` if it is
+    /// something else, and `false` if there is no room for it.
     fn keep_plain(&mut self, result: &Bound<'_, PyAny>) -> Option<bool> {
         if let Ok(float) = result.cast_exact::<PyFloat>() {
             let [a, b, c, d, e, f, g, h] = float.value().to_le_bytes();
@@ -86,7 +86,7 @@ impl Items {
         } else if let Ok(flag) = result.cast_exact::<PyBool>() {
             Some(self.push(&[if flag.is_true() { TRUE } else { FALSE }]))
         } else if let Ok(text) = result.cast_exact::<PyString>() {
-            // Lone surrogates are no UTF-8.
+            // Lone surrogates are not valid UTF-8.
             self.push_long(TEXT, text.to_str().ok()?.as_bytes())
         } else if let Ok(bytes) = result.cast_exact::<PyBytes>() {
             self.push_long(BYTES, bytes.as_bytes())
@@ -124,17 +124,17 @@ impl Items {
 
 #[pymethods]
 impl Items {
-    /// Items that are no call's of a worker.
+    /// Items that belong to no call of a worker.
     #[new]
     fn alone(py: Python<'_>) -> PyResult<Items> {
         Items::new(py, gridrpc_shm::Items::inner())
     }
 
-    /// Appends the results of the iterator `calls` to `done` until there are `count`. After `limit` ns no
-    /// further item is begun; 0: there is no limit.
+    /// Appends the results of the iterator `calls` to `done` until there are `count`. After `limit` ns no further
+    /// item starts; 0: no limit.
     ///
-    /// Returns None, or whether the last result is plain: then the time is up, or what is kept is full. If
-    /// it is not, only `keep` can tell what it is.
+    /// Returns None, or whether the last result is plain: then the time is up, or the storage is full. If it is not
+    /// plain, only `keep` can store it.
     fn run(
         &mut self,
         calls: &Bound<'_, PyIterator>,
@@ -158,7 +158,7 @@ impl Items {
             }
             since += 1;
             self.items.begin();
-            // The function did, which looks like the end of the items.
+            // The function raised StopIteration, which looks like the end of the items.
             let result = calls.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())))?;
             done.append(&result)?;
             self.leave_to_parent();
@@ -171,12 +171,12 @@ impl Items {
         Ok(None)
     }
 
-    /// The next item begins.
+    /// Begins the next item.
     fn begin(&mut self) {
         self.items.begin();
     }
 
-    /// It has ended with this result, pickled. Returns whether there is room for more.
+    /// Stores the pickled result of the ended item. Returns whether there is room for more.
     fn keep(&mut self, head: &Bound<'_, PyAny>, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<bool> {
         self.leave_to_parent();
         let head = View::new(head)?;

@@ -1,8 +1,7 @@
-//! The native module of the Python package: `gridrpc._native`.
+//! Native module of the Python package: `gridrpc._native`.
 //!
-//! It only translates: Python's buffers into sections and back, waiting into waiting without the
-//! interpreter's lock. What happens is decided in the crates below, what it means to a
-//! Python programmer in the package above.
+//! It only converts: Python's buffers to sections and back, and waits without the interpreter's lock. The crates
+//! below decide what happens; the package above decides what it means to a Python programmer.
 #![allow(clippy::needless_pass_by_value)] // what the interpreter hands over is owned
 
 mod arrays;
@@ -65,20 +64,20 @@ mod _native {
     #[pymodule_export]
     const WIRE_VERSION: u8 = gridrpc_wire::VERSION;
 
-    /// What ranks of MPI, and the command that starts them, have in their environment.
+    /// Environment of MPI ranks and of the command that starts them.
     #[pyfunction]
     fn ranks_environment() -> Vec<(OsString, OsString)> {
         gridrpc_worker::ranks_environment()
     }
 
-    /// What `gridrpc top` calls this process, instead of by its command line.
+    /// Sets the name of this process in `gridrpc top`, which replaces its command line.
     #[pyfunction]
     fn name_program(name: String) {
         gridrpc_client::name_program(name);
     }
 
-    /// The exception for an error of a remote function: its type's name, message and traceback there,
-    /// and the pickled exception with its buffers, if there is one.
+    /// The exception for an error of a remote function: its type's name, message and remote traceback, and the
+    /// pickled exception with its buffers, if there is one.
     #[pyfunction]
     fn raised(
         py: Python<'_>,
@@ -92,7 +91,7 @@ mod _native {
         error.into_value(py).into_any()
     }
 
-    /// The environment variables that tell numerical libraries how many threads to start.
+    /// Environment variables with the number of threads of numerical libraries.
     #[pymodule_export]
     const THREAD_VARIABLES: [&str; 7] = gridrpc_sys::thread_limits::THREADS;
 
@@ -103,14 +102,14 @@ mod _native {
         gridrpc_sys::thread_limits::environment(processors, workers)
     }
 
-    /// The number of processors that this process may use: those it may run on, or the quota of its control
-    /// groups, rounded up.
+    /// The number of processors that this process may use: by its affinity, or by the quota of its control groups,
+    /// rounded up.
     #[pyfunction]
     fn processors() -> usize {
         gridrpc_sys::processors::available()
     }
 
-    /// Seconds on the clock that all stamps are taken from.
+    /// Seconds on the clock of all stamps.
     #[pyfunction]
     fn monotonic() -> f64 {
         gridrpc_sys::monotonic_ns() as f64 / 1e9

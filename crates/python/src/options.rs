@@ -1,4 +1,4 @@
-//! Options of calls as Python sees them.
+//! Options of calls for Python.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use pyo3::types::PyDict;
 
 use crate::modules::Reserved;
 
-/// How calls are to be made: those of [`gridrpc_core::CallOptions`] that callers choose.
+/// Options of calls: those of [`gridrpc_core::CallOptions`] that callers choose.
 #[pyclass(frozen, eq, hash, module = "gridrpc._native")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CallOptions(pub gridrpc_core::CallOptions);
 
 impl CallOptions {
-    /// With a reserved worker, if one is named.
+    /// Adds a reserved worker, if one is given.
     pub fn on(&self, reserved: Option<&Reserved>) -> gridrpc_core::CallOptions {
         let on = reserved.map(|reserved| reserved.reservation);
         gridrpc_core::CallOptions { on, ..self.0.clone() }
@@ -73,18 +73,18 @@ impl CallOptions {
         self.0.group.map(|group| group.0)
     }
 
-    /// Whether it asks for cores, memory, resources or time: such calls take one item each.
+    /// Whether it requests cores, memory, resources or time: such calls take one item each.
     #[getter]
     fn asks(&self) -> bool {
         self.0.cores != 1 || !self.0.resources.is_empty() || self.0.expected.is_some()
     }
 
-    /// These options with so many cores.
+    /// These options with this number of cores.
     fn with_cores(&self, cores: u32) -> CallOptions {
         CallOptions(gridrpc_core::CallOptions { cores, ..self.0.clone() })
     }
 
-    /// These options, and those of `base` where these say nothing. Resources add up by name.
+    /// These options, completed by those of `base`. Resources of the same name add up.
     fn over(&self, base: &CallOptions) -> CallOptions {
         let (these, base) = (&self.0, &base.0);
         let own = |name: &str| these.resources.iter().any(|(known, _)| **known == *name);

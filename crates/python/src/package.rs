@@ -1,4 +1,4 @@
-//! What the native module takes from the Python package above it. Nothing else goes up by name.
+//! Objects of the Python package that the native module uses. It refers to no others by name.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -33,7 +33,7 @@ from_package! {
     unfit: "gridrpc.errors", "TooFewResources";
     worker_lost: "gridrpc.errors", "WorkerLost";
     ranks_lost: "gridrpc.errors", "RanksLost";
-    // What a call leaves to Python.
+    // Parts of a call that are implemented in Python.
     cancel: "gridrpc._call", "cancel";
     cancelled: "gridrpc._call", "cancelled";
     reduce: "gridrpc._dataflow", "reduce";
@@ -46,7 +46,7 @@ from_package! {
     // Several results of a module's function, and of many items.
     named_results: "gridrpc._modules", "named_results";
     many_named_results: "gridrpc._modules", "many_named_results";
-    // What calls a function with many items.
+    // Callable for a function with many items.
     chunked: "gridrpc._chunks", "Chunked";
     // Shared data among the arguments of a module's function.
     shared: "gridrpc._shared", "Shared";

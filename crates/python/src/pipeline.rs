@@ -1,4 +1,4 @@
-//! The event simulation of gridbench's model: cases and parameters of its dataclasses in, stamps out.
+//! Event simulation of gridbench's model: converts cases and parameters from dataclasses, and returns stamps.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use pyo3::types::PyByteArray;
 
 use crate::buffer::View;
 
-/// Between two calls of what watches: a few milliseconds.
+/// Events between two calls of the watch function: a few milliseconds.
 const EVENTS_BETWEEN_LOOKS: usize = 50_000;
-/// In all cases together, from which on it pays to use all processors.
+/// Total number of tasks from which several threads pay off.
 const TASKS_FOR_THREADS: usize = 2_000;
 
 #[derive(FromPyObject)]
@@ -185,7 +185,7 @@ fn numbers<T>(array: &Bound<'_, PyAny>, number: fn([u8; 8]) -> T) -> PyResult<Ve
     Ok(each.iter().map(|&bytes| number(bytes)).collect())
 }
 
-/// Hosts of any numbers, numbered from 0 on.
+/// Renumbers hosts from 0.
 fn numbered(hosts: &[i64]) -> Vec<u32> {
     let mut known = hosts.to_vec();
     known.sort_unstable();
@@ -208,9 +208,9 @@ fn array<'py, T: Copy>(
 type Arrays<'py> = [Bound<'py, PyByteArray>; 6];
 type Pressure = (f64, u64, f64, u8);
 
-/// Follows all tasks of a case. `watch` is told now and then how many have come back, and may raise.
-/// The stamps: submit, sent, calc_in, calc_out, retrieve, and worker as int64; and the pressure of a
-/// manager with throttling: most, paged, disk_busy, worst.
+/// Simulates all tasks of a case. `watch` is called periodically with the number of returned tasks, and may raise.
+/// The stamps: submit, sent, calc_in, calc_out, retrieve, and worker as int64; and the pressure of a manager with
+/// throttling: most, paged, disk_busy, worst.
 #[pyfunction]
 #[pyo3(signature = (case, parameters, throttling=None, watch=None))]
 pub fn follow_pipeline<'py>(
@@ -254,8 +254,8 @@ pub fn follow_pipeline<'py>(
     Ok((arrays, pressure.map(|one| (one.most, one.paged, one.disk_busy, one.worst as u8))))
 }
 
-/// What runs of cases are compared by, on all processors if that pays: for each total, first
-/// calc_in, last worker's first calc_in, and extra time of tasks.
+/// Figures for comparing runs of cases, computed on all processors if that pays off. For each: total, first calc_in,
+/// last worker's first calc_in, and extra time of tasks.
 #[pyfunction]
 pub fn pipeline_figures<'py>(
     py: Python<'py>,
@@ -277,7 +277,7 @@ pub fn pipeline_figures<'py>(
     Ok(py.detach(|| all_figures(&jobs)))
 }
 
-/// Python's objects as ours: each is translated once, however many jobs have it.
+/// Converted Python objects: each is converted once, however many jobs share it.
 struct Known<T> {
     numbers: HashMap<usize, usize>,
     values: Vec<T>,
@@ -290,7 +290,7 @@ impl<T> Default for Known<T> {
 }
 
 impl<T> Known<T> {
-    /// The number of an object's translation. The objects have to live as long as this.
+    /// The index of an object's conversion. The objects have to live as long as this.
     fn number<'py>(
         &mut self,
         object: &Bound<'py, PyAny>,
@@ -320,7 +320,7 @@ fn all_figures(jobs: &[(&pipeline::Case, &pipeline::Parameters)]) -> Vec<(f64, f
         }
     };
     let mut all = thread::scope(|scope| {
-        // With fewer threads, if the system refuses some, the others do more.
+        // If the system refuses some threads, the others do more.
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut all = work();

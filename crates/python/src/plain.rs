@@ -1,18 +1,18 @@
 //! Pickles of plain values, written and read without the pickle module.
 //!
-//! Most small calls carry nothing but numbers and short texts, and to set up a pickler or an unpickler
-//! takes longer than to write or read those. What is written is a pickle as any other; what is
-//! read may come from any pickler. Whatever is not plain is left to the pickle module, as a whole.
+//! Most small calls contain only numbers and short texts, and setting up a pickler or an unpickler takes longer than
+//! writing or reading those. The output is a normal pickle; the input may come from any pickler. Anything that is not
+//! plain is left to the pickle module as a whole.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// The longest pickle that is written or read here, bytes. Beyond, setting up costs nothing.
+/// Maximum length of a pickle written or read here, bytes. For longer ones the setup is negligible.
 const LONGEST: usize = 1024;
-/// How deep tuples may lie in one another.
+/// Maximum nesting depth of tuples.
 const DEEPEST: usize = 8;
 
-// The operations of pickle that occur.
+// The supported operations of pickle.
 const PROTO: u8 = 0x80;
 const FRAME: u8 = 0x95;
 const STOP: u8 = b'.';
@@ -39,7 +39,8 @@ const EMPTY_DICT: u8 = b'}';
 const SET_ITEM: u8 = b's';
 const SET_ITEMS: u8 = b'u';
 
-/// Appends the pickle of a value. `false`: it is not plain, or too long; `out` may then hold a part.
+/// Appends the pickle of a value. Returns `false` if it is not plain or too long; `out` may then contain a part of
+/// it.
 pub fn dumps(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(&[PROTO, 5]);
     let plain = write(value, out, 0);
@@ -47,7 +48,7 @@ pub fn dumps(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> bool {
     plain && out.len() <= LONGEST
 }
 
-/// Appends the pickle of `(args, kwargs)`. `false`: as [`dumps`].
+/// Appends the pickle of `(args, kwargs)`. Returns `false` as [`dumps`] does.
 pub fn dumps_call(
     args: &Bound<'_, PyTuple>,
     kwargs: &Bound<'_, PyDict>,
@@ -83,7 +84,7 @@ fn write(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: usize) -> bool {
     } else if let Ok(flag) = value.cast_exact::<PyBool>() {
         out.push(if flag.is_true() { TRUE } else { FALSE });
     } else if let Ok(text) = value.cast_exact::<PyString>() {
-        // Lone surrogates are no UTF-8.
+        // Lone surrogates are not valid UTF-8.
         let Ok(text) = text.to_str() else { return false };
         return write_bytes(text.as_bytes(), TEXT_1, TEXT_4, out);
     } else if let Ok(bytes) = value.cast_exact::<PyBytes>() {
@@ -145,7 +146,7 @@ fn write_tuple(tuple: &Bound<'_, PyTuple>, out: &mut Vec<u8>, depth: usize) -> b
     true
 }
 
-/// The value that a pickle holds. None: it is not plain, or no pickle; nothing has happened then.
+/// The value in a pickle. Returns `None`, without side effects, if it is not plain or not a pickle.
 pub fn loads<'py>(py: Python<'py>, pickle: &[u8]) -> Option<Bound<'py, PyAny>> {
     if pickle.len() > LONGEST {
         return None;
@@ -164,7 +165,7 @@ pub fn loads<'py>(py: Python<'py>, pickle: &[u8]) -> Option<Bound<'py, PyAny>> {
     }
 }
 
-/// What is left of a pickle, and the values that wait for what they are part of.
+/// The rest of a pickle, and the values that are not part of another one yet.
 struct Reader<'py, 'p> {
     rest: &'p [u8],
     stack: Vec<Bound<'py, PyAny>>,
@@ -223,7 +224,7 @@ impl<'py, 'p> Reader<'py, 'p> {
                 self.marks.push(self.stack.len());
                 return Some(());
             }
-            // Matters only to what refers to it later, which is refused.
+            // Matters only to later references to it, which are rejected.
             MEMOIZE => return Some(()),
             FRAME => return self.take::<8>().map(|_| ()),
             _ => return None,
@@ -250,7 +251,7 @@ impl<'py, 'p> Reader<'py, 'p> {
         Some(PyTuple::new(py, self.stack.drain(start..)).ok()?.into_any())
     }
 
-    /// Puts the names and values from `start` on into the dictionary before them.
+    /// Adds the names and values from `start` on to the dictionary before them.
     fn set_items(&mut self, start: usize) -> Option<()> {
         let count = self.stack.len().checked_sub(start)?;
         let dict = self.stack.get(start.checked_sub(1)?)?.cast_exact::<PyDict>().ok()?.clone();
@@ -258,7 +259,7 @@ impl<'py, 'p> Reader<'py, 'p> {
             return None;
         }
         for pair in self.stack[start..].chunks_exact(2) {
-            // Nothing but plain values can be here: their hashes run no code of others.
+            // All values here are plain: their hashes run no foreign code.
             dict.set_item(&pair[0], &pair[1]).ok()?;
         }
         self.stack.truncate(start);
@@ -274,7 +275,7 @@ fn string<'py>(py: Python<'py>, utf8: &[u8]) -> Option<Bound<'py, PyAny>> {
     Some(PyString::new(py, std::str::from_utf8(utf8).ok()?).into_any())
 }
 
-/// Bytes that the objects take, if all are None, numbers, str or bytes themselves; else -1.
+/// Size of the objects, bytes, if all are None, numbers, str or bytes; otherwise -1.
 #[pyfunction]
 pub fn plain_bytes(objects: &Bound<'_, PyList>) -> isize {
     let mut bytes = 0_isize;

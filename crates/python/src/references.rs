@@ -1,4 +1,4 @@
-//! What a function refers to, as it was when the function was pickled.
+//! References of a function, as they were when it was pickled.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -7,13 +7,13 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::buffer::View;
 
-/// An object, one of its attributes, and the value that this had.
+/// An object, one of its attributes, and the attribute's value.
 type Attribute<'py> = (Bound<'py, PyAny>, Bound<'py, PyString>, Bound<'py, PyAny>);
-/// A mapping; whether all of it counts; keys with their values; keys that it does not have.
+/// A mapping; whether it must not gain keys; keys with their values; keys that it does not have.
 type MappingParts<'py> =
     (Bound<'py, PyAny>, bool, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, Vec<Bound<'py, PyAny>>);
 
-/// Tells whether what a function refers to has changed, without pickling it.
+/// Detects whether the references of a function have changed, without pickling it.
 ///
 /// Values are compared by identity, the contents of arrays by their hash.
 #[pyclass(frozen, module = "gridrpc._native")]
@@ -30,7 +30,7 @@ pub struct References {
 
 struct Mapping {
     object: Py<PyAny>,
-    /// Whether further keys are a change.
+    /// Whether additional keys count as a change.
     whole: bool,
     pairs: Vec<(Py<PyAny>, Py<PyAny>)>,
     absent: Vec<Py<PyAny>>,
@@ -122,7 +122,7 @@ impl References {
         })
     }
 
-    /// Whether all is as it was, for the function that these are the references of.
+    /// Whether nothing has changed, for the function with these references.
     pub fn are_current(&self, function: &Bound<'_, PyAny>) -> bool {
         let py = function.py();
         self.own.iter().all(|(name, value)| has(function, name, value))

@@ -1,7 +1,7 @@
-//! The buffers of a result on their way out: copied once, or not at all.
+//! Buffers of a result: copied once, or not at all.
 //!
-//! What lies where an argument lay, or in memory that the function has from `gridrpc.empty`, need not
-//! be copied, if nobody else in this process can reach it any more: what is sent must not change later.
+//! Data that lies in place of an argument, or in memory that the function got from `gridrpc.empty`, need not be
+//! copied if nobody else in this process can reach it any more: data that is sent must not change later.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::errors;
 
 /// One buffer of a result.
 enum Part {
-    /// It lies in memory that only Python knows.
+    /// It lies in memory of Python alone.
     Elsewhere(View),
-    /// The first bytes of an argument: which one of those lent, and how many.
+    /// The first bytes of an argument: its index among those lent, and the length.
     Argument(usize, usize),
     /// A stretch of an array from `gridrpc.empty`: its memory, offset and length.
     Array(Arc<Lent>, u64, usize),
@@ -27,8 +27,8 @@ enum Part {
 pub struct Results(Vec<Part>);
 
 impl Results {
-    /// Looks where the buffers lie, and lets go of those that need not be copied. `lent`: the
-    /// arguments of the call that lie in shared memory.
+    /// Locates the buffers, and releases those that need not be copied. `lent`: the arguments of the call that lie in
+    /// shared memory.
     pub fn new(buffers: Vec<Bound<'_, PyAny>>, lent: &[Incoming]) -> PyResult<Results> {
         let mut parts = Vec::with_capacity(buffers.len());
         for buffer in buffers {
@@ -44,7 +44,7 @@ impl Results {
         Results::new(buffers, &[])
     }
 
-    /// Adds them to an answer. `lent` is as it was for `new`.
+    /// Adds them to an answer. `lent` is the same as for `new`.
     pub fn add(&self, lent: &[Incoming], payload: &mut PayloadBuilder<'_>) -> PyResult<()> {
         let no_room = |error: std::io::Error| errors::no_room(&error);
         for part in &self.0 {
@@ -62,8 +62,8 @@ impl Results {
                     if alone && !payload.is_small(len) {
                         payload.add_shared(Arc::clone(memory), offset, len as u64, len as u64);
                     } else {
-                        // SAFETY: the stretch has been checked, and `memory` keeps it. Whoever changes
-                        // it meanwhile, in another thread, changes what is sent.
+                        // SAFETY: the stretch has been checked, and `memory` keeps it. Changes by another thread in
+                        // the meantime change the data that is sent.
                         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
                         payload.add(bytes).map_err(no_room)?;
                     }
@@ -74,14 +74,14 @@ impl Results {
     }
 }
 
-/// What the answer can refer to in place of these bytes.
+/// A reference for the answer in place of these bytes.
 fn reference(bytes: &[u8], lent: &[Incoming]) -> Option<Part> {
     if bytes.is_empty() {
         return None;
     }
     let argument = lent.iter().position(|argument| match argument {
         Incoming::Shared(stretch) => {
-            // Memory of the caller's own has to be copied, as the caller may change it.
+            // The caller's own memory has to be copied, because the caller may change it.
             !stretch.is_callers()
                 && stretch.start().as_ptr().cast_const() == bytes.as_ptr()
                 && bytes.len() <= stretch.len()
@@ -95,7 +95,7 @@ fn reference(bytes: &[u8], lent: &[Incoming]) -> Option<Part> {
     }
 }
 
-/// Whether another part refers to the same memory: each result has memory of its own.
+/// Whether another part refers to the same memory: each result has separate memory.
 fn is_twice(part: &Part, others: &[Part]) -> bool {
     others.iter().any(|other| match (part, other) {
         (Part::Argument(at, _), Part::Argument(other, _)) => at == other,

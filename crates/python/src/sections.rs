@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::buffer::View;
 use crate::errors;
 
-/// Copies memory into a payload; the interpreter goes on meanwhile if there is much of it.
+/// Copies memory into a payload. Releases the interpreter's lock for a large copy.
 pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -> PyResult<()> {
     const MUCH: usize = 64 << 10;
     let bytes = view.bytes();
@@ -19,7 +19,7 @@ pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -
     Ok(())
 }
 
-/// As [`add_view`], but memory of `gridrpc.empty` is referred to where it lies.
+/// Like [`add_view`], but refers to memory of `gridrpc.empty` in place.
 pub fn refer_to_view(
     py: Python<'_>,
     view: &View,

@@ -1,4 +1,4 @@
-//! Servers: places with workers elsewhere, from URLs and configuration files.
+//! Servers: remote workers, from URLs and configuration files.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// A server, checked.
+/// A validated server.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Server(pub(crate) gridrpc_config::HostGroup);
 
@@ -30,20 +30,20 @@ impl Server {
     }
 }
 
-/// Memory of this machine that calls may ask for, bytes.
+/// Memory of this machine that calls may request, bytes.
 #[pyfunction]
 pub fn memory_of_machine() -> u64 {
     memory::of_machine()
 }
 
-/// A size of memory such as "4 GB" in bytes; None: it is none.
+/// A memory size such as "4 GB" in bytes; None if it is invalid.
 #[pyfunction]
 pub fn memory_size(text: &str) -> Option<u64> {
     memory::size(text)
 }
 
-/// The servers that these words name: URLs such as `ssh://node1?workers=4`, or servers of `file`, all of
-/// which are used if nothing is named.
+/// The servers for these words: URLs such as `ssh://node1?workers=4`, or servers of `file`. Without words, all
+/// servers of `file`.
 #[pyfunction]
 #[pyo3(signature = (words, file=None))]
 pub fn chosen_servers(words: Vec<String>, file: Option<PathBuf>) -> PyResult<Vec<Server>> {

@@ -1,4 +1,4 @@
-//! A Python worker's side: its connection, and the prepared process that starts workers.
+//! Python workers: their connection, and the spawner that starts them.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
@@ -23,7 +23,7 @@ use crate::items::Items;
 use crate::results::Results;
 use crate::{package, plain};
 
-/// An error of the link or of Python code that it called.
+/// An error of the link, or of Python code that was called.
 enum Failure {
     Link(LinkError),
     Python(PyErr),
@@ -50,9 +50,9 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// Serves a client as the process that starts its workers; standard input is the connection.
-/// `prepare(directory, path, modules)` is called first; `fork()` as `os.fork`. Returns in each
-/// new worker, with its connection's descriptor; returns None when the client is gone.
+/// Serves a client as the process that starts its workers; standard input is the connection. `prepare(directory,
+/// path, modules)` is called first; `fork()` works like `os.fork`. Returns in each new worker, with its connection's
+/// descriptor; returns None when the client is gone.
 #[pyfunction]
 pub fn run_spawner(
     py: Python<'_>,
@@ -70,7 +70,7 @@ pub fn run_spawner(
             pid => Ok(Some(pid)),
         }
     };
-    // The lock stays with this thread: there is no other, and forking without it is forbidden.
+    // This thread keeps the interpreter's lock: there is no other thread, and forking without the lock is forbidden.
     let _ = py;
     Ok(match spawner.run(prepare, fork)? {
         Role::Worker(connection) => Some(connection.into_raw_fd()),
@@ -81,15 +81,15 @@ pub fn run_spawner(
 struct Inner {
     link: WorkerLink,
     modules: Modules,
-    /// The call being run, and its arguments as far as Python has not let go of them.
+    /// The running call, and those of its arguments that Python has not released.
     running: Option<(u64, Vec<Incoming>)>,
-    /// When it had come, ns.
+    /// When it had arrived, ns.
     received: u64,
-    /// What lies beside the pickle of the arguments, while they are unpickled.
+    /// The sections beside the pickle of the arguments, while they are unpickled.
     beside: Vec<Py<Buffer>>,
-    /// Shared data that has been unpickled, by number.
+    /// Unpickled shared data, by number.
     values: HashMap<u64, Py<PyAny>>,
-    /// How often somebody has asked for shared data.
+    /// Number of requests for shared data.
     asked: u64,
     /// The call whose items are counted.
     counted: Option<u64>,
@@ -110,7 +110,7 @@ impl Worker {
 
 #[pymethods]
 impl Worker {
-    /// Takes over a connection and greets the client. `program` tells where the program `gridrpc` is.
+    /// Takes over a connection and performs the handshake with the client. `program` locates the program `gridrpc`.
     #[new]
     fn new(py: Python<'_>, descriptor: i32, program: Py<PyAny>) -> PyResult<Worker> {
         // SAFETY: the caller hands over a descriptor of its own.
@@ -142,9 +142,9 @@ impl Worker {
         self.with(|inner| inner.link.worker())
     }
 
-    /// Runs calls until the client is gone. `resolve(pickled, name, body)` gives the function of that
-    /// name or pickle, `dumps(result)` a pickle and its buffers; `fail(worker, started, ended, error)`
-    /// answers with an error. Times are ns of the monotonic clock.
+    /// Runs calls until the client is gone. `resolve(pickled, name, body)` returns the function with that name or
+    /// pickle, `dumps(result)` a pickle and its buffers; `fail(worker, started, ended, error)` answers with an error.
+    /// Times are ns of the monotonic clock.
     fn serve(
         slf: &Bound<'_, Self>,
         resolve: Bound<'_, PyAny>,
@@ -157,15 +157,15 @@ impl Worker {
         while let Some(job) = this.take_up(py, &mut functions)? {
             let Job { function, sections, .. } = job;
             let mut times = (monotonic_ns(), 0);
-            // Arguments must have gone by the time of the answer: those in shared memory are the
-            // client's again unless the function has kept them.
+            // Arguments must be released by the time of the answer: those in shared memory belong to the client again
+            // unless the function has kept them.
             let answered =
                 this.run(py, &mut functions, &function, sections, &mut times).and_then(|result| {
                     head.clear();
                     if plain::dumps(&result, &mut head) {
                         return this.answer(py, times, &head, Vec::new(), None);
                     }
-                    // From here on nobody but the buffers holds on to the arguments that they lie in.
+                    // From here on only the buffers hold the arguments that they lie in.
                     let (head, buffers): (Bound<'_, PyAny>, Vec<Bound<'_, PyAny>>) =
                         dumps.call1((result,))?.extract()?;
                     this.answer_pickled(py, times, &head, buffers, None)
@@ -210,8 +210,8 @@ impl Worker {
         parts.into_iter().map(|part| Py::new(py, Buffer::new(part, true))).collect()
     }
 
-    /// The result of another call that is number `index` of those among the arguments that are being
-    /// unpickled: its pickle and the buffers beside it, each as memory, its start and its end there.
+    /// The result of another call, number `index` among the arguments being unpickled: its pickle and its buffers,
+    /// each as memory, start and end.
     fn passed_on(&self, py: Python<'_>, index: usize) -> PyResult<Vec<(Py<Buffer>, usize, usize)>> {
         let beside: Vec<_> =
             self.with(|inner| inner.beside.iter().map(|buffer| buffer.clone_ref(py)).collect());
@@ -230,7 +230,7 @@ impl Worker {
         find().ok_or_else(|| PyValueError::new_err("this result is no argument of the call"))
     }
 
-    /// The items of the call that runs, which has many.
+    /// The items of the running call, which has many.
     fn items(&self, py: Python<'_>) -> PyResult<Items> {
         let items = self.with(|inner| match &inner.running {
             Some((call, _)) if inner.counted != Some(*call) => {
@@ -243,13 +243,13 @@ impl Worker {
         Items::new(py, items)
     }
 
-    /// The number of the call that runs.
+    /// The number of the running call.
     fn current(&self) -> Option<u64> {
         self.with(|inner| inner.running.as_ref().map(|(call, _)| *call))
     }
 
-    /// Has the client do something for the function of the call that runs, and waits for the answer: a
-    /// list of texts, and the sections behind it. Raises RuntimeError with what the client says.
+    /// Requests something from the client for the function of the running call, and waits for the answer: a list of
+    /// texts, and the sections after it. Raises RuntimeError with the client's message.
     fn ask(
         &self,
         py: Python<'_>,
@@ -279,7 +279,7 @@ impl Worker {
         Ok((texts, buffers.collect::<PyResult<_>>()?))
     }
 
-    /// The value that was kept for shared data.
+    /// The value kept for shared data.
     fn kept(&self, py: Python<'_>, blob: u64) -> Option<Py<PyAny>> {
         self.with(|inner| {
             inner.asked += 1;
@@ -298,12 +298,11 @@ fn no_call() -> PyErr {
 }
 
 impl Worker {
-    /// Waits for the next call of a Python function; runs those of modules meanwhile. None: the
-    /// client is gone.
+    /// Waits for the next call of a Python function; runs those of modules in the meantime. None: the client is gone.
     fn take_up(&self, py: Python<'_>, functions: &mut Functions<'_>) -> PyResult<Option<Job>> {
         loop {
-            // The interpreter's lock need not be given up for a call that is at hand: other threads
-            // get it while Python code runs.
+            // The interpreter's lock need not be released if a call is already available: other threads get it while
+            // Python code runs.
             let mut next = self.with(|inner| inner.link.job_at_hand()).map_err(Failure::from)?;
             if next.is_none() {
                 let turn = py.detach(|| self.with(|inner| inner.link.next_turn()));
@@ -325,7 +324,7 @@ impl Worker {
                 }
                 continue;
             }
-            // Only what is lent has to be given back.
+            // Only lent arguments have to be returned.
             let lent = job.sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
             let lent = lent.cloned().collect();
             let dropped = self.with(|inner| {
@@ -338,20 +337,20 @@ impl Worker {
         }
     }
 
-    /// Lets go of the values of shared data that were dropped.
+    /// Releases the values of dropped shared data.
     fn let_go(&self, dropped: &[u64], functions: &mut Functions<'_>) {
         if !dropped.is_empty() {
-            // Those that are still called are unpickled again.
+            // Functions that are still called are unpickled again.
             functions.kept.retain(|kept| !kept.refers);
         }
         let remove = |inner: &mut Inner| -> Vec<Py<PyAny>> {
             dropped.iter().filter_map(|blob| inner.values.remove(blob)).collect()
         };
-        // What goes with them may be code that asks for our lock: drop them without it.
+        // Dropping them may run code that takes our lock: drop them without it.
         drop(self.with(remove));
     }
 
-    /// Calls a function; notes when it was called and when it had returned.
+    /// Calls a function, and records its start and end.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -374,7 +373,7 @@ impl Worker {
         };
         let (args, kwargs): (Bound<'py, PyTuple>, Bound<'py, PyDict>) = arguments.extract()?;
         drop(arguments);
-        // What counts items enters with the first of them.
+        // A function that counts items marks its entry with the first item.
         if !counts {
             self.entrance.enter();
         }
@@ -384,7 +383,7 @@ impl Worker {
         result
     }
 
-    /// Results of other calls among the arguments are found by [`Worker::passed_on`] meanwhile.
+    /// [`Worker::passed_on`] finds results of other calls among the arguments in the meantime.
     fn unpickle_arguments(
         &self,
         py: Python<'_>,
@@ -397,12 +396,12 @@ impl Worker {
         let beside = buffers.iter().map(|buffer| buffer.clone_ref(py)).collect();
         self.with(|inner| inner.beside = beside);
         let arguments = unpickle(py, head, buffers);
-        // What goes with them may be code that asks for our lock: drop them without it.
+        // Dropping them may run code that takes our lock: drop them without it.
         drop(self.with(|inner| std::mem::take(&mut inner.beside)));
         arguments
     }
 
-    /// Whether the call that was taken up has been answered, or cannot be any more.
+    /// Whether the current call has been answered, or can no longer be answered.
     fn has_answered(&self) -> bool {
         self.with(|inner| inner.running.is_none())
     }
@@ -421,8 +420,7 @@ impl Worker {
         }
     }
 
-    /// Answers the call that was taken up. The interpreter's lock is kept: a thread that got it could
-    /// wait for our lock.
+    /// Answers the current call. The interpreter's lock is kept: another thread that got it could wait for our lock.
     fn answer(
         &self,
         py: Python<'_>,
@@ -435,7 +433,7 @@ impl Worker {
             return Err(PyValueError::new_err("more than 1,023 buffers in one result"));
         }
         let (call, lent) = self.with(|inner| inner.running.take()).ok_or_else(no_call)?;
-        // Without our lock: what goes with the buffers may be code that asks for it.
+        // Without our lock: dropping the buffers may run code that takes it.
         let results = match error {
             None => Results::new(buffers, &lent),
             Some(_) => Results::copied(buffers),
@@ -451,7 +449,7 @@ impl Worker {
             let payload = match put_together(&mut inner.link) {
                 Ok(payload) => payload,
                 Err(error) => {
-                    // An error can still be told.
+                    // An error can still be reported.
                     inner.running = Some((call, lent));
                     return Err(error);
                 }
@@ -468,7 +466,7 @@ impl Worker {
     }
 }
 
-/// The functions that were called, those called last at the front.
+/// The functions that were called, the most recent first.
 struct Functions<'py> {
     resolve: Bound<'py, PyAny>,
     kept: VecDeque<Kept<'py>>,
@@ -478,17 +476,17 @@ struct Functions<'py> {
 struct Kept<'py> {
     serial: u64,
     function: Bound<'py, PyAny>,
-    /// Whether shared data went into it.
+    /// Whether it refers to shared data.
     refers: bool,
     /// Whether it calls another function with many items, and counts them.
     counts: bool,
 }
 
-/// Functions kept unpickled.
+/// Maximum number of functions kept unpickled.
 const MAX_FUNCTIONS: usize = 256;
 
 impl<'py> Functions<'py> {
-    /// The function, and whether it counts items. `asked`: how often somebody has asked for shared data.
+    /// The function, and whether it counts items. `asked`: number of requests for shared data so far.
     fn find(
         &mut self,
         function: &KnownFunction,

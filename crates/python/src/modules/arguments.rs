@@ -12,12 +12,12 @@ use crate::arrays::ArrayView;
 use crate::modules::target::Target;
 use crate::package;
 
-/// What an array is described by: element type, Fortran order, shape.
+/// Description of an array: element type, Fortran order, shape.
 type Shape = (String, bool, Vec<u64>);
 
 pub struct Arguments<'t, 'py> {
     pub target: &'t Target,
-    /// The native grid, which shared data has to belong to.
+    /// The native grid, to which shared data must belong.
     native: &'t Bound<'py, PyAny>,
     pub views: Vec<ArrayView>,
     pub callbacks: Vec<Py<PyAny>>,
@@ -28,8 +28,8 @@ impl<'t, 'py> Arguments<'t, 'py> {
         Arguments { target, native, views: Vec::new(), callbacks: Vec::new() }
     }
 
-    /// C would see the front of a text with a zero byte in it only. And a file without a name, which C
-    /// programs may pass, is a mistake here.
+    /// Rejects texts with a zero byte, which C would truncate, and empty file names. C programs may pass those, but
+    /// here they are a mistake.
     fn check_texts(&self, index: usize, of: Type, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
         if of == Type::Filename && texts.iter().any(|text| text.as_ref().is_none_or(Vec::is_empty))
         {
@@ -43,7 +43,7 @@ impl<'t, 'py> Arguments<'t, 'py> {
         Ok(())
     }
 
-    /// An array among the shared data of the grid.
+    /// An array in the shared data of the grid.
     fn shared(&self, object: &Bound<'_, PyAny>) -> PyResult<SharedPart> {
         let described = object.call_method1("part", (self.native,))?;
         let (shape, blob, part, len): (Option<Shape>, u64, u32, usize) = described.extract()?;
@@ -123,7 +123,7 @@ fn kind_of(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "that".into(), |name| name.to_string())
 }
 
-/// A string as the bytes that C sees; None stays None.
+/// A string as bytes for C; None stays None.
 fn text(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if object.is_none() {
         return Ok(None);
@@ -131,7 +131,7 @@ fn text(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes().to_vec()));
     }
-    // Paths as well: `os.fsencode` takes both.
+    // Paths too: `os.fsencode` accepts both.
     let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
     Ok(Some(encoded.extract()?))
 }
@@ -157,7 +157,7 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
             if let Ok(float) = object.cast_exact::<PyFloat>() {
                 return Ok(Scalar::Float(float.value()));
             }
-            // NumPy makes real numbers of its complex ones, with a warning.
+            // NumPy converts complex numbers to real ones with a mere warning.
             let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
             let is_complex = kind.is_ok_and(|kind| kind.eq("c").unwrap_or(false));
             let refused = is_complex || object.is_instance_of::<PyString>();
@@ -183,7 +183,7 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
             if object.is_instance_of::<PyFloat>() {
                 return Err(format!("has to be an integer ({wanted}), not {}", kind_of(object)));
             }
-            // What fits in fewer bits is checked with the sizes.
+            // Narrower integers are checked together with the sizes.
             let is_wide_unsigned = !of.is_signed() && of.size() == Some(8);
             if let Ok(value) = object.extract::<i64>()
                 && (value >= 0 || !is_wide_unsigned)

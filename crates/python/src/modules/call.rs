@@ -1,4 +1,4 @@
-//! One call of a module's function, from its arguments to what it returns.
+//! A call of a module's function, from its arguments to its result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,24 +20,24 @@ use crate::modules::results::{texts_to_python, to_numpy};
 use crate::modules::target::{Target, is_returned};
 use crate::package;
 
-/// What has to be kept of a call until its results are where they belong.
+/// State of a call until its results are delivered.
 pub struct Pending {
     landing: Landing,
     target: Arc<gridrpc_invoke::Target>,
-    /// Held in place until then; dropped behind the landing.
+    /// Held in place until then; dropped after the landing.
     _views: Vec<ArrayView>,
-    /// Arrays that the caller gave for results, by parameter.
+    /// The caller's arrays for results, by parameter.
     outs: Vec<(usize, Py<PyAny>)>,
     raised: Option<Arc<Mutex<Option<PyErr>>>>,
 }
 
-/// A request, and what to do with its results.
+/// A request, and the state needed for its results.
 pub struct Made {
     pub request: gridrpc_client::Request,
     pub pending: Pending,
 }
 
-/// Puts a call together. `ranks`: on which the function runs, if on several.
+/// Prepares a call. `ranks`: the ranks of a parallel function.
 #[allow(clippy::too_many_arguments)] // the parts of one call
 pub fn make(
     py: Python<'_>,
@@ -64,15 +64,14 @@ pub fn make(
                 return Err(target.bad(&interface.parameters[index].name, "is missing"));
             }
             None => Given::Absent,
-            // As the signature has it.
+            // As declared in the signature.
             Some(object) if object.is_none() && target.may_be_left_out(index) => Given::Absent,
             Some(object) => arguments.take(index, object)?,
         });
     }
     let Arguments { views, callbacks, .. } = arguments;
-    // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing.
-    // Python code that changes an array while it is on its way changes what is sent, as it would
-    // for any other call.
+    // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing. Python code that
+    // changes an array in transit changes the data that is sent, as for any other call.
     let prepared = unsafe {
         let (grid, target) = (&**grid, &*target.target);
         let much = views.iter().map(ArrayView::len).sum::<usize>() > MUCH;
@@ -104,7 +103,7 @@ pub fn make(
     Ok(Made { request, pending })
 }
 
-/// More than so many bytes are copied without the interpreter's lock.
+/// Larger data is copied without the interpreter's lock, bytes.
 const MUCH: usize = 64 << 10;
 
 struct SendGiven(Vec<Given>);
@@ -155,7 +154,7 @@ fn assign_out<'py>(
 }
 
 impl Pending {
-    /// What the call returns: nothing, one result, or several as a tuple that names them.
+    /// The return value of the call: None, one result, or a named tuple of several.
     pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
         let Pending { landing, target, _views, outs, .. } = self;
         let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
@@ -190,7 +189,7 @@ impl Pending {
         }
     }
 
-    /// What a callback of the call has raised.
+    /// The exception raised by a callback of the call, if any.
     pub fn raised(&self) -> Option<PyErr> {
         let raised = self.raised.as_ref()?;
         raised.lock().unwrap_or_else(PoisonError::into_inner).take()

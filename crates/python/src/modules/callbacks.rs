@@ -19,7 +19,7 @@ pub struct PythonCallbacks {
     pub grid: Arc<gridrpc_client::Grid>,
     pub frame: CallbackFrame,
     pub callbacks: Vec<Py<PyAny>>,
-    /// Whether the first index of arrays runs fastest.
+    /// Whether the first index of arrays varies fastest.
     pub fortran: bool,
     /// The first error that one of them has raised.
     pub raised: Arc<Mutex<Option<PyErr>>>,
@@ -44,7 +44,7 @@ impl CallbackHandler for PythonCallbacks {
 }
 
 impl PythonCallbacks {
-    /// Arrays are NumPy arrays; OUT and INOUT ones are to be changed in place.
+    /// Arrays are NumPy arrays; OUT and INOUT ones have to be changed in place.
     fn call(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Many items in one call of a module's function, from their arguments to what each returns.
+//! Calls with many items of a module's function, from their arguments to their results.
 
 use std::sync::Arc;
 
@@ -20,34 +20,34 @@ use crate::modules::results::{rows, texts_to_python};
 use crate::modules::target::{Target, is_returned};
 use crate::package;
 
-/// What has to be kept of a call until the results of its items are where they belong.
+/// State of a call until the results of its items are delivered.
 pub struct PendingChunk {
     landing: ChunkLanding,
     target: Arc<gridrpc_invoke::Target>,
-    /// Arrays that are changed, held in place until then; dropped behind the landing.
+    /// Changed arrays, held in place until then; dropped after the landing.
     _views: Vec<ArrayView>,
 }
 
-/// A request, what to do with its results, and how many items it has.
+/// A request, the state needed for its results, and its number of items.
 pub struct MadeChunk {
     pub request: gridrpc_client::Request,
     pub pending: PendingChunk,
     pub items: usize,
 }
 
-/// Items of one call: how they are to be taken, and what bounds them.
+/// Form and limits of the items of one call.
 #[derive(Clone, Copy)]
 pub struct Bounds {
-    /// An item is the only argument, and not a tuple or dict of all of them.
+    /// An item is the only argument, and not a tuple or dict of all arguments.
     pub single: bool,
-    /// After which time no further item is begun, ns; 0: all are.
+    /// Time after which no further item starts, ns; 0: no limit.
     pub limit: u64,
-    /// Arguments and results of all items at most, bytes.
+    /// Maximum size of the arguments and results of all items, bytes.
     pub budget: usize,
 }
 
-/// Puts a call together with the first of these items: up to one that has to go alone. `None`: that is
-/// the first one.
+/// Prepares a call with the first of these items, up to one that has to go alone. `None`: the first one has to go
+/// alone.
 pub fn make_chunk(
     grid: &Arc<gridrpc_client::Grid>,
     target: &Target,
@@ -94,7 +94,7 @@ pub fn make_chunk(
     Ok(Some(MadeChunk { request, pending, items }))
 }
 
-/// Which parameters so many arguments by position are for: most items have as many as the one before.
+/// Parameters for a number of positional arguments: most items have as many as the previous one.
 struct Places<'t> {
     target: &'t Target,
     count: usize,
@@ -111,7 +111,7 @@ impl Places<'_> {
     }
 }
 
-/// Takes the arguments of one item. `false`: it has to go alone, if it can go at all.
+/// Takes the arguments of one item. Returns `false` if it has to go alone, if it is valid at all.
 fn take(
     arguments: &mut Arguments<'_, '_>,
     places: &mut Places<'_>,
@@ -123,7 +123,7 @@ fn take(
         if object.is_none() && arguments.target.may_be_left_out(index) {
             return true;
         }
-        // What can be looked at only once is left to the call that may tell what is wrong with it.
+        // Iterators can be consumed only once, so they are left to a separate call, which reports errors.
         let texts = matches!(&arguments.target.parameter(index).kind,
             Kind::Array { element, .. } if dtype(*element).is_none());
         if texts && !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
@@ -150,8 +150,8 @@ fn take(
 }
 
 impl PendingChunk {
-    /// What the call has come to: what its items return, as far as they have been run, and type and
-    /// message of the error of the one behind them, or None.
+    /// The outcome of the call: the results of the completed items, and type and message of the next item's error, or
+    /// None.
     pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
         let PendingChunk { landing, target, _views } = self;
         let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
@@ -159,7 +159,7 @@ impl PendingChunk {
         Ok((results(py, &target, landed)?, error).into_pyobject(py)?.into_any().unbind())
     }
 
-    /// What the first items return, whose worker was lost behind them.
+    /// The results of the first items of a call whose worker was lost after them.
     pub fn take_partial(
         self,
         py: Python<'_>,
@@ -174,7 +174,7 @@ impl PendingChunk {
     }
 }
 
-/// What each item returns.
+/// The result of each item.
 fn results<'py>(
     py: Python<'py>,
     target: &gridrpc_invoke::Target,
@@ -207,8 +207,8 @@ fn results<'py>(
     })
 }
 
-/// Arrays of items beside each other share memory of so many bytes at most: who keeps one keeps no more,
-/// and memory of its own would take most of the time.
+/// Maximum size of memory shared by the arrays of adjacent items, bytes. Holding one array holds no more than this,
+/// and separate memory for each would take most of the time.
 const BLOCK: usize = 4 << 10;
 
 /// Each item's array.

@@ -1,5 +1,4 @@
-//! Functions of modules as Python sees them: finding them, calling them with arrays in place, and
-//! taking their results.
+//! Functions of modules for Python: finds them, calls them with arrays in place, and takes their results.
 
 mod arguments;
 mod call;
@@ -20,7 +19,7 @@ pub use call::{Pending, make};
 pub use chunk::{Bounds, PendingChunk, make_chunk};
 pub use target::Target;
 
-/// Where modules are looked for.
+/// Search path for modules.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Modules {
     search: gridrpc_invoke::ModuleSearch,
@@ -34,7 +33,7 @@ impl Modules {
 
 #[pymethods]
 impl Modules {
-    /// Looks in these files and folders, then where the environment and the catalogue say.
+    /// Searches these files and folders, then those of the environment and the catalogue.
     #[new]
     fn new(places: Vec<String>) -> Modules {
         let mut all: Vec<std::path::PathBuf> = places.into_iter().map(Into::into).collect();
@@ -42,7 +41,7 @@ impl Modules {
         Modules { search: gridrpc_invoke::ModuleSearch::new(all) }
     }
 
-    /// Names and files of all modules that are there.
+    /// Names and files of all available modules.
     fn all(&self) -> Vec<(String, String)> {
         let name = |module: &Arc<gridrpc_typed::ModuleFile>| {
             (module.interface.name.clone(), module.path.display().to_string())
@@ -66,7 +65,7 @@ impl Modules {
     }
 }
 
-/// A worker that works for one remote object.
+/// A worker reserved for one remote object.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Reserved {
     pub reservation: Reservation,

@@ -25,8 +25,7 @@ pub fn numpy_array<'py>(
     ndarray.call((PyTuple::new(py, dimensions)?, dtype.name(), buffer), Some(&named))
 }
 
-/// A copy of the arrays of many items, which lie from `offset` on in the buffer: one array of them all, of
-/// which each item has a row.
+/// Copies the arrays of many items, which start at `offset` in the buffer, to one array with a row for each item.
 pub fn rows<'py>(
     py: Python<'py>,
     run: &Run,

@@ -1,4 +1,4 @@
-//! A function of a module: what a caller passes for which parameter, and what comes back.
+//! A function of a module: the parameters that a caller passes, and those that are returned.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::modules::Modules;
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Target {
     pub target: Arc<gridrpc_invoke::Target>,
-    /// Which parameters a caller passes, and whether they may be left out.
+    /// Parameters that a caller passes, and whether each may be omitted.
     pub passed: Vec<(usize, bool)>,
 }
 
@@ -27,32 +27,32 @@ impl Target {
         &self.target.name
     }
 
-    /// What it is, for programs, as JSON.
+    /// Description for programs, as JSON.
     #[getter]
     fn description(&self) -> String {
         describe::json_of_function(self.target.interface()).to_string()
     }
 
-    /// Whether a call may be run again if its worker is lost.
+    /// Whether a call may run again if its worker is lost.
     #[getter]
     fn idempotent(&self) -> bool {
         self.target.interface().idempotent
     }
 
-    /// Whether it runs on several ranks of MPI.
+    /// Whether it runs on several MPI ranks.
     #[getter]
     fn parallel(&self) -> bool {
         self.target.interface().is_parallel()
     }
 
-    /// The parameters that a caller passes, in order, and whether each may be left out.
+    /// The parameters that a caller passes, in order, and whether each may be omitted.
     #[getter]
     fn passed(&self) -> Vec<(String, bool)> {
         let parameters = &self.target.interface().parameters;
         self.passed.iter().map(|(at, left_out)| (parameters[*at].name.clone(), *left_out)).collect()
     }
 
-    /// The parameters that come back, in order.
+    /// The returned parameters, in order.
     #[getter]
     fn returned(&self) -> Vec<String> {
         let parameters = self.target.interface().parameters.iter();
@@ -60,8 +60,8 @@ impl Target {
     }
 }
 
-/// Whether a parameter is among what a call returns: results that the caller does not pass, and
-/// strings that are changed, as Python's own stay what they are.
+/// Whether a parameter is part of the return value: results that the caller does not pass, and changed strings,
+/// because Python strings are immutable.
 pub fn is_returned(parameter: &Parameter) -> bool {
     match parameter.mode {
         Mode::Out => !is_of(parameter, Type::Filename),
@@ -70,7 +70,7 @@ pub fn is_returned(parameter: &Parameter) -> bool {
     }
 }
 
-/// Whether a caller passes a parameter: what goes in, and the names of files that come back.
+/// Whether a caller passes a parameter: inputs, and the names of output files.
 fn is_passed(parameter: &Parameter) -> bool {
     match parameter.mode {
         Mode::In | Mode::InOut => true,
@@ -112,7 +112,7 @@ impl Target {
         })
     }
 
-    /// The parameters that the first arguments by position are for, if `count` are given.
+    /// The parameters of the first positional arguments, if `count` are given.
     pub fn places(&self, count: usize) -> impl Iterator<Item = usize> + '_ {
         let needed = self.passed.iter().filter(|(_, left_out)| !left_out).count();
         let all = count > needed;
@@ -120,18 +120,18 @@ impl Target {
         places.map(|(place, _)| *place).take(count)
     }
 
-    /// The parameter of that name, if a caller passes it.
+    /// The parameter with this name, if a caller passes it.
     pub fn place(&self, name: &str) -> Option<usize> {
         let mut places = self.passed.iter().map(|(place, _)| *place);
         places.find(|place| self.parameter(*place).name == name)
     }
 
-    /// Whether a caller may leave out a parameter that it could pass.
+    /// Whether a caller may omit a parameter that it could pass.
     pub fn may_be_left_out(&self, index: usize) -> bool {
         self.passed.contains(&(index, true))
     }
 
-    /// Which object is given for which parameter.
+    /// Assigns objects to parameters.
     pub fn assign<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
