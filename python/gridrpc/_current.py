@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What the client is asked for; the numbers are those of crates/wire/src/nested_call.rs.
+#: Requests to the client, by the numbers of crates/wire/src/nested_call.rs.
 SUBMIT, WAIT, DONE, CANCEL = 0xFFFF, 0xFFFE, 0xFFFD, 0xFFFC
 
 #: Options of `Grid.submit` that its calls cannot have.
