@@ -18,12 +18,14 @@ __all__ = [
     "WIRE_VERSION",
     "Buffer",
     "Call",
+    "CallOptions",
     "Dependency",
     "EndedTask",
     "ForkedSpawner",
     "Function",
     "Grid",
     "HeldTask",
+    "Items",
     "Modules",
     "References",
     "Reserved",
@@ -39,6 +41,7 @@ __all__ = [
     "memory_of_machine",
     "memory_size",
     "monotonic",
+    "name_program",
     "pipeline_figures",
     "plain_bytes",
     "processors",
@@ -122,6 +125,7 @@ class CallOptions:
     @property
     def asks(self) -> bool: ...
     def with_cores(self, cores: int) -> CallOptions: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def over(self, base: CallOptions) -> CallOptions: ...
 
 @final
