@@ -11,7 +11,7 @@ pub(crate) const MARGIN: u64 = 2_000_000_000;
 
 pub(crate) const LEAST_PART: u64 = 8;
 
-/// A group of hosts, only some of which are always wanted.
+/// An elastic host group: a minimum of its hosts always runs, and the others only while calls wait.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) hosts: Vec<WorkerId>,

@@ -293,7 +293,7 @@ impl Pool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds dropped segments of another pool, of which the readers of this one have to be notified too.
+    /// Adds dropped segments of another pool: the readers of this pool are notified of them too.
     pub fn others_gone(&self, numbers: &[u32]) {
         self.shelf().gone.extend_from_slice(numbers);
     }

@@ -225,8 +225,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Sends those of the first wide calls that fit. Returns whether there was one, whether the other places of this
-    /// machine are open to any call, and those of which hosts are.
+    /// Sends those of the first wide calls that fit. Returns whether there was one, whether other calls may use the
+    /// remaining places of this machine, and the hosts whose places they may use.
     fn send_first_wide(
         &mut self,
         now: Time,

@@ -62,8 +62,7 @@ pub(super) fn printed(
     let Some(least) = group.min_hosts else { return Ok(script) };
     let most = group.hosts.len();
     let note = format!(
-        "# At first {least} of the {most} nodes are asked for, and others while calls wait for them: this is the \
-         request for all\n"
+        "# Requests {least} of the {most} nodes at first, and more while calls wait: this is the request for all\n"
     );
     // The first line names the shell.
     let begin = script.find('\n').filter(|_| script.starts_with("#!")).map_or(0, |end| end + 1);

@@ -119,7 +119,7 @@ fn it_is_said_how_many_nodes_are_asked_for_at_first() {
     let script = printed_of("slurm:?nodes=2-10&workers=4");
     let (shell, rest) = script.split_once('\n').unwrap();
     assert_eq!(shell, "#!/bin/sh");
-    assert!(rest.starts_with("# At first 2 of the 10 nodes are asked for"), "{script}");
+    assert!(rest.starts_with("# Requests 2 of the 10 nodes at first"), "{script}");
     assert!(!printed_of("slurm:?nodes=10").contains("At first"));
 }
 
