@@ -212,6 +212,31 @@ class Call(Generic[_T]):
 class Dependency: ...
 
 @final
+class Daemon:
+    """Serves programs of this user on a grid of this process."""
+
+    def __new__(
+        cls,
+        grid: Grid,
+        socket: str,
+        answer: Callable[[str, list[bytes]], list[bytes]],
+        most: int,
+    ) -> Daemon: ...
+    @property
+    def attached(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class DaemonConnection:
+    """A program's connection to a daemon, for requests."""
+
+    def __new__(cls, socket: str, timeout: float) -> DaemonConnection: ...
+    def request(
+        self, name: str, sections: Sequence[bytes | memoryview], timeout: float | None
+    ) -> list[bytes]: ...
+    def close(self) -> None: ...
+
+@final
 class Grid:
     def __new__(
         cls,

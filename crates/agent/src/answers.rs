@@ -109,6 +109,12 @@ impl Answers {
         self.calls().remove(&id);
     }
 
+    /// Forgets all calls: nobody waits for their answers.
+    pub(super) fn forget_all(&self) {
+        let calls = std::mem::take(&mut *self.calls());
+        drop(calls);
+    }
+
     /// Sends a message without sections.
     pub(super) fn tell(&self, message: &Message<'_>) {
         // Encoding truncates texts, and nothing else could be too long.
@@ -196,7 +202,7 @@ impl Answers {
         self.unsent.store(true, Ordering::Release);
     }
 
-    fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
+    pub(super) fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
         let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
         let waits = !streams.is_empty() && streamed >= self.hold.load(Ordering::Acquire);
         let push = if waits { Outbound::push_held } else { Outbound::push_with };

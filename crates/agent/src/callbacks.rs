@@ -15,27 +15,38 @@ use crate::answers::{Answers, divide};
 pub(super) type Answer = Result<Payload, String>;
 
 /// Callbacks that await the client's answer, by call: a function waits for one callback before it makes the
-/// next.
-#[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<HashMap<u64, SyncSender<Answer>>>);
+/// next. None: the client is gone.
+#[derive(Debug)]
+pub(super) struct Waiting(Mutex<Option<HashMap<u64, SyncSender<Answer>>>>);
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting(Mutex::new(Some(HashMap::new())))
+    }
+}
 
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, SyncSender<Answer>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, SyncSender<Answer>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Handles an answer from the client.
     pub(super) fn answer(&self, call: u64, answer: Answer) {
-        let waiting = self.lock().remove(&call);
+        let waiting = self.lock().as_mut().and_then(|waiting| waiting.remove(&call));
         if let Some(waiting) = waiting {
             // The waiting thread may be gone.
             let _ = waiting.send(answer);
         }
     }
 
-    /// Fails all callbacks: the client is gone.
+    /// Waits for the answer to a callback. Returns `false` if the client is gone.
+    fn expect(&self, call: u64, answered: SyncSender<Answer>) -> bool {
+        self.lock().as_mut().map(|waiting| waiting.insert(call, answered)).is_some()
+    }
+
+    /// Fails all callbacks, also later ones: the client is gone.
     pub(super) fn give_up(&self) {
-        self.lock().clear();
+        *self.lock() = None;
     }
 }
 
@@ -50,13 +61,20 @@ pub(super) struct Backwards {
 impl CallbackHandler for Backwards {
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Answer {
         let (answered, answer) = sync_channel(1);
-        self.waiting.lock().insert(self.call, answered);
+        let gone = || Err("the client is gone".to_owned());
+        if !self.waiting.expect(self.call, answered) {
+            return gone();
+        }
         let (sections, streams) = divide(&arguments);
         let message = Message::Callback { call: self.call, index, sections };
         let pushed = self.answers.up.push_with(&message, streams);
         pushed.map_err(|error| error.to_string())?;
         self.answers.up.flush();
         self.answers.settle();
-        answer.recv().unwrap_or_else(|_| Err("the client is gone".to_owned()))
+        answer.recv().unwrap_or_else(|_| gone())
+    }
+
+    fn is_of_parent(&self) -> bool {
+        true
     }
 }

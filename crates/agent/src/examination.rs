@@ -1,6 +1,7 @@
 //! Examination of a host before it serves: the agent reports what it finds, and transfers data both ways to
 //! measure bandwidth.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_link::{LinkError, Received};
@@ -9,11 +10,12 @@ use gridrpc_transport::dial::Dialled;
 use gridrpc_wire::{MAX_ECHO, Message};
 
 use crate::answers::Answers;
+use crate::handshake::BeforeServing;
 use crate::inspect::{HostFindings, Load, Route};
 use crate::modules;
 
 /// How long an examining client may pause between requests: other hosts may be examined first.
-pub(super) const NEXT: Duration = Duration::from_secs(600);
+const NEXT: Duration = Duration::from_secs(600);
 
 /// State of an examination.
 pub(super) struct Examination {
@@ -27,12 +29,10 @@ impl Examination {
         Examination { way: Route::of(dialled), load: None }
     }
 
-    /// Answers a request other than the one to serve. Messages that do not belong here are errors.
-    pub(super) fn answer(
-        &mut self,
-        received: Received<'_>,
-        answers: &Answers,
-    ) -> Result<(), LinkError> {
+}
+
+impl BeforeServing for Examination {
+    fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError> {
         match received.message {
             Message::Examine(examine) => {
                 let staging = modules::folder(examine.staging).unwrap_or_else(std::env::temp_dir);
@@ -52,5 +52,9 @@ impl Examination {
         }
         answers.up.flush();
         Ok(())
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(NEXT)
     }
 }

@@ -2,20 +2,20 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{Config, Launch, Output, Parent, Preload, Preparation};
 use gridrpc_core::Settings;
-use gridrpc_link::{LinkError, Received, Receiver, Socket};
+use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::{memory, monotonic_ns, processors, thread_limits};
 use gridrpc_transport::addresses;
 use gridrpc_wire::{Compression, Join, Message, Serve, VERSION};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::AgentError;
 use crate::answers::Answers;
-use crate::examination::{self, Examination};
+use crate::connection::Connection;
 use crate::incoming::whole;
 use crate::modules::ModuleFiles;
 
@@ -101,6 +101,7 @@ impl Wanted {
             shared_threshold: self.shared_threshold,
             keep_free: self.keep_free,
             output: Output::Parent,
+            is_of_agent: true,
             ..Config::here(launch, self.settings.clone())
         })
     }
@@ -122,7 +123,8 @@ pub(super) fn set_processors(processors: usize) {
     PROCESSORS.store(processors, Ordering::Relaxed);
 }
 
-fn processors() -> usize {
+/// Number of processors of this agent.
+pub(super) fn processors() -> usize {
     match PROCESSORS.load(Ordering::Relaxed) {
         0 => processors::available(),
         told => told,
@@ -136,22 +138,23 @@ fn memory() -> u64 {
     memory::of_machine().min(of_job.unwrap_or(u64::MAX))
 }
 
-/// Sends the greeting and waits for the client's request. The client may examine this host meanwhile. None if
-/// it has no request.
-pub(super) fn greet(
-    receiver: &mut Receiver,
-    answers: &Answers,
-    socket: &Socket,
-    blocked: &AtomicBool,
-    port: u16,
-    mut examining: Examination,
-) -> Result<Option<Wanted>, AgentError> {
-    let own = addresses::of_this_host();
+/// What a client may do before it is served.
+pub(super) trait BeforeServing {
+    /// Handles a message other than the request to serve. Messages that do not belong here are errors.
+    fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError>;
+
+    /// How long the client may be silent after such a message; none: for ever.
+    fn patience(&self) -> Option<Duration>;
+}
+
+/// The greeting of this process for a client that it offers `processors` workers. `port`: where other agents dial it.
+pub(super) fn greet(answers: &Answers, processors: u32, port: u16) {
+    let own = if port == 0 { Vec::new() } else { addresses::of_this_host() };
     answers.tell(&Message::Join(Join {
         min_version: VERSION,
         max_version: VERSION,
         pid: std::process::id(),
-        processors: processors() as u32,
+        processors,
         clock: monotonic_ns(),
         memory: memory(),
         host: &gridrpc_sys::host_name(),
@@ -161,66 +164,72 @@ pub(super) fn greet(
         addresses: own.iter().map(String::as_str).collect(),
     }));
     answers.settle();
-    let mut until = Instant::now() + GREETING;
-    let mut examined = false;
+}
+
+/// Waits for the client's request to serve. None if it has none.
+pub(super) fn wait_for_request(
+    connection: &mut Connection,
+    before: &mut dyn BeforeServing,
+) -> Result<Option<Wanted>, AgentError> {
+    let answers = Arc::clone(&connection.answers);
+    let mut until = Some(Instant::now() + GREETING);
+    let mut has_asked = false;
     let mut sent = Vec::new();
     let mut told = Instant::now();
     let mut answer: Option<Option<Wanted>> = None;
     while answer.is_none() {
-        if Instant::now() >= until {
+        if until.is_some_and(|until| Instant::now() >= until) {
             return Err(AgentError::Silent(GREETING));
         }
-        let modules_come = !examined && (receiver.expects_more() || !sent.is_empty());
+        let modules_come = !has_asked && (connection.receiver.expects_more() || !sent.is_empty());
         if modules_come && told.elapsed() >= SIGN {
             told = Instant::now();
             // The client's reply follows its request to serve.
             answers.tell(&Message::Ping { number: 0 });
             answers.settle();
         }
-        let mut flags = PollFlags::POLLIN;
-        flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
-        if !receiver.has_more() {
-            let mut waited = [PollFd::new(socket.socket(), flags)];
-            let _ = poll(&mut waited, PollTimeout::from(100_u8));
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let sign = modules_come.then(|| SIGN.saturating_sub(told.elapsed()));
+        if !connection.wait(left.into_iter().chain(sign).min()) {
+            continue;
         }
-        if flags.contains(PollFlags::POLLOUT) {
-            answers.up.flush();
-        }
-        match receiver.fill() {
-            // It only wanted to examine this host.
-            Ok(0) if examined => return Ok(None),
+        match connection.receiver.fill() {
+            // It only wanted to ask.
+            Ok(0) if has_asked => return Ok(None),
             Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
             // Modules may take a while.
-            Ok(_) => until = Instant::now() + GREETING,
+            Ok(_) => until = Some(Instant::now() + GREETING),
             Err(error) if is_passing(&error) => continue,
             Err(error) => return Err(LinkError::Io(error).into()),
         }
         // Leave anything after the request to serve for `serve`.
         let mut more = true;
         while more && answer.is_none() {
-            more = receiver.drain_one(&mut |received: Received<'_>| match received.message {
-                Message::Serve(serve) => {
-                    let sent = std::mem::take(&mut sent);
-                    answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
-                    Ok(())
-                }
-                Message::Module { hash, name, sections } => {
-                    let content = whole(&sections, received.streams);
-                    sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
-                    Ok(())
-                }
-                Message::Goodbye => {
-                    answer = Some(None);
-                    Ok(())
-                }
-                _ => {
-                    examined = true;
-                    examining.answer(received, answers)
+            more = connection.receiver.drain_one(&mut |received: Received<'_>| {
+                match received.message {
+                    Message::Serve(serve) => {
+                        let sent = std::mem::take(&mut sent);
+                        answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
+                        Ok(())
+                    }
+                    Message::Module { hash, name, sections } => {
+                        let content = whole(&sections, received.streams);
+                        sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
+                        Ok(())
+                    }
+                    Message::Goodbye => {
+                        answer = Some(None);
+                        Ok(())
+                    }
+                    _ => {
+                        has_asked = true;
+                        before.take(received, &answers)
+                    }
                 }
             })?;
         }
-        if examined {
-            until = Instant::now() + examination::NEXT;
+        if has_asked {
+            until = before.patience().map(|patience| Instant::now() + patience);
         }
     }
     Ok(answer.flatten())

@@ -1,9 +1,14 @@
-//! Agent: the process on another host that runs workers there for a client. It dials the client, and is
-//! itself the client of a grid whose workers are those of its host.
+//! Processes that run workers for others. An agent runs them on another host for one client, which it dials with a
+//! ticket, and ends with it. A daemon runs them for any number of clients, which come and go.
+//!
+//! Both serve each client in the same way (serving.rs), on a grid of their own.
 
 mod answers;
 mod broadcast;
 mod callbacks;
+mod connection;
+mod daemon;
+mod daemon_connection;
 mod examination;
 mod handshake;
 mod heartbeat;
@@ -11,19 +16,33 @@ mod held_results;
 mod incoming;
 pub mod inspect;
 mod modules;
+mod requests;
 mod serving;
 mod shared_data;
 mod standard_input;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::GridError;
-use gridrpc_link::LinkError;
-use gridrpc_transport::dial::{self, DialError};
-use gridrpc_transport::{Ticket, TicketError};
+use gridrpc_client::{Grid, GridError, Parent};
+use gridrpc_core::Owner;
+use gridrpc_link::{LinkError, NOT_PRELOADED};
+use gridrpc_transport::dial::{self, DialError, Dialled};
+use gridrpc_transport::{Ticket, TicketError, TicketKeys};
+use gridrpc_wire::{HostLoss, Message};
 use thiserror::Error;
+
+use broadcast::Broadcast;
+use connection::Connection;
+pub use daemon::Daemon;
+pub use daemon_connection::{AskError, DaemonConnection};
+use examination::Examination;
+pub use requests::{RequestError, Requests};
+use serving::Terms;
+use standard_input::Input;
 
 /// How long the agent tries to reach its client.
 const DIAL: Duration = Duration::from_secs(30);
@@ -108,7 +127,53 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
         None => standard_input::watch(),
     };
     let dialled = dial::dial(&ticket, DIAL, false)?;
-    serving::serve(dialled, ticket.keys.as_ref(), &input)
+    serve(dialled, ticket.keys.as_ref(), &input)
+}
+
+/// Serves the client of a ticket on a grid that it configures.
+fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(), AgentError> {
+    let mut examining = Examination::new(&dialled);
+    let system = |what| move |error| AgentError::System { what, error };
+    let opened = Connection::new(dialled.transport);
+    let mut connection = opened.map_err(system("making an event descriptor"))?;
+    let answers = Arc::clone(&connection.answers);
+    let mut spreading =
+        Broadcast::new(keys, &connection.places, &answers).map_err(system("opening a port"))?;
+    handshake::greet(&answers, handshake::processors() as u32, spreading.port());
+    let Some(wanted) = handshake::wait_for_request(&mut connection, &mut examining)? else {
+        return Ok(());
+    };
+    spreading.compression = wanted.compression;
+    let parent: Arc<dyn Parent> = Arc::clone(&answers) as _;
+    let config = match wanted.config() {
+        Ok(config) => config,
+        Err(why) => {
+            let why = format!("{NOT_PRELOADED}{why}");
+            let cause = HostLoss::FAILED;
+            answers.tell(&Message::NoWorkers(HostLoss { cause, why: &why, ..HostLoss::default() }));
+            answers.settle();
+            return Err(AgentError::NoWorkers(why));
+        }
+    };
+    let grid = Arc::new(Grid::open_for(config, None, Some(parent))?);
+    let unwanted = Arc::new(AtomicBool::new(false));
+    let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
+    input.tell(move || {
+        told.store(true, Ordering::Release);
+        let _ = to_wake.wake.write(1);
+    });
+    let terms = Terms {
+        owner: Owner::SELF,
+        heartbeat: wanted.heartbeat,
+        compression: wanted.compression,
+        modules: wanted.modules,
+        spreading: Some(spreading),
+        numbers: Arc::default(),
+        unwanted,
+    };
+    let served = serving::serve(&grid, connection, terms);
+    grid.close();
+    served
 }
 
 /// Reads and removes a file. `patience`: how long to wait for it.

@@ -1,41 +1,34 @@
-//! Service loop for one client: its calls run on this host's grid.
+//! Service loop for one client, whose calls run on a grid of this process. The grid may have other clients.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{
-    Callbacks, FunctionRef, Grid, Parent, Request, SharedData, Waiter, loss_on_the_wire,
+    Callbacks, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
 };
-use gridrpc_core::{BlobId, CallOptions, Reservation, Standing};
-use gridrpc_link::NOT_PRELOADED;
+use gridrpc_core::{BlobId, CallOptions, Owner, Reservation, Standing};
 use gridrpc_link::payload::Payload;
-use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
+use gridrpc_link::{LinkError, Received, Receiver, Stream};
 use gridrpc_shm::segment::Lent;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_sys::spin_wait::SpinWait;
-use gridrpc_transport::TicketKeys;
-use gridrpc_transport::dial::Dialled;
-use gridrpc_wire::{FunctionForm, HostCall, HostLoss, Message, Section, Stamps};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use gridrpc_wire::{
+    Compression, FunctionForm, HostCall, HostLoss, Message, Place, Section, Stamps,
+};
 
 use crate::AgentError;
 use crate::answers::{Answers, Running};
 use crate::broadcast::Broadcast;
 use crate::callbacks::{Backwards, Waiting};
-use crate::examination::Examination;
-use crate::handshake::{greet, is_passing};
+use crate::connection::Connection;
+use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
 use crate::incoming::{Places, all, whole};
 use crate::modules::ModuleFiles;
 use crate::shared_data::Filling;
-use crate::standard_input::Input;
 
-/// Largest payload accepted, bytes; the address space is the real limit.
-const MAX_PAYLOAD: u64 = 1 << 40;
 /// A client may be silent for this multiple of the heartbeat: it may be delayed or suspended by its user. If
 /// it has ended, the connection ends.
 const HANDSHAKE_TIMEOUT: u32 = 10;
@@ -64,16 +57,49 @@ struct Arrived {
     lent: Vec<Option<Arc<Lent>>>,
 }
 
-/// A connection to a client, and the grid that serves it.
-struct Agent {
+/// Numbers of shared data that the clients of a grid use. Clients draw them, at random, since they are in pickles; two
+/// clients with the same number would read each other's data.
+#[derive(Debug, Default)]
+pub(super) struct BlobNumbers(Mutex<HashSet<u64>>);
+
+impl BlobNumbers {
+    /// Returns whether the number was free.
+    fn claim(&self, blob: u64) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(blob)
+    }
+
+    fn free(&self, blob: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&blob);
+    }
+}
+
+/// How a client is served.
+pub(super) struct Terms {
+    pub(super) owner: Owner,
+    /// How long the client may be silent, and waits for a sign of life; none: for ever.
+    pub(super) heartbeat: Option<Duration>,
+    pub(super) compression: Compression,
+    pub(super) modules: ModuleFiles,
+    /// Exchange of shared data with other agents of the client; none: it sends all itself.
+    pub(super) spreading: Option<Broadcast>,
+    /// Numbers of shared data that are in use.
+    pub(super) numbers: Arc<BlobNumbers>,
+    /// Set when the client is not to be served any more.
+    pub(super) unwanted: Arc<AtomicBool>,
+}
+
+/// A client, and the grid that serves it.
+struct Client {
     grid: Arc<Grid>,
+    owner: Owner,
     answers: Arc<Answers>,
     waiting: Arc<Waiting>,
     places: Places,
-    spreading: Broadcast,
+    spreading: Option<Broadcast>,
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
     blobs: HashSet<u64>,
+    numbers: Arc<BlobNumbers>,
     /// Expected multi-core calls: number of workers' slots, and of threads.
     wide: HashMap<u64, (u32, u32)>,
     early: Vec<Arrived>,
@@ -81,7 +107,6 @@ struct Agent {
     guests: HashMap<u32, (Reservation, bool)>,
     /// The number of ready workers reported last.
     ready: Option<u32>,
-    /// Set when standard input has ended: the process that started this agent wants it to stop.
     unwanted: Arc<AtomicBool>,
     /// Calls submitted since the last check for answers.
     submitted: usize,
@@ -94,146 +119,73 @@ struct Agent {
     ended: bool,
 }
 
-/// Serves the connected client over a non-blocking socket until it disconnects.
+/// Serves a client on a grid until it disconnects. The grid and its other clients continue.
 ///
 /// # Errors
-/// When it violates the protocol, vanishes, or requests workers that cannot start.
+/// When the client violates the protocol or vanishes.
 pub(super) fn serve(
-    dialled: Dialled,
-    keys: Option<&TicketKeys>,
-    input: &Input,
+    grid: &Arc<Grid>,
+    mut connection: Connection,
+    terms: Terms,
 ) -> Result<(), AgentError> {
-    let examining = Examination::new(&dialled);
-    let socket: Socket = dialled.transport;
-    let system = |what| move |error| AgentError::System { what, error };
-    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let wake = EventFd::from_value_and_flags(0, flags)
-        .map_err(|errno| system("making an event descriptor")(errno.into()))?;
-    let blocked = Arc::new(AtomicBool::new(false));
-    let watched = Arc::clone(&blocked);
-    let (answers, to_wake) = {
-        let cell: Arc<OnceLock<Arc<Answers>>> = Arc::default();
-        let waker = Arc::clone(&cell);
-        let watch = move |is_blocked| {
-            watched.store(is_blocked, Ordering::Release);
-            if let Some(answers) = waker.get() {
-                let _ = answers.wake.write(1);
-            }
-        };
-        let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
-        (Arc::new(Answers::new(up, wake)), cell)
-    };
-    // The other reference is only for waking and lives as long as the process.
-    let _ = to_wake.set(Arc::clone(&answers));
-    let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
-    let places = Places::new(answers.kept.clone());
-    let mut spreading =
-        Broadcast::new(keys, &places, &answers).map_err(system("opening a port"))?;
-    let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
-    let Some(wanted) = greeted else { return Ok(()) };
-    let heart = wanted.heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers));
-    let heart = heart.transpose().map_err(system("starting a thread"))?;
-    let parent: Arc<dyn Parent> = Arc::clone(&answers) as _;
-    answers.up.compress(wanted.compression);
-    spreading.compression = wanted.compression;
-    let config = match wanted.config() {
-        Ok(config) => config,
-        Err(why) => {
-            let why = format!("{NOT_PRELOADED}{why}");
-            let cause = HostLoss::FAILED;
-            answers.tell(&Message::NoWorkers(HostLoss { cause, why: &why, ..HostLoss::default() }));
-            answers.settle();
-            return Err(AgentError::NoWorkers(why));
-        }
-    };
-    let grid = Arc::new(Grid::open_for(config, None, Some(parent))?);
-    let unwanted = Arc::new(AtomicBool::new(false));
-    let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
-    input.tell(move || {
-        told.store(true, Ordering::Release);
-        let _ = to_wake.wake.write(1);
-    });
-    places.belong_to(&grid);
-    receiver.place_streams(places.placement());
-    let waiter = grid.waiter();
-    let mut agent = Agent {
-        grid,
-        answers: Arc::clone(&answers),
+    let Terms { owner, heartbeat, compression, modules, spreading, numbers, unwanted } = terms;
+    let answers = Arc::clone(&connection.answers);
+    let heart = heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers)).transpose();
+    let heart = heart.map_err(|error| AgentError::System { what: "starting a thread", error })?;
+    answers.up.compress(compression);
+    connection.places.belong_to(grid);
+    connection.receiver.place_streams(connection.places.placement());
+    let mut client = Client {
+        grid: Arc::clone(grid),
+        owner,
+        answers,
         waiting: Arc::default(),
-        places,
+        places: connection.places.clone(),
         spreading,
-        modules: wanted.modules,
+        modules,
         functions: HashMap::new(),
         blobs: HashSet::new(),
+        numbers,
         wide: HashMap::new(),
         early: Vec::new(),
         guests: HashMap::new(),
         ready: None,
         unwanted,
         submitted: 0,
-        waiter,
+        waiter: grid.waiter(),
         patience: SpinWait::with_sleepers(),
         streaming: SpinWait::default(),
         ended: false,
     };
-    let patience = wanted.heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
-    let served = agent.serve(&mut receiver, &socket, &blocked, patience);
-    agent.waiting.give_up();
-    agent.grid.close();
+    let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
+    let served = client.serve(&mut connection, patience);
+    client.leave();
     drop(heart);
     served
 }
 
-impl Agent {
+impl Client {
     fn serve(
         &mut self,
-        receiver: &mut Receiver,
-        socket: &Socket,
-        blocked: &AtomicBool,
+        connection: &mut Connection,
         patience: Option<Duration>,
     ) -> Result<(), AgentError> {
         let mut heard = Instant::now();
         // Messages that arrived together with the request to serve.
-        receiver.drain(|received| self.take(received))?;
+        connection.receiver.drain(|received| self.take(received))?;
         while !self.ended && !self.unwanted.load(Ordering::Acquire) {
             if self.answers.take_changed() {
                 self.tell_workers();
             }
             self.share_arrived()?;
-            let due = self.spreading.look();
+            let due = self.spreading.as_ref().and_then(Broadcast::look);
             self.answers.settle();
-            let mut flags = PollFlags::POLLIN;
-            flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
-            let mut waited = [
-                PollFd::new(socket.socket(), flags),
-                PollFd::new(self.answers.wake.as_fd(), PollFlags::POLLIN),
-            ];
-            let timeout = match patience {
-                None => PollTimeout::NONE,
-                Some(patience) => {
-                    let left = patience.saturating_sub(heard.elapsed());
-                    PollTimeout::try_from(left + Duration::from_millis(1))
-                        .unwrap_or(PollTimeout::MAX)
-                }
-            };
-            let timeout = match due {
-                _ if receiver.has_more() => PollTimeout::ZERO,
-                Some(due) => {
-                    let left = due.saturating_duration_since(Instant::now());
-                    timeout.min(PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX))
-                }
-                None => timeout,
-            };
-            let _ = poll(&mut waited, timeout);
-            let ready = |at: usize| waited[at].revents().unwrap_or(PollFlags::empty());
-            if ready(1).contains(PollFlags::POLLIN) {
-                let _ = self.answers.wake.read();
-            }
-            if ready(0).contains(PollFlags::POLLOUT) {
-                self.answers.up.flush();
-            }
-            if !ready(0).is_empty() || receiver.has_more() {
-                match self.receive(receiver)? {
+            let silent = patience.map(|patience| {
+                patience.saturating_sub(heard.elapsed()) + Duration::from_millis(1)
+            });
+            let due = due.map(|due| due.saturating_duration_since(Instant::now()));
+            if connection.wait(silent.into_iter().chain(due).min()) {
+                match self.receive(&mut connection.receiver)? {
                     Some(0) => return Ok(()),
                     Some(_) => heard = Instant::now(),
                     None => {}
@@ -246,6 +198,22 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Ends everything that the client has on the grid.
+    fn leave(&mut self) {
+        self.waiting.give_up();
+        self.answers.forget_all();
+        if self.owner != Owner::SELF {
+            self.grid.remove_owner(self.owner);
+        }
+        for (_, (reservation, _)) in self.guests.drain() {
+            self.grid.release(reservation);
+        }
+        for blob in self.blobs.drain() {
+            self.grid.unshare_named(BlobId(blob));
+            self.numbers.free(blob);
+        }
     }
 
     /// Handles input from the client. Returns the size of the last read: 0 if the client is gone, none if
@@ -298,7 +266,7 @@ impl Agent {
             self.ready = Some(ready);
             self.answers.tell(&Message::Workers { ready, wanted });
         }
-        let Agent { grid, answers, guests, .. } = self;
+        let Client { grid, answers, guests, .. } = self;
         guests.retain(|number, (reservation, told)| {
             let number = *number;
             match grid.standing(*reservation) {
@@ -345,6 +313,7 @@ impl Agent {
             Message::DropBlob { blob } => {
                 if self.blobs.remove(&blob) {
                     self.grid.unshare_named(BlobId(blob));
+                    self.numbers.free(blob);
                 }
                 self.places.blobs.forget(blob);
                 self.answers.tell(&Message::BlobDropped { blob, unread: true });
@@ -379,10 +348,14 @@ impl Agent {
             Message::Prepare(prepare) => {
                 prepare.modules.iter().for_each(|module| self.grid.prepare(module));
             }
-            Message::Pass { blob, to, secret, addresses } => {
-                self.spreading.pass(blob, to, secret, &addresses);
-            }
-            Message::Expect { blob, secret } => self.spreading.expect(blob, &secret),
+            Message::Pass { blob, to, secret, addresses } => match &self.spreading {
+                Some(spreading) => spreading.pass(blob, to, secret, &addresses),
+                None => self.answers.tell(&Message::NotPassed { blob, to }),
+            },
+            Message::Expect { blob, secret } => match &mut self.spreading {
+                Some(spreading) => spreading.expect(blob, &secret),
+                None => self.answers.tell(&Message::Missing { blob }),
+            },
             Message::Ping { number } => {
                 self.answers.tell(&Message::Pong { number, clock: monotonic_ns() });
                 self.answers.settle();
@@ -447,7 +420,12 @@ impl Agent {
             return Ok(());
         }
         for (blob, filling) in arrived {
-            if self.blobs.insert(blob) {
+            if !self.blobs.contains(&blob) {
+                if !self.numbers.claim(blob) {
+                    let what = format!("shared data {blob}, a number that another client uses");
+                    return Err(LinkError::Unexpected(what));
+                }
+                self.blobs.insert(blob);
                 filling.data().protect()?;
                 self.grid.share_as(BlobId(blob), Arc::clone(filling.data()));
             }
@@ -458,6 +436,13 @@ impl Agent {
 
     fn arrived(&mut self, message: &HostCall<'_>, streams: Vec<Stream>) {
         let HostCall { call, function, on, idempotent, ref blobs, ref sections } = *message;
+        let is_listed = |section: &Section<'_>| match section.place {
+            Place::Blob { blob, .. } => blobs.contains(&blob),
+            _ => true,
+        };
+        if !sections.iter().all(is_listed) {
+            return self.answers.refuse(call, "it refers to shared data that it does not list");
+        }
         match self.places.arguments(&self.grid, Some(call), sections, streams) {
             Ok((payload, lent)) => {
                 let blobs = blobs.clone();
@@ -518,6 +503,7 @@ impl Agent {
             ..CallOptions::DEFAULT
         };
         let request = Request {
+            owner: self.owner,
             blobs: blobs.into_iter().map(BlobId).collect(),
             callbacks: Some(Callbacks(Arc::new(backwards))),
             ..Request::new(function, payload, options)
@@ -568,7 +554,8 @@ fn given_up() -> HostLoss<'static> {
     HostLoss { cause: HostLoss::FAILED, why: "it was given up", ..HostLoss::default() }
 }
 
-fn now() -> Stamps {
+/// The stamps of something that has taken no time.
+pub(super) fn now() -> Stamps {
     let now = monotonic_ns();
     Stamps { received: now, calc_in: now, calc_out: now, ..Stamps::default() }
 }

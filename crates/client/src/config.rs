@@ -81,6 +81,8 @@ pub struct Config {
     pub groups: Option<HostGroups>,
     /// How to report hosts that the program waits for.
     pub progress: Progress,
+    /// Whether it is the grid of an agent, whose client shows and traces it.
+    pub is_of_agent: bool,
 }
 
 impl Config {
@@ -95,6 +97,7 @@ impl Config {
             output: Output::Plain,
             groups: None,
             progress: Progress::default(),
+            is_of_agent: false,
         }
     }
 }

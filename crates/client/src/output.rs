@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gridrpc_sys::printer::Printer;
 
-use crate::parent::Parent;
+use crate::parent::Parents;
 
 /// Size of the kept tail, bytes.
 const KEEP: usize = 4096;
@@ -22,7 +22,7 @@ pub enum Output {
     Plain,
     /// Both are passed on line by line, with the worker's name as a prefix.
     Labelled,
-    /// Both go to the client that this grid works for.
+    /// Both go to the clients that this grid works for.
     Parent,
     /// Both are discarded; only the last lines of standard error are kept for error messages.
     Kept,
@@ -35,16 +35,16 @@ pub(crate) enum Passing {
     AsItComes,
     /// Passed on line by line with this prefix.
     Labelled(String),
-    /// Sent to the client that this grid works for, as output of this worker.
+    /// Sent to the clients that this grid works for, as output of this worker.
     Up(Upward),
     /// Not passed on.
     Not,
 }
 
-/// Route to the client that a grid works for.
+/// Route to the clients that a grid works for.
 #[derive(Clone, Debug)]
 pub(crate) struct Upward {
-    pub(crate) client: Arc<dyn Parent>,
+    pub(crate) clients: Arc<Parents>,
     pub(crate) worker: u32,
 }
 
@@ -145,7 +145,8 @@ impl Outlet {
             Passing::AsItComes => return self.printer.print(bytes),
             Passing::Labelled(label) => label,
             Passing::Up(up) => {
-                return up.client.said(up.worker, self.stream == Stream::Stderr, bytes);
+                let is_stderr = self.stream == Stream::Stderr;
+                return up.clients.each(|client| client.said(up.worker, is_stderr, bytes));
             }
             Passing::Not => return,
         };

@@ -495,6 +495,11 @@ impl Grid {
 }
 
 impl Grid {
+    /// The grid, for other native objects that use it.
+    pub fn shared(&self) -> Arc<gridrpc_client::Grid> {
+        Arc::clone(&self.grid)
+    }
+
     fn send(&self, py: Python<'_>, owner: Py<PyAny>, request: Request) -> PyResult<Py<Call>> {
         let call = self.send_request(py, request)?;
         Call::new(call, self.grid.waiter(), Form::Pickled, owner).into_python(py)

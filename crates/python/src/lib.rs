@@ -7,6 +7,7 @@
 mod arrays;
 mod buffer;
 mod call;
+mod daemon;
 mod errors;
 mod forking;
 mod grid;
@@ -32,6 +33,8 @@ mod _native {
     use crate::buffer::{Buffer, large_bytearray, large_bytes};
     #[pymodule_export]
     use crate::call::{Call, Dependency, Watch};
+    #[pymodule_export]
+    use crate::daemon::{Daemon, DaemonConnection};
     #[pymodule_export]
     use crate::forking::{ForkedSpawner, fork_spawner, threads_are_known};
     #[pymodule_export]

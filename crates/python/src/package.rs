@@ -48,6 +48,8 @@ from_package! {
     many_named_results: "gridrpc._modules", "many_named_results";
     // Callable for a function with many items.
     chunked: "gridrpc._chunks", "Chunked";
+    // An exception as it is sent.
+    describe_error: "gridrpc._chunks", "describe";
     // Shared data among the arguments of a module's function.
     shared: "gridrpc._shared", "Shared";
 }

@@ -212,6 +212,11 @@ impl Call {
         self.lock().beside.get_or_insert_default().sent_beside.push(payload);
     }
 
+    /// Whether a client that the grid works for serves the calls that its function makes.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.callbacks().is_some_and(|Callbacks(handler)| handler.is_of_parent())
+    }
+
     pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
         self.extras.as_ref()?.callbacks.as_ref()
     }

@@ -12,6 +12,11 @@ pub trait CallbackHandler: Send + Sync {
     /// # Errors
     /// A message for the caller; the call fails with it.
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String>;
+
+    /// Whether it belongs to a client that the grid works for, which also serves the calls that the function makes.
+    fn is_of_parent(&self) -> bool {
+        false
+    }
 }
 
 /// The callbacks of one call.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use gridrpc_core::WorkerId;
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_wire::Message;
+use gridrpc_wire::nested_call::is_request;
 
 use crate::call::{Call, Callbacks};
 use crate::common::Common;
@@ -21,6 +22,13 @@ pub(crate) struct Wanted {
     pub(crate) call: Arc<Call>,
     pub(crate) index: u16,
     pub(crate) arguments: Vec<Incoming>,
+}
+
+impl Wanted {
+    /// Whether this grid runs a call that the function makes, and no client of it.
+    pub(crate) fn is_nested(&self) -> bool {
+        is_request(self.index) && !self.call.is_of_parent()
+    }
 }
 
 /// How long an idle thread stays.

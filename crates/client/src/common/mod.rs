@@ -20,7 +20,7 @@ use crate::call::{Call, KeptRequests};
 use crate::config::Config;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::names::Names;
-use crate::parent::Parent;
+use crate::parent::Parents;
 use crate::reactor_lock::Wake;
 use crate::state::State;
 use crate::wakeup::Wakeup;
@@ -46,8 +46,8 @@ pub(crate) struct Common {
     pub(crate) kept_requests: Arc<KeptRequests>,
     /// Names that calls can be bound to.
     pub(crate) names: Names,
-    /// The client of the agent that owns this grid, if any.
-    pub(crate) parent: Option<Arc<dyn Parent>>,
+    /// Clients that the grid works for, other than this process.
+    pub(crate) parents: Arc<Parents>,
 }
 
 impl Common {
@@ -56,7 +56,7 @@ impl Common {
         config: &Config,
         state: State,
         wakeup: Arc<Wakeup>,
-        parent: Option<Arc<dyn Parent>>,
+        parents: Arc<Parents>,
     ) -> Arc<Common> {
         let workers = config.settings.workers;
         let kept_requests = KeptRequests::new(Arc::clone(&wakeup));
@@ -72,7 +72,7 @@ impl Common {
             staged: config.groups.as_ref().map(|_| StagedFiles::default()),
             kept_requests,
             names: Names::new(workers, config.groups.as_ref().map_or(&[], |all| &all.list)),
-            parent,
+            parents,
         })
     }
 
@@ -100,9 +100,7 @@ impl Common {
         drop(state);
         unsent.flush();
         let (freed, unwanted) = aftermath.settle();
-        if let Some(parent) = &self.parent {
-            parent.settle();
-        }
+        self.parents.each(|parent| parent.settle());
         if !to_run.is_empty() {
             self.tell_to_run(to_run);
         }

@@ -22,6 +22,8 @@ pub struct Request {
     pub payload: Payload,
     /// Shared data that they refer to.
     pub blobs: Vec<BlobId>,
+    /// The client whose call it is.
+    pub owner: Owner,
     /// Options of the call.
     pub options: CallOptions,
     /// Callbacks that its function may call.
@@ -33,11 +35,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Creates a request without dependencies.
+    /// Creates a request of this process without dependencies.
     #[must_use]
     pub fn new(function: Arc<FunctionRef>, payload: Payload, options: CallOptions) -> Request {
         let (blobs, sinks, after) = (Vec::new(), Vec::new(), Vec::new());
-        Request { function, payload, blobs, options, callbacks: None, sinks, after }
+        let (owner, callbacks) = (Owner::SELF, None);
+        Request { function, payload, blobs, owner, options, callbacks, sinks, after }
     }
 }
 
@@ -62,7 +65,7 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let Request { function, payload, blobs, mut options, callbacks, sinks, after } = request;
+        let Request { function, payload, blobs, owner, mut options, callbacks, sinks, after } = request;
         if let Some(trust) = &state.trust {
             let refers = !blobs.is_empty() || !after.is_empty();
             options.group =
@@ -74,7 +77,7 @@ impl Common {
         let call = Call::new(function, payload, callbacks, sinks, after, options.idempotent);
         let now = Time(call.profile().submit);
         let payload = Arc::clone(&call);
-        let task = Task { owner: Owner::SELF, function: id, bytes, blobs, options, payload };
+        let task = Task { owner, function: id, bytes, blobs, options, payload };
         self.drop_segments(&mut state);
         if let Some(worker) = state.core.asks_for_progress(now, id) {
             state.note_progress(now, worker);

@@ -2,6 +2,7 @@
 
 mod binding;
 mod limits;
+mod parents;
 mod sharing;
 mod start_progress;
 mod statistics;
@@ -32,7 +33,7 @@ use crate::function::FunctionRef;
 use crate::grid::limits::check_workers;
 use crate::hosts::{launching, states};
 use crate::live::About;
-use crate::parent::Parent;
+use crate::parent::{Parent, Parents};
 use crate::reactor::Reactor;
 use crate::reactor::spawner::Forked;
 use crate::reactor_lock::ReactorLock;
@@ -88,7 +89,7 @@ impl Grid {
         Grid::open_for(config, forked, None)
     }
 
-    /// Opens a grid for an agent and reports events to its client.
+    /// Opens a grid that works for a client from the start, and reports events to it.
     pub fn open_for(
         mut config: Config,
         forked: Option<Forked>,
@@ -106,7 +107,7 @@ impl Grid {
         }
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
-        if parent.is_none() {
+        if !config.is_of_agent {
             trace::begin().map_err(system("writing to the folder that GRIDRPC_TRACE names"))?;
         }
         let wakeup = Wakeup::new().map_err(system("making an event descriptor"))?;
@@ -121,7 +122,9 @@ impl Grid {
         let hosts = states::named(&config);
         let about = Arc::new(About::new(&config, Arc::clone(&hosts)));
         let progress_of = config.progress;
-        let common = Common::new(&config, state, Arc::new(wakeup), parent);
+        let parents = Arc::<Parents>::default();
+        parent.into_iter().for_each(|parent| parents.add(parent));
+        let common = Common::new(&config, state, Arc::new(wakeup), parents);
         let runner = Runner::new(Arc::clone(&common));
         arrays::announce_to(&common.pool);
         let (shared, callbacks, names) =

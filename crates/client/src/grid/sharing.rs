@@ -36,7 +36,8 @@ impl Grid {
             .map_err(|error| GridError::System { what, error })?;
         let data = Arc::new(data);
         let mut state = self.common.lock();
-        let blob = state.next_blob();
+        let what = "drawing a number";
+        let blob = state.next_blob().map_err(|error| GridError::System { what, error })?;
         owned.insert(blob, Owned { blob, data: Arc::clone(&data), owners: 1 });
         state.shared.insert(blob, data);
         state.core.share(blob);

@@ -6,6 +6,7 @@ use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_link::payload::Incoming;
 use gridrpc_shm::Recovered;
 use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::nested_call::is_request;
 use gridrpc_wire::{Message, Stamps};
 
 use crate::call::{Call, Keeper, KeptPart, KeptResult, LostItems, Outcome, moved};
@@ -109,6 +110,9 @@ impl<'a> Applied<'a> {
                 match state.core.payload_at(CallId(id), self.id).cloned() {
                     Some(call) => {
                         let worker = self.id;
+                        if is_request(index) && call.is_of_parent() {
+                            state.drive(|core, out| core.nests(worker, out));
+                        }
                         self.wanted.push(Wanted { worker, id, call, index, arguments });
                     }
                     None => state.fail_callback(self.id, id, "the call has ended"),

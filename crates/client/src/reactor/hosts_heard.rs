@@ -7,7 +7,6 @@ use gridrpc_config::WorkerOutput;
 use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Message;
-use gridrpc_wire::nested_call::is_request;
 
 use crate::common::callbacks::Wanted;
 use crate::hosts::agent_messages::HostEvent;
@@ -132,8 +131,7 @@ impl Reactor {
         common.finish(state);
         let Applied { answered, kept, fetched, unwanted, wanted, later, broken, changed, .. } =
             applied;
-        let (nested, wanted): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
+        let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish_there(outcome, stamps, offset.error, &name);

@@ -153,7 +153,7 @@ impl Reactor {
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.wakeup.as_fd(), wake)?;
         // An agent's grid is shown as part of its client's.
-        let offer = common.parent.is_none().then(|| Offer::open(about)).flatten();
+        let offer = (!config.is_of_agent).then(|| Offer::open(about)).flatten();
         if let Some(offer) = &offer {
             // Edge-triggered: a connection that cannot be accepted does not keep this thread busy.
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;

@@ -135,11 +135,12 @@ impl Reactor {
                     state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
                 }
                 Event::Callback { call: id, index, arguments } => {
-                    if is_request(index) && self.common.parent.is_some() {
-                        // The client of this agent serves it; no call may wait behind it here.
+                    let call = state.core.payload_at(CallId(id), worker).cloned();
+                    if is_request(index) && call.as_ref().is_some_and(|call| call.is_of_parent()) {
+                        // That client serves it; no call may wait behind it here.
                         state.drive(|core, out| core.nests(worker, out));
                     }
-                    match state.core.payload_at(CallId(id), worker).cloned() {
+                    match call {
                         Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
                         None => {
                             let message = "the call has ended";
@@ -187,19 +188,17 @@ impl Reactor {
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         let ready = std::mem::take(&mut state.to_gather);
         self.common.finish(state);
-        let parent = self.common.parent.is_some();
-        let (nested, wanted): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index) && !parent);
+        let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
         }
-        if let Some(parent) = &self.common.parent {
+        self.common.parents.each(|parent| {
             parent.settle();
             if changed {
                 parent.changed();
             }
-        }
+        });
         self.common.gather(ready);
         nested.iter().for_each(|wanted| self.common.serve_nested(wanted));
         if changed || waiting {

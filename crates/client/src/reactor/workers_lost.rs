@@ -105,7 +105,7 @@ impl Reactor {
     /// workers end first would report killed workers; its launcher knows the real reason and reports it once the
     /// agent is gone too.
     fn await_own_end(&mut self) {
-        if self.common.parent.is_none() || self.closing.is_some() {
+        if !self.config.is_of_agent || self.closing.is_some() {
             return;
         }
         if self.own_end_awaited.is_none_or(|last| last + OWN_END_AGAIN <= now()) {
@@ -137,12 +137,10 @@ impl Reactor {
         // Payloads that the worker still read are returned to the pool outside the lock.
         drop(out);
         self.common.changed.notify_all();
-        if let Some(parent) = &self.common.parent {
-            match broken {
-                None => parent.changed(),
-                Some(loss) => parent.has_no_workers(&loss),
-            }
-        }
+        self.common.parents.each(|parent| match &broken {
+            None => parent.changed(),
+            Some(loss) => parent.has_no_workers(loss),
+        });
     }
 
     /// Handles the end of the spawner and of its workers: the kernel ends them with it.

@@ -150,12 +150,10 @@ impl Reactor {
             let passing = match output {
                 Output::Plain => Passing::AsItComes,
                 Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
-                Output::Parent => match &self.common.parent {
-                    Some(client) => {
-                        Passing::Up(Upward { client: Arc::clone(client), worker: index })
-                    }
-                    None => Passing::Not,
-                },
+                Output::Parent => {
+                    let clients = Arc::clone(&self.common.parents);
+                    Passing::Up(Upward { clients, worker: index })
+                }
                 Output::Kept => Passing::Not,
             };
             let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {

@@ -35,7 +35,7 @@ pub(crate) struct State {
     /// Counters of functions whose numbers have been reused.
     pub(crate) past: PastCalls,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
-    blobs_made: u64,
+    last_blob: Option<u64>,
     /// Places that need a process.
     pub(crate) to_start: Vec<WorkerId>,
     /// Hosts to end because they are no longer wanted.
@@ -151,7 +151,7 @@ impl State {
             functions: Vec::new(),
             past: PastCalls::default(),
             shared: HashMap::new(),
-            blobs_made: 0,
+            last_blob: None,
             to_start: Vec::new(),
             to_retire: Vec::new(),
             dismissed: HashSet::new(),
@@ -489,10 +489,15 @@ impl State {
         self.take_unsent()
     }
 
-    /// A number that no shared data of this grid has had.
-    pub(crate) fn next_blob(&mut self) -> BlobId {
-        self.blobs_made += 1;
-        BlobId(self.blobs_made)
+    /// A number that no shared data of this grid has had. Numbers begin at a random one, as clients of one daemon must
+    /// not use the same: they are in pickles, so the daemon cannot change them.
+    pub(crate) fn next_blob(&mut self) -> io::Result<BlobId> {
+        let last = match self.last_blob {
+            Some(last) => last,
+            None => u64::from_le_bytes(gridrpc_sys::random::<8>()?) >> 1,
+        };
+        self.last_blob = Some(last + 1);
+        Ok(BlobId(last + 1))
     }
 
     pub(crate) fn aftermath(&mut self) -> Aftermath {

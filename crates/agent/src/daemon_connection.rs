@@ -1,0 +1,196 @@
+//! A program's connection to a daemon, for requests.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gridrpc_link::payload::Incoming;
+use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket};
+use gridrpc_transport::Unix;
+use gridrpc_wire::{FunctionForm, HostCall, Message};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use thiserror::Error;
+
+use crate::answers::divide;
+use crate::connection::MAX_PAYLOAD;
+use crate::handshake::is_passing;
+use crate::incoming::all;
+use crate::requests::RequestError;
+
+/// How long a wait lasts before it checks for signals.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Why a request has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// The request has failed there.
+    #[error("{}: {}", .0.error, .0.message)]
+    Failed(RequestError),
+    /// The daemon accepts no connection, with the reason.
+    #[error("{0}")]
+    Refused(String),
+    /// No answer came in time.
+    #[error("no answer came in time")]
+    Silent,
+    /// The daemon has closed the connection.
+    #[error("the daemon is gone")]
+    Gone,
+    /// The caller has interrupted the wait.
+    #[error("interrupted")]
+    Interrupted,
+    /// The other end does not speak the protocol.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// A connection for requests, one at a time.
+#[derive(Debug)]
+pub struct DaemonConnection {
+    socket: Socket,
+    receiver: Receiver,
+    up: Outbound,
+    /// Whether the socket takes no more bytes for now.
+    blocked: Arc<AtomicBool>,
+    /// Numbers of the requests' names.
+    names: HashMap<String, u32>,
+    calls: u64,
+}
+
+/// The answer to a request.
+type Answer = Result<Vec<Vec<u8>>, RequestError>;
+
+impl DaemonConnection {
+    /// Uses a connected socket, and waits until the daemon has greeted. `interrupted` is called several times a
+    /// second and ends the wait when it returns `true`.
+    ///
+    /// # Errors
+    /// When the daemon refuses the connection, is gone, or does not answer in time.
+    pub fn open(
+        socket: Unix,
+        until: Option<Instant>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<DaemonConnection, AskError> {
+        let socket: Socket = Arc::new(socket);
+        let blocked = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&blocked);
+        let watch = move |is_blocked| watched.store(is_blocked, Ordering::Release);
+        let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
+        let receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
+        let (names, calls) = (HashMap::new(), 0);
+        let mut connection = DaemonConnection { socket, receiver, up, blocked, names, calls };
+        let greeted = connection.receive(until, interrupted, |received| match received.message {
+            Message::Join(_) => Ok(Some(Ok(()))),
+            Message::NoWorkers(loss) => Ok(Some(Err(AskError::Refused(loss.why.to_owned())))),
+            other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+        })?;
+        greeted.map(|()| connection)
+    }
+
+    /// Makes a request and waits for its answer. After any other error than `Failed` the connection is of no use.
+    ///
+    /// # Errors
+    /// When the request fails, or no answer comes in time.
+    pub fn request(
+        &mut self,
+        name: &str,
+        sections: Vec<Vec<u8>>,
+        until: Option<Instant>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, AskError> {
+        let wrong = |error| AskError::Link(LinkError::Wire(error));
+        let next = self.names.len() as u32;
+        let function = *self.names.entry(name.to_owned()).or_insert(next);
+        if function == next {
+            let (form, sections) = (FunctionForm::Named, Vec::new());
+            self.up.push(&Message::Function { function, form, name, sections }).map_err(wrong)?;
+        }
+        self.calls += 1;
+        let call = self.calls;
+        let parts: Vec<Incoming> = sections.into_iter().map(Incoming::Bytes).collect();
+        let (sections, streams) = divide(&parts);
+        let (on, idempotent, blobs) = (u32::MAX, false, Vec::new());
+        let message = Message::HostCall(HostCall { call, function, on, idempotent, blobs, sections });
+        self.up.push_with(&message, streams).map_err(wrong)?;
+        self.up.flush();
+        let answer = self.receive(until, interrupted, |received| {
+            let Received { message, streams, .. } = received;
+            Ok(match message {
+                Message::Reply { call: of, ref sections, .. } if of == call => {
+                    Some(Ok(all(sections, streams)))
+                }
+                Message::Failure { call: of, error, message, trace, ref sections, .. }
+                    if of == call =>
+                {
+                    Some(Answer::Err(RequestError {
+                        error: error.to_owned(),
+                        message: message.to_owned(),
+                        trace: trace.to_owned(),
+                        sections: all(sections, streams),
+                    }))
+                }
+                other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+            })
+        })?;
+        answer.map_err(AskError::Failed)
+    }
+
+    /// Waits for the message that `find` wants.
+    fn receive<T>(
+        &mut self,
+        until: Option<Instant>,
+        interrupted: &mut dyn FnMut() -> bool,
+        mut find: impl FnMut(Received<'_>) -> Result<Option<T>, LinkError>,
+    ) -> Result<T, AskError> {
+        let mut found = None;
+        loop {
+            match self.receiver.fill() {
+                Ok(0) => return Err(AskError::Gone),
+                Ok(_) => {
+                    self.receiver.drain(|received| -> Result<(), LinkError> {
+                        if let Some(wanted) = find(received)? {
+                            found = Some(wanted);
+                        }
+                        Ok(())
+                    })?;
+                    if let Some(found) = found {
+                        return Ok(found);
+                    }
+                    continue;
+                }
+                Err(error) if is_passing(&error) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                    ) =>
+                {
+                    return Err(AskError::Gone);
+                }
+                Err(error) => return Err(LinkError::Io(error).into()),
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(AskError::Silent);
+            }
+            if interrupted() {
+                return Err(AskError::Interrupted);
+            }
+            self.wait(until);
+        }
+    }
+
+    /// Waits for input, and sends what the socket takes again.
+    fn wait(&self, until: Option<Instant>) {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(SLICE, |left| left.min(SLICE) + Duration::from_millis(1));
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, self.blocked.load(Ordering::Acquire));
+        let mut waited = [PollFd::new(self.socket.socket(), flags)];
+        // A signal ends the wait, and the caller checks for it.
+        let _ = poll(&mut waited, PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX));
+        if waited[0].revents().is_some_and(|events| events.contains(PollFlags::POLLOUT)) {
+            self.up.flush();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Requests to the daemon itself, which a program makes instead of being served. A request is a call of a function of
+//! the daemon: it needs no worker, and its answer is a `Reply` or a `Failure`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use gridrpc_client::Parent as _;
+use gridrpc_link::payload::Incoming;
+use gridrpc_link::{LinkError, Received};
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::{FunctionForm, HostCall, Message};
+
+use crate::answers::{Answers, divide};
+use crate::handshake::BeforeServing;
+use crate::incoming::all;
+use crate::serving::now;
+
+/// Requests of one connection that are answered at a time.
+const MOST: usize = 16;
+
+/// What a daemon answers.
+pub trait Requests: Send + Sync {
+    /// Answers a request. A thread of its own calls it, and it may block.
+    ///
+    /// # Errors
+    /// Whatever the program is to raise.
+    fn answer(&self, name: &str, sections: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, RequestError>;
+}
+
+/// Why a request has failed, as a function reports its exceptions.
+#[derive(Clone, Debug, Default)]
+pub struct RequestError {
+    /// Name of the type, as in `Failure`.
+    pub error: String,
+    /// Message for people.
+    pub message: String,
+    /// Stack trace.
+    pub trace: String,
+    /// The pickled exception and its buffers; may be empty.
+    pub sections: Vec<Vec<u8>>,
+}
+
+/// The requests of one connection.
+pub(super) struct Asked {
+    requests: Arc<dyn Requests>,
+    names: HashMap<u32, String>,
+    /// Number of requests that are being answered.
+    running: Arc<AtomicUsize>,
+}
+
+impl Asked {
+    pub(super) fn new(requests: Arc<dyn Requests>) -> Asked {
+        Asked { requests, names: HashMap::new(), running: Arc::default() }
+    }
+
+    /// Answers a request in a thread of its own.
+    fn begin(&self, call: u64, name: &str, sections: Vec<Vec<u8>>, answers: &Arc<Answers>) {
+        if self.running.fetch_add(1, Ordering::AcqRel) >= MOST {
+            self.running.fetch_sub(1, Ordering::AcqRel);
+            return fail(answers, call, &refusal(&format!("{MOST} requests are being answered")));
+        }
+        let (requests, running) = (Arc::clone(&self.requests), Arc::clone(&self.running));
+        let (name, to) = (name.to_owned(), Arc::clone(answers));
+        let answer = move || {
+            match requests.answer(&name, sections) {
+                Ok(parts) => reply(&to, call, parts),
+                Err(error) => fail(&to, call, &error),
+            }
+            running.fetch_sub(1, Ordering::AcqRel);
+        };
+        if let Err(error) = thread::Builder::new().name("gridrpc-request".to_owned()).spawn(answer)
+        {
+            self.running.fetch_sub(1, Ordering::AcqRel);
+            fail(answers, call, &refusal(&format!("no thread can be started: {error}")));
+        }
+    }
+}
+
+impl BeforeServing for Asked {
+    fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError> {
+        match received.message {
+            Message::Function { function, form: FunctionForm::Named, name, .. } => {
+                self.names.insert(function, name.to_owned());
+            }
+            Message::HostCall(HostCall { call, function, ref sections, .. }) => {
+                let sections = all(sections, received.streams);
+                match self.names.get(&function) {
+                    Some(name) => self.begin(call, name, sections, answers),
+                    None => fail(answers, call, &refusal("the request has no name")),
+                }
+            }
+            Message::Ping { number } => {
+                answers.tell(&Message::Pong { number, clock: monotonic_ns() });
+                answers.settle();
+            }
+            other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+        }
+        Ok(())
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+}
+
+fn refusal(why: &str) -> RequestError {
+    RequestError {
+        error: "RuntimeError".to_owned(),
+        message: why.to_owned(),
+        ..RequestError::default()
+    }
+}
+
+fn reply(answers: &Arc<Answers>, call: u64, parts: Vec<Vec<u8>>) {
+    let parts: Vec<Incoming> = parts.into_iter().map(Incoming::Bytes).collect();
+    let (sections, streams) = divide(&parts);
+    let reply = Message::Reply { call, stamps: now(), retained: Vec::new(), sections };
+    match answers.push(reply, streams) {
+        Ok(()) => answers.settle(),
+        Err(error) => fail(answers, call, &refusal(&format!("the answer cannot be sent: {error}"))),
+    }
+}
+
+fn fail(answers: &Arc<Answers>, call: u64, error: &RequestError) {
+    let parts: Vec<Incoming> = error.sections.iter().cloned().map(Incoming::Bytes).collect();
+    let (sections, streams) = divide(&parts);
+    let failure = Message::Failure {
+        call,
+        stamps: now(),
+        retained: Vec::new(),
+        error: &error.error,
+        message: &error.message,
+        trace: &error.trace,
+        sections,
+    };
+    // Only sections could be too many, and an exception has few.
+    let pushed = answers.push(failure, streams);
+    debug_assert!(pushed.is_ok(), "{pushed:?}");
+    answers.settle();
+}
