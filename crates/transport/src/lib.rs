@@ -5,6 +5,7 @@ pub mod addresses;
 pub mod dial;
 mod keys;
 pub mod listener;
+mod local;
 pub mod memory;
 mod socket_file;
 mod tcp;
@@ -18,6 +19,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 pub use keys::{AgentKeys, Keys, KeysError};
+pub use local::dial_local;
 pub use memory::Memory;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 pub use socket_file::{dial_local, listen_local, user_of};

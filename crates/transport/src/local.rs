@@ -1,0 +1,78 @@
+//! Dialling a daemon of this machine through its Unix socket.
+
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt, socket, sockopt,
+};
+use nix::sys::stat::Mode;
+use nix::sys::time::TimeVal;
+use nix::unistd::geteuid;
+
+use crate::{Unix, set_blocking};
+
+/// Connects to the Unix stream socket at `path`, which may be longer than an address of a socket. The connection does
+/// not block. `timeout`: how long to wait if the daemon has not accepted earlier connections; zero: not at all.
+///
+/// # Errors
+/// `WouldBlock` if the daemon has not made room in time, `NotFound` and `ConnectionRefused` if there is no daemon, and
+/// `PermissionDenied` if another user's process listens there.
+pub fn dial_local(path: &Path, timeout: Duration) -> io::Result<Unix> {
+    let mut flags = SockFlag::SOCK_CLOEXEC;
+    flags.set(SockFlag::SOCK_NONBLOCK, timeout.is_zero());
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    let (address, folder) = address_of(path)?;
+    let until = Instant::now() + timeout;
+    loop {
+        if !timeout.is_zero() {
+            // A limit of zero would mean none.
+            let left = until.saturating_duration_since(Instant::now()).max(SHORTEST);
+            setsockopt(&socket, sockopt::SendTimeout, &time_value(left))?;
+        }
+        match connect(socket.as_raw_fd(), &address) {
+            // A signal ended the wait for room.
+            Err(Errno::EINTR) => {}
+            ended => break ended?,
+        }
+    }
+    drop(folder);
+    let user = getsockopt(&socket, sockopt::PeerCredentials)?.uid();
+    if user != 0 && user != geteuid().as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("a process of user {user} listens at `{}`", path.display()),
+        ));
+    }
+    set_blocking(socket.as_fd(), false)?;
+    Ok(Unix(socket))
+}
+
+/// Shortest limit that the system accepts.
+const SHORTEST: Duration = Duration::from_micros(1);
+
+fn time_value(time: Duration) -> TimeVal {
+    let seconds = time.as_secs().try_into().unwrap_or(i64::MAX);
+    TimeVal::new(seconds, time.subsec_micros().into())
+}
+
+/// The address of a socket, and the descriptor of its folder if the address refers to it.
+fn address_of(path: &Path) -> io::Result<(UnixAddr, Option<OwnedFd>)> {
+    match UnixAddr::new(path) {
+        Err(Errno::ENAMETOOLONG) => {}
+        address => return Ok((address?, None)),
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let folder = open(folder, flags, Mode::empty())?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+    Ok((UnixAddr::new(&short)?, Some(folder)))
+}
