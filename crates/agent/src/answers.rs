@@ -202,7 +202,11 @@ impl Answers {
         self.unsent.store(true, Ordering::Release);
     }
 
-    pub(super) fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
+    pub(super) fn push(
+        &self,
+        message: Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> io::Result<()> {
         let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
         let waits = !streams.is_empty() && streamed >= self.hold.load(Ordering::Acquire);
         let push = if waits { Outbound::push_held } else { Outbound::push_with };

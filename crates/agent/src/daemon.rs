@@ -15,11 +15,10 @@ use gridrpc_client::{Grid, Parent};
 use gridrpc_core::Quota;
 use gridrpc_link::{LinkError, Socket};
 use gridrpc_sys::forks;
-use gridrpc_transport::{Unix, listen_local, user_of};
+use gridrpc_transport::{Unix, listen_local, may_connect, user_of};
 use gridrpc_wire::{HostLoss, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::unistd::geteuid;
 
 use crate::AgentError;
 use crate::connection::Connection;
@@ -69,7 +68,6 @@ impl Daemon {
         most: usize,
     ) -> io::Result<Daemon> {
         let listener = listen_local(socket)?;
-        listener.set_nonblocking(true)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
         let (numbers, open, ended) = (Arc::default(), Mutex::default(), Condvar::new());
@@ -130,8 +128,7 @@ impl Clients {
     /// Serves a connection in a thread of its own, or refuses it.
     fn admit(self: &Arc<Clients>, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
-        let user = user_of(stream.as_fd())?;
-        if user != 0 && user != geteuid().as_raw() {
+        if !may_connect(user_of(stream.as_fd())?) {
             return Ok(());
         }
         let socket: Socket = Arc::new(Unix(stream.into()));

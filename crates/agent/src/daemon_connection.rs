@@ -80,11 +80,12 @@ impl DaemonConnection {
         let receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
         let (names, calls) = (HashMap::new(), 0);
         let mut connection = DaemonConnection { socket, receiver, up, blocked, names, calls };
-        let greeted = connection.receive(until, interrupted, |received| match received.message {
-            Message::Join(_) => Ok(Some(Ok(()))),
-            Message::NoWorkers(loss) => Ok(Some(Err(AskError::Refused(loss.why.to_owned())))),
-            other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
-        })?;
+        let greeted =
+            connection.receive(until, interrupted, |received| match received.message {
+                Message::Join(_) => Ok(Some(Ok(()))),
+                Message::NoWorkers(loss) => Ok(Some(Err(AskError::Refused(loss.why.to_owned())))),
+                other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+            })?;
         greeted.map(|()| connection)
     }
 
@@ -111,7 +112,8 @@ impl DaemonConnection {
         let parts: Vec<Incoming> = sections.into_iter().map(Incoming::Bytes).collect();
         let (sections, streams) = divide(&parts);
         let (on, idempotent, blobs) = (u32::MAX, false, Vec::new());
-        let message = Message::HostCall(HostCall { call, function, on, idempotent, blobs, sections });
+        let message =
+            Message::HostCall(HostCall { call, function, on, idempotent, blobs, sections });
         self.up.push_with(&message, streams).map_err(wrong)?;
         self.up.flush();
         let answer = self.receive(until, interrupted, |received| {

@@ -28,7 +28,6 @@ impl Examination {
     pub(super) fn new(dialled: &Dialled) -> Examination {
         Examination { way: Route::of(dialled), load: None }
     }
-
 }
 
 impl BeforeServing for Examination {

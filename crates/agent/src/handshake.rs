@@ -205,26 +205,26 @@ pub(super) fn wait_for_request(
         // Leave anything after the request to serve for `serve`.
         let mut more = true;
         while more && answer.is_none() {
-            more = connection.receiver.drain_one(&mut |received: Received<'_>| {
-                match received.message {
-                    Message::Serve(serve) => {
-                        let sent = std::mem::take(&mut sent);
-                        answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
-                        Ok(())
-                    }
-                    Message::Module { hash, name, sections } => {
-                        let content = whole(&sections, received.streams);
-                        sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
-                        Ok(())
-                    }
-                    Message::Goodbye => {
-                        answer = Some(None);
-                        Ok(())
-                    }
-                    _ => {
-                        has_asked = true;
-                        before.take(received, &answers)
-                    }
+            more = connection.receiver.drain_one(&mut |received: Received<'_>| match received
+                .message
+            {
+                Message::Serve(serve) => {
+                    let sent = std::mem::take(&mut sent);
+                    answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
+                    Ok(())
+                }
+                Message::Module { hash, name, sections } => {
+                    let content = whole(&sections, received.streams);
+                    sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
+                    Ok(())
+                }
+                Message::Goodbye => {
+                    answer = Some(None);
+                    Ok(())
+                }
+                _ => {
+                    has_asked = true;
+                    before.take(received, &answers)
                 }
             })?;
         }

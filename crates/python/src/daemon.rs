@@ -1,16 +1,15 @@
 //! Daemons for Python: serving programs on a grid of this process, and requests to such a daemon.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::{AskError, RequestError, Requests};
-use gridrpc_transport::{dial_local, user_of};
-use nix::errno::Errno;
-use nix::unistd::geteuid;
+use gridrpc_transport::dial_local;
 use pyo3::exceptions::{
-    PyBaseException, PyConnectionAbortedError, PyConnectionResetError, PyPermissionError,
-    PyRuntimeError, PyTimeoutError,
+    PyBaseException, PyConnectionAbortedError, PyConnectionResetError, PyRuntimeError,
+    PyTimeoutError,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -42,9 +41,8 @@ impl Requests for Answering {
 fn described(py: Python<'_>, error: PyErr) -> RequestError {
     type Description = (String, String, String, Vec<u8>, Vec<Vec<u8>>);
     let text = error.to_string();
-    let described = package::describe_error(py).and_then(|describe| {
-        describe.call1((error.into_value(py),))?.extract::<Description>()
-    });
+    let described = package::describe_error(py)
+        .and_then(|describe| describe.call1((error.into_value(py),))?.extract::<Description>());
     match described {
         Ok((error, message, trace, head, buffers)) => {
             let sections = std::iter::once(head).chain(buffers).collect();
@@ -67,8 +65,7 @@ impl Daemon {
         most: usize,
     ) -> PyResult<Daemon> {
         let (grid, answering) = (grid.shared(), Arc::new(Answering(answer)));
-        let opened =
-            py.detach(|| gridrpc_agent::Daemon::open(grid, &socket, answering, most))?;
+        let opened = py.detach(|| gridrpc_agent::Daemon::open(grid, &socket, answering, most))?;
         Ok(Daemon(Mutex::new(Some(opened))))
     }
 
@@ -97,17 +94,11 @@ impl DaemonConnection {
     fn new(py: Python<'_>, socket: PathBuf, timeout: f64) -> PyResult<DaemonConnection> {
         let timeout = Duration::from_secs_f64(timeout.clamp(0.001, 1e9));
         let until = Some(Instant::now() + timeout);
-        let dialled = py.detach(|| dial_local(&socket, timeout)).map_err(|error| {
-            match error.raw_os_error().map(Errno::from_raw) {
-                Some(Errno::EAGAIN | Errno::EINPROGRESS) => silent(),
+        let dialled =
+            py.detach(|| dial_local(&socket, timeout)).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => silent(),
                 _ => error.into(),
-            }
-        })?;
-        let user = user_of(std::os::fd::AsFd::as_fd(&dialled.0))?;
-        if user != 0 && user != geteuid().as_raw() {
-            let text = format!("{} belongs to a process of user {user}", socket.display());
-            return Err(PyPermissionError::new_err(text));
-        }
+            })?;
         let opened = interruptible(py, |interrupted| {
             gridrpc_agent::DaemonConnection::open(dialled, until, interrupted)
         })?;
@@ -132,9 +123,8 @@ impl DaemonConnection {
             Ok(view.bytes().to_vec())
         };
         let sections = sections.iter().map(copied).collect::<PyResult<Vec<_>>>();
-        let until = timeout.map(|seconds| {
-            Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9))
-        });
+        let until = timeout
+            .map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
         let mut failed = None;
         let answered = sections.and_then(|sections| {
             interruptible(py, |interrupted| {

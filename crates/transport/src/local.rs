@@ -1,14 +1,16 @@
-//! Dialling a daemon of this machine through its Unix socket.
+//! The Unix socket of a daemon, for programs of this machine.
 
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen,
+    setsockopt, socket, sockopt,
 };
 use nix::sys::stat::Mode;
 use nix::sys::time::TimeVal;
@@ -41,8 +43,8 @@ pub fn dial_local(path: &Path, timeout: Duration) -> io::Result<Unix> {
         }
     }
     drop(folder);
-    let user = getsockopt(&socket, sockopt::PeerCredentials)?.uid();
-    if user != 0 && user != geteuid().as_raw() {
+    let user = user_of(socket.as_fd())?;
+    if !may_connect(user) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("a process of user {user} listens at `{}`", path.display()),
@@ -51,6 +53,41 @@ pub fn dial_local(path: &Path, timeout: Duration) -> io::Result<Unix> {
     set_blocking(socket.as_fd(), false)?;
     Ok(Unix(socket))
 }
+
+/// Listens at a path, which may be as long, and replaces an old file there. The connections do not block.
+///
+/// # Errors
+/// When its folder is missing, or the system refuses the socket.
+pub fn listen_local(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    let (address, folder) = address_of(path)?;
+    bind(socket.as_raw_fd(), &address)?;
+    drop(folder);
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(socket.into())
+}
+
+/// The user at the other end of a connection.
+///
+/// # Errors
+/// When the system does not know.
+pub fn user_of(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    Ok(getsockopt(&socket, sockopt::PeerCredentials)?.uid())
+}
+
+/// Whether a process of this one's user may be connected to one of that user.
+#[must_use]
+pub fn may_connect(user: u32) -> bool {
+    user == 0 || user == geteuid().as_raw()
+}
+
+/// Connections that wait to be accepted; the next one waits before it connects.
+const BACKLOG: i32 = 64;
 
 /// Shortest limit that the system accepts.
 const SHORTEST: Duration = Duration::from_micros(1);

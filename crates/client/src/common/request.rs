@@ -65,7 +65,8 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let Request { function, payload, blobs, owner, mut options, callbacks, sinks, after } = request;
+        let Request { function, payload, blobs, owner, mut options, callbacks, sinks, after } =
+            request;
         if let Some(trust) = &state.trust {
             let refers = !blobs.is_empty() || !after.is_empty();
             options.group =
