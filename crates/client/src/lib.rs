@@ -32,6 +32,7 @@ pub use error::GridError;
 pub use function::FunctionRef;
 pub use grid::{Counts, Grid, Waiter};
 pub use gridrpc_sys::status_line::Progress;
+pub use hosts::dialled_server::dial_session;
 pub use hosts::listeners::Listeners;
 pub use hosts::states::HostState;
 pub use live::name_program;

@@ -32,7 +32,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(6);
 pub struct HostGroup {
     /// Its name, unique in a grid.
     pub name: String,
-    /// What starts the agents.
+    /// What starts the agents, or the session that is its host.
     pub launcher: LauncherKind,
     /// Its hosts, with one agent each.
     pub hosts: Vec<Host>,
@@ -85,6 +85,8 @@ impl HostGroup {
     #[must_use]
     pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> HostGroup {
         let waits = matches!(launcher, LauncherKind::Batch(_));
+        // The bytes stay within this machine.
+        let is_socket = matches!(launcher, LauncherKind::Session { .. });
         HostGroup {
             name: name.into(),
             launcher,
@@ -104,9 +106,9 @@ impl HostGroup {
             heartbeat: HEARTBEAT,
             staging: None,
             output: WorkerOutput::default(),
-            encryption: true,
+            encryption: !is_socket,
             trusted: true,
-            compression: Compression::default(),
+            compression: if is_socket { Compression::Off } else { Compression::default() },
             min_hosts: None,
             idle: IDLE,
         }
@@ -125,7 +127,8 @@ impl HostGroup {
             LauncherKind::Batch(batch) => batch.memory.as_deref().and_then(memory_of),
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
-            | LauncherKind::Program { .. } => self.memory,
+            | LauncherKind::Program { .. }
+            | LauncherKind::Session { .. } => self.memory,
         };
         let named = self.resources.iter().map(|(name, amount)| (name.as_str().into(), *amount));
         let memory = said.or(memory).map(|bytes| (MEMORY.into(), bytes));
@@ -133,7 +136,7 @@ impl HostGroup {
     }
 }
 
-/// How agents are started.
+/// How agents are started, or the server that takes their place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LauncherKind {
     /// On this machine: the agent is a child of the client.
@@ -153,6 +156,11 @@ pub enum LauncherKind {
     },
     /// A batch system.
     Batch(Box<Batch>),
+    /// Nothing: a session that runs on this machine is the only host.
+    Session {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl LauncherKind {
@@ -162,14 +170,32 @@ impl LauncherKind {
             LauncherKind::Batch(batch) => batch.cores.max(1),
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
-            | LauncherKind::Program { .. } => 1,
+            | LauncherKind::Program { .. }
+            | LauncherKind::Session { .. } => 1,
+        }
+    }
+
+    /// The name of the session that is the host, if it is one.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        match self {
+            LauncherKind::Session { name } => Some(name),
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Batch(_) => None,
         }
     }
 
     /// Whether the hosts share this machine's files, including its Python.
     #[must_use]
     pub fn shares_files(&self) -> bool {
-        matches!(self, LauncherKind::Local { .. } | LauncherKind::Batch(_))
+        match self {
+            LauncherKind::Local { .. } | LauncherKind::Batch(_) | LauncherKind::Session { .. } => {
+                true
+            }
+            LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => false,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::batch_systems::BatchSystem;
 use super::group::{FOREVER, HostGroup, LauncherKind, WorkerOutput};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
+use super::session;
 
 pub use super::schema::{kind, names};
 use super::values::{Entry, in_order, shown};
@@ -36,9 +37,10 @@ enum Launcher {
     Ssh,
     Program,
     Batch(BatchSystem),
+    Session,
 }
 
-const LAUNCHERS: [(&str, Launcher); 7] = [
+const LAUNCHERS: [(&str, Launcher); 8] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
@@ -46,6 +48,7 @@ const LAUNCHERS: [(&str, Launcher); 7] = [
     ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
     ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
     ("mpi", Launcher::Batch(BatchSystem::Mpi)),
+    ("session", Launcher::Session),
 ];
 const OUTPUTS: [(&str, WorkerOutput); 3] = [
     ("labelled", WorkerOutput::Labelled),
@@ -85,6 +88,11 @@ pub(super) struct Draft {
     command: Option<(usize, Vec<String>)>,
     command_is_wrong: bool,
     prefix: Option<(usize, Vec<String>)>,
+    /// With its position.
+    session: Option<(usize, String)>,
+    session_is_wrong: bool,
+    /// Keys that have no meaning for a session, with their positions.
+    not_of_sessions: Vec<(usize, &'static str)>,
     python: Option<String>,
     program: Option<String>,
     directory: Option<String>,
@@ -116,6 +124,8 @@ impl Draft {
         for (name, value) in in_order(table) {
             let key: &str = name.get_ref();
             let entry = Entry { key, value };
+            let known = names().find(|known| *known == key && !session::takes(known));
+            draft.not_of_sessions.extend(known.map(|known| (entry.at(), known)));
             match key {
                 "hosts" if report.part == Part::Defaults => {
                     report.add(name.span().start, Fault::DefaultHosts);
@@ -149,6 +159,11 @@ impl Draft {
                 self.command = Some((entry.at(), words?));
             }
             "prefix" => self.prefix = Some((entry.at(), entry.words()?)),
+            "session" => {
+                let name = entry.text().and_then(|name| session::check_name(&name).map(|()| name));
+                self.session_is_wrong = name.is_err();
+                self.session = Some((entry.at(), name?));
+            }
             "memory" => {
                 let (bytes, written) = entry.memory()?;
                 (self.memory, self.batch.memory) = (Some(bytes), Some(written));
@@ -181,9 +196,20 @@ impl Draft {
         }
         let launcher = self.launcher(defaults);
         let name = launcher.name();
+        if launcher == Launcher::Session {
+            let fits = "those that start agents";
+            for (at, key) in &self.not_of_sessions {
+                report.add(*at, Fault::NotForLauncher { key, launcher: name, fits });
+            }
+            return;
+        }
+        if let Some((at, _)) = &self.session {
+            let fits = "\"session\"";
+            report.add(*at, Fault::NotForLauncher { key: "session", launcher: name, fits });
+        }
         let system = match launcher {
             Launcher::Batch(system) => Some(system),
-            Launcher::Local | Launcher::Ssh | Launcher::Program => None,
+            Launcher::Local | Launcher::Ssh | Launcher::Program | Launcher::Session => None,
         };
         if let Some((at, _)) = self.hosts.as_ref().filter(|_| system.is_some()) {
             let fits = "those that are told their hosts (here `nodes` says how many)";
@@ -206,6 +232,20 @@ impl Draft {
         self.launcher.or(inherited).unwrap_or(Launcher::Ssh)
     }
 
+    /// The defaults of sessions: the other keys are for servers whose agents are started.
+    fn for_session(&self) -> Draft {
+        Draft {
+            launcher: self.launcher,
+            session: self.session.clone(),
+            session_is_wrong: self.session_is_wrong,
+            memory: self.memory,
+            resources: self.resources.clone(),
+            heartbeat: self.heartbeat,
+            output: self.output,
+            ..Draft::default()
+        }
+    }
+
     /// The group, with `defaults` and then the built-in defaults for missing values. `at` is the start of its
     /// table.
     pub(super) fn group(
@@ -219,6 +259,14 @@ impl Draft {
         self.check(Some(defaults), report);
         let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
         let launcher = self.launcher(Some(defaults));
+        let of_session;
+        let defaults = match launcher {
+            Launcher::Session => {
+                of_session = defaults.for_session();
+                &of_session
+            }
+            _ => defaults,
+        };
         // A command belongs to its launcher: ssh's is of no use to another program.
         let is_the_defaults = launcher == defaults.launcher(None);
         let inherited = |words: &Option<(usize, Vec<String>)>| {
@@ -230,6 +278,14 @@ impl Draft {
             command.is_none() && !self.command_is_wrong && !defaults.command_is_wrong;
         if is_known && launcher == Launcher::Program && lacks_command {
             report.add(at, Fault::NoCommand);
+        }
+        let session =
+            self.session.as_ref().or(defaults.session.as_ref().filter(|_| is_the_defaults));
+        let session = session.map(|(_, session)| session.clone());
+        let lacks_session =
+            session.is_none() && !self.session_is_wrong && !defaults.session_is_wrong;
+        if is_known && launcher == Launcher::Session && lacks_session {
+            report.add(at, Fault::NoSession);
         }
         let needs_hosts = matches!(launcher, Launcher::Ssh | Launcher::Program);
         if is_known && needs_hosts && self.hosts.is_none() {
@@ -256,13 +312,14 @@ impl Draft {
                 let other = is_the_defaults.then_some(&defaults.batch);
                 self.batch.launcher(system, name, at, other, left, report)
             }
+            Launcher::Session => {
+                let name = session.unwrap_or_default();
+                let hosts = vec![Host::named(name.clone())];
+                (LauncherKind::Session { name }, hosts)
+            }
         };
-        let mut environment = defaults.environment.clone();
-        environment.retain(|(name, _)| self.environment.iter().all(|(own, _)| own != name));
-        environment.extend(self.environment);
-        let mut resources = defaults.resources.clone();
-        resources.retain(|(name, _)| self.resources.iter().all(|(own, _)| own != name));
-        resources.extend(self.resources);
+        let environment = merged(self.environment, &defaults.environment);
+        let resources = merged(self.resources, &defaults.resources);
         let is_asked_for = matches!(launcher, LauncherKind::Batch(_));
         let memory = self.memory.or(defaults.memory).filter(|_| !is_asked_for);
         let built_in = HostGroup::new(name, launcher, hosts);
@@ -292,12 +349,21 @@ impl Draft {
             output: self.output.or(defaults.output).unwrap_or_default(),
             encryption: self.encryption.or(defaults.encryption).unwrap_or(built_in.encryption),
             trusted: self.trusted.or(defaults.trusted).unwrap_or(built_in.trusted),
-            compression: self.compression.or(defaults.compression).unwrap_or_default(),
+            compression: self.compression.or(defaults.compression).unwrap_or(built_in.compression),
             min_hosts: least.map(|least| least.min(built_in.hosts.len() as u32)),
             idle: self.idle.or(defaults.idle).unwrap_or(built_in.idle),
             ..built_in
         }
     }
+}
+
+/// Entries of a table, with the defaults for those that it does not have.
+fn merged<T: Clone>(own: Vec<(String, T)>, defaults: &[(String, T)]) -> Vec<(String, T)> {
+    let is_own = |name: &String| own.iter().any(|(own, _)| own == name);
+    let inherited = defaults.iter().filter(|(name, _)| !is_own(name)).cloned();
+    let mut all: Vec<(String, T)> = inherited.collect();
+    all.extend(own);
+    all
 }
 
 /// The hosts of a group, without duplicates.

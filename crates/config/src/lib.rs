@@ -11,6 +11,7 @@ mod problems;
 mod read;
 mod schema;
 pub mod selection;
+mod session;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -26,5 +27,6 @@ pub use host_list::{Host, HostFault};
 pub use problems::{Fault, Part, Problem, Problems, listed};
 pub use read::{read, read_file, small_text};
 pub use selection::chosen;
+pub use session::session_socket;
 pub use url::from_url;
 pub use write::write;

@@ -135,6 +135,9 @@ pub enum Fault {
         "the launcher is \"program\", and no `command` says which: write the command that runs it"
     )]
     NoCommand,
+    /// Launcher "session" without a name.
+    #[error("the launcher is \"session\", and no `session` says which: write its name")]
+    NoSession,
     /// A key of another launcher.
     #[error(
         "`{key}` has no meaning for the launcher {launcher:?}, only for {fits}: take it out, or \
@@ -143,8 +146,8 @@ pub enum Fault {
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
     /// An unknown URL scheme.
     #[error(
-        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or \
-         program:COMMAND"
+        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, \
+         session:NAME or program:COMMAND"
     )]
     Scheme,
     /// Neither a name in the file nor a URL.

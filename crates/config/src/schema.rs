@@ -16,12 +16,13 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 40] = [
+const KEYS: [(&str, Kind); 41] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
     ("command", Kind::Text),
     ("prefix", Kind::Text),
+    ("session", Kind::Text),
     ("python", Kind::Text),
     ("program", Kind::Text),
     ("directory", Kind::Text),

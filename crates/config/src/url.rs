@@ -1,5 +1,5 @@
 //! A group as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
-//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`.
+//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`, `session:NAME`.
 //!
 //! The keys of the query are those of a table. A URL is converted into a table and read as one, so that
 //! errors in values are reported in one place.
@@ -8,6 +8,7 @@ use super::group::{HostGroup, LauncherKind};
 use super::problems::{Fault, Part, Problem};
 use super::read::read;
 use super::schema::{Kind, kind};
+use super::session::check_name;
 use super::values::shown;
 use super::write::{key as written_key, list, quoted};
 
@@ -79,6 +80,12 @@ fn table(text: &str) -> Result<Table, Fault> {
             let words = shlex::split(&command).unwrap_or_default();
             let file = words.first().and_then(|word| word.rsplit('/').next());
             file.filter(|file| super::read::is_name(file)).unwrap_or("program").to_owned()
+        }
+        "session" => {
+            let name = decoded(body)?;
+            check_name(&name)?;
+            set("session", quoted(&name));
+            name
         }
         "slurm" | "gridengine" | "htcondor" | "mpi" => match authority(body)? {
             None | Some("") => launcher.clone(),
@@ -169,6 +176,7 @@ fn check(key: &str, launcher: &str, has_hosts: bool) -> Result<(), Fault> {
         ("launcher", _) => "what stands before the colon is the launcher",
         ("hosts", _) if has_hosts => "the host stands behind the slashes",
         ("command", "program") => "the command stands behind `program:`",
+        ("session", "session") => "the name stands behind `session:`",
         ("environment", _) => "write environment.NAME=VALUE for each variable",
         ("resources", _) => "write resources.NAME=NUMBER for each resource",
         _ => return Ok(()),

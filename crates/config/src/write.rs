@@ -9,6 +9,7 @@ use super::batch_systems::BatchSystem;
 use super::group::{Batch, HostGroup, IDLE, LauncherKind};
 use super::host_list::Host;
 use super::keys::{compression_name, output_name};
+use super::session;
 
 /// A file with these groups. Keys that are absent have the value that [`HostGroup`] uses for none.
 #[must_use]
@@ -18,18 +19,25 @@ pub fn write(groups: &[HostGroup]) -> String {
 }
 
 fn table(group: &HostGroup) -> String {
+    let mut session = None;
     let (launcher, words) = match &group.launcher {
         LauncherKind::Local { prefix } if prefix.is_empty() => ("local", None),
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
         LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
         LauncherKind::Program { command } => ("program", Some(("command", command))),
         LauncherKind::Batch(batch) => (batch.system.name(), None),
+        LauncherKind::Session { name } => {
+            session = Some(name);
+            ("session", None)
+        }
     };
     let hosts: Vec<String> = group.hosts.iter().map(host).collect();
     let mut lines = vec![format!("launcher = {}", quoted(launcher))];
     let mut line = |key: &str, value: Option<String>| {
+        let value = value.filter(|_| session.is_none() || session::takes(key));
         lines.extend(value.map(|value| format!("{key} = {value}")));
     };
+    line("session", session.map(|name| quoted(name)));
     if let Some((key, words)) = words {
         line(key, Some(list(words)));
     }

@@ -28,10 +28,10 @@ pub use launcher::{
 };
 
 /// Opens the launcher of a group. `own_program` is this installation's `gridrpc`, for hosts whose group names
-/// no other; `report` receives the agents' events.
+/// no other; `report` receives the agents' events. None: its host is a session, which runs already.
 #[must_use]
-pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Box<dyn Launcher> {
-    match &group.launcher {
+pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Option<Box<dyn Launcher>> {
+    Some(match &group.launcher {
         LauncherKind::Local { prefix } => {
             Box::new(local::Local::new(group, prefix, own_program, report))
         }
@@ -47,7 +47,8 @@ pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Box<dyn La
             BatchSystem::HtCondor => htcondor::open(group, batch, own_program, report),
             BatchSystem::Mpi => mpi::open(group, batch, own_program, report),
         },
-    }
+        LauncherKind::Session { .. } => return None,
+    })
 }
 
 /// The job script with which a batch system would start all agents of a group. It contains no secrets. None
@@ -63,8 +64,9 @@ pub fn script(group: &HostGroup, own_program: &Path) -> Option<Result<String, St
             BatchSystem::HtCondor => Some(htcondor::script(group, batch, own_program)),
             BatchSystem::Mpi => None,
         },
-        LauncherKind::Local { .. } | LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => {
-            None
-        }
+        LauncherKind::Local { .. }
+        | LauncherKind::Ssh { .. }
+        | LauncherKind::Program { .. }
+        | LauncherKind::Session { .. } => None,
     }
 }

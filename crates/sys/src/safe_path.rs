@@ -118,6 +118,13 @@ pub fn caches() -> Option<PathBuf> {
     named.filter(|path| path.is_absolute()).or_else(|| Some(home()?.join(".cache")))
 }
 
+/// The user's folder of state that outlives a program. Python code uses `XDG_STATE_HOME` in the same manner, even if it
+/// is not absolute.
+pub fn states() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty());
+    named.map(PathBuf::from).or_else(|| Some(home()?.join(".local/state")))
+}
+
 /// `is_above`: the path only leads to the file in question, so it may itself be sticky.
 fn walk(path: &Path, is_above: bool) -> Result<(), UnsafePath> {
     let path = std::path::absolute(path)?;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::inspect::HostFindings;
-use gridrpc_client::loss_from_the_wire;
+use gridrpc_client::{dial_session, loss_from_the_wire};
 use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_launch::Event;
 use gridrpc_link::LinkError;
@@ -20,6 +20,8 @@ use super::names;
 use super::report::{Complaint, HostReport, Point, Start, Workers};
 use super::routes::{News, Routes};
 
+/// How long a session may take to accept a connection.
+const DIALLING: Duration = Duration::from_secs(2);
 /// How long an agent may take to identify itself.
 const JOINING: Duration = Duration::from_secs(15);
 /// How long the inspection may take; Python alone may take 20 s.
@@ -62,6 +64,11 @@ impl Course<'_> {
     }
 
     fn look(&self, report: &mut HostReport) -> Result<(), Complaint> {
+        if let Some(session) = self.server.launcher.session() {
+            (self.state)("dials its socket");
+            report.complaints.push(look_at_session(session)?);
+            return Ok(());
+        }
         (self.state)("looks up its name");
         report.name = names::look_up(&self.server.launcher, self.host)?;
         let (admitted, start) = self.start()?;
@@ -166,14 +173,7 @@ impl Course<'_> {
     }
 
     fn join(&self, line: &mut Line) -> Result<(), Complaint> {
-        let joined = line.wait(JOINING, |message| match message {
-            Message::Join(join) => {
-                let understood = (join.min_version..=join.max_version).contains(&VERSION);
-                Some((understood, join.program.to_owned()))
-            }
-            _ => None,
-        });
-        let (understood, program) = joined.map_err(|error| {
+        let (understood, program) = hear_join(line).map_err(|error| {
             let advice =
                 "see that `program` in grid.toml is this version of gridrpc, or leave it out";
             Complaint::fault(Point::Agent, error.to_string(), advice)
@@ -275,4 +275,50 @@ fn why(loss: &HostLoss<'_>) -> String {
     let last = stderr[stderr.len().saturating_sub(KEPT)..].iter();
     let last: String = last.map(|line| format!("\n{line}")).collect();
     format!("{loss}{last}")
+}
+
+/// Waits until an agent identifies itself. Returns whether it has this message format, and its version.
+fn hear_join(line: &mut Line) -> Result<(bool, String), LineError> {
+    line.wait(JOINING, |message| match message {
+        Message::Join(join) => {
+            let understood = (join.min_version..=join.max_version).contains(&VERSION);
+            Some((understood, join.program.to_owned()))
+        }
+        _ => None,
+    })
+}
+
+/// Dials a session, and says where its workers are examined.
+fn look_at_session(name: &str) -> Result<Complaint, Complaint> {
+    let transport = dial_session(name, DIALLING)
+        .map_err(|why| Complaint::fault(Point::Agent, why, String::new()))?;
+    let show = format!("`gridrpc session show {name}`");
+    let mut line = Line::new(transport);
+    let (understood, program) = hear_join(&mut line).map_err(|error| {
+        let what = match error {
+            LineError::Silent(time) => {
+                format!("session `{name}` has not answered in {time:.0?}")
+            }
+            LineError::Gone => format!("session `{name}` closes connections"),
+            LineError::Link(error) => format!("session `{name}`: {error}"),
+        };
+        Complaint::fault(Point::Agent, what, format!("see {show}"))
+    })?;
+    // If this fails, the session sees the end of the connection.
+    let _ = line.send(&Message::Goodbye, VecDeque::new());
+    if !understood {
+        return Err(Complaint::fault(
+            Point::Version,
+            format!(
+                "session `{name}` runs gridrpc {program}, which does not understand {}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            format!("end it by `gridrpc session stop {name}`, and start it with this version"),
+        ));
+    }
+    Ok(Complaint::note(
+        Point::Agent,
+        format!("session `{name}` is reached through its socket, and answers"),
+        format!("{show} examines its process and workers"),
+    ))
 }

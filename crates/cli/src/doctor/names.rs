@@ -14,7 +14,9 @@ use super::report::{Complaint, Name, Point};
 pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
     match launcher {
         // Names are only labels here.
-        LauncherKind::Local { .. } | LauncherKind::Batch(_) => Ok(None),
+        LauncherKind::Local { .. } | LauncherKind::Batch(_) | LauncherKind::Session { .. } => {
+            Ok(None)
+        }
         // The launcher program defines the meaning of its names.
         LauncherKind::Program { .. } => {
             let addresses = addresses(host).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Launchers and listeners, and the dispatch of agents' events to the threads that examine their hosts.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -67,13 +68,17 @@ impl Routes {
         let ticket = lock(&self.listeners).ticket(agent, server)?;
         lock(&self.addresses).insert(agent, ticket.addresses.clone());
         let mut launchers = lock(&self.launchers);
-        let launcher = launchers.entry(server.name.clone()).or_insert_with(|| {
-            let readers = Arc::clone(&self.readers);
-            let report = Report(Arc::new(move |agent, event| {
-                tell(&readers, agent, News::Launcher(event));
-            }));
-            gridrpc_launch::open(server, &self.program, report)
-        });
+        let launcher = match launchers.entry(server.name.clone()) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(place) => {
+                let readers = Arc::clone(&self.readers);
+                let report = Report(Arc::new(move |agent, event| {
+                    tell(&readers, agent, News::Launcher(event));
+                }));
+                let launcher = gridrpc_launch::open(server, &self.program, report);
+                place.insert(launcher.ok_or(io::ErrorKind::Unsupported)?)
+            }
+        };
         launcher.start(vec![Start { agent, host: host.to_owned(), ticket }]);
         Ok(())
     }

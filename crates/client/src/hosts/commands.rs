@@ -18,7 +18,7 @@ impl Hosts {
         common: &'a Wishes,
         staged: &'a [Staged],
     ) -> Serve<'a> {
-        let group = self.launching.group(plan);
+        let group = self.connectors.group(plan);
         let here = group.launcher.shares_files();
         let workers = &self.workers;
         let mut serve = Serve {
@@ -87,7 +87,7 @@ impl Hosts {
 
 /// Whether a group's agents run on this machine as this user.
 pub(crate) fn is_here(group: &HostGroup) -> bool {
-    matches!(group.launcher, LauncherKind::Local { .. })
+    matches!(group.launcher, LauncherKind::Local { .. } | LauncherKind::Session { .. })
 }
 
 /// Settings that are the same for all hosts of a grid.

@@ -59,6 +59,15 @@ pub(crate) fn agent_left(how: &str) -> String {
     format!("its agent is gone: {how}")
 }
 
+/// A host from which nothing has arrived for as long as `heartbeat`.
+pub(crate) fn silent(heartbeat: Duration) -> String {
+    format!(
+        "it was silent for {} s: its agent is stopped, or the network is cut (see `heartbeat` in the \
+         configuration of the server)",
+        heartbeat.as_secs_f64()
+    )
+}
+
 /// An agent that has not dialled. `state`: progress of its start.
 pub(crate) fn not_come(timeout: Duration, state: &str) -> String {
     let seconds = timeout.as_secs_f64();

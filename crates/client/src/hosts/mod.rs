@@ -1,13 +1,19 @@
-//! Hosts with workers of this grid: commands to their agents, and the agents' reports.
+//! Hosts with workers of this grid: connections to them, commands to their agents, and the agents' reports.
 
 pub(crate) mod agent_messages;
 pub(crate) mod apply;
 pub(crate) mod clock;
 pub(crate) mod commands;
+pub(crate) mod connector;
+pub(crate) mod connectors;
+pub mod dialled_server;
 pub(crate) mod error_hints;
 pub(crate) mod fetches;
+pub(crate) mod inbox;
+mod launched_agents;
 pub(crate) mod launching;
 pub mod listeners;
 pub(crate) mod peers;
 mod results;
+pub(crate) mod session_hints;
 pub(crate) mod states;

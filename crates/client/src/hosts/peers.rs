@@ -12,8 +12,10 @@ use crate::common::Common;
 use crate::config::{HostGroups, RemoteWorkers};
 use crate::hosts::agent_messages::Conversation;
 use crate::hosts::clock::Clock;
+use crate::hosts::connectors::Connectors;
 use crate::hosts::fetches::Fetches;
-use crate::hosts::launching::{Inbox, Launching, Plan, plans};
+use crate::hosts::inbox::{Deliver, Inbox};
+use crate::hosts::launching::{Plan, plans};
 
 /// The reactor's state of all hosts of a grid.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Hosts {
     pub(crate) first: u32,
     pub(crate) plans: Vec<Plan>,
     pub(crate) entries: Vec<HostEntry>,
-    pub(crate) launching: Launching,
+    pub(crate) connectors: Connectors,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) workers: RemoteWorkers,
     /// Flow control of large answers.
@@ -107,7 +109,8 @@ impl Hosts {
         let HostGroups { list, program, workers } = groups;
         let plans = plans(&list);
         let inbox = Arc::<Inbox>::default();
-        let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
+        let deliver = Deliver::to(Arc::clone(&inbox), Arc::clone(common));
+        let connectors = Connectors::new(list, &program, &deliver);
         let entry = |_: &Plan| HostEntry {
             generation: 0,
             agent: None,
@@ -119,7 +122,7 @@ impl Hosts {
         };
         let entries = plans.iter().map(entry).collect();
         let fetching = Fetches::default();
-        Hosts { first, plans, entries, launching, inbox, workers, fetching, agents: 0 }
+        Hosts { first, plans, entries, connectors, inbox, workers, fetching, agents: 0 }
     }
 
     pub(crate) fn index(&self, id: WorkerId) -> Option<usize> {
@@ -129,6 +132,11 @@ impl Hosts {
 
     pub(crate) fn id(&self, index: usize) -> WorkerId {
         WorkerId(self.first + index as u32)
+    }
+
+    /// The name of the session that is this host, if it is one.
+    pub(crate) fn session(&self, index: usize) -> Option<&str> {
+        self.connectors.group(&self.plans[index]).launcher.session()
     }
 
     /// Whether this executor is one of the hosts.

@@ -15,6 +15,9 @@ use crate::hosts::clock::Offset;
 use crate::hosts::commands::is_here;
 use crate::hosts::error_hints::{agent_gone, no_workers, other_version};
 use crate::hosts::peers::{Peer, Stage};
+use crate::hosts::session_hints::{
+    session_gone, session_of_other_version, session_without_workers,
+};
 use crate::reactor::{Reactor, Token};
 use crate::sync::now;
 
@@ -52,7 +55,7 @@ impl Reactor {
             let filled = peer.conversation.receiver.fill();
             match filled {
                 Ok(0) => {
-                    return self.leave_host(index, agent_gone("it closed the connection"));
+                    return self.lose_connection(index, "it closed the connection");
                 }
                 Ok(_) => {
                     peer.heard = now();
@@ -66,7 +69,7 @@ impl Reactor {
                     if let Some(why) = broken {
                         let why = match has_begun {
                             true => format!("what its agent says makes no sense: {why}"),
-                            false => format!("{}: {why}", other_version(None)),
+                            false => format!("{}: {why}", self.other_version(index, None)),
                         };
                         return self.lose_host(index, Cause::Failed(why));
                     }
@@ -77,9 +80,27 @@ impl Reactor {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return self.leave_host(index, agent_gone(&error.to_string()));
+                    return self.lose_connection(index, &error.to_string());
                 }
             }
+        }
+    }
+
+    /// Handles the end of a host's connection.
+    fn lose_connection(&mut self, index: usize, how: &str) {
+        let Some(hosts) = &self.hosts else { return };
+        let why = match hosts.session(index) {
+            Some(session) => session_gone(session, how),
+            None => agent_gone(how),
+        };
+        self.leave_host(index, why);
+    }
+
+    /// Why a host with another message format cannot serve this client.
+    fn other_version(&self, index: usize, version: Option<&str>) -> String {
+        match self.hosts.as_ref().and_then(|hosts| hosts.session(index)) {
+            Some(session) => session_of_other_version(session, version),
+            None => other_version(version),
         }
     }
 
@@ -118,7 +139,7 @@ impl Reactor {
         };
         let plan = &hosts.plans[index];
         // On this machine the name only distinguishes agents.
-        let here = is_here(hosts.launching.group(plan));
+        let here = is_here(hosts.connectors.group(plan));
         let name = if here { String::new() } else { plan.name.clone() };
         let common = Arc::clone(&self.common);
         // Created before the lock, so that its contents are dropped after the lock is released.
@@ -161,15 +182,18 @@ impl Reactor {
                 self.join(index, joined);
             }
             HostEvent::Stranger(version) => {
-                let why = other_version(Some(&version));
+                let why = self.other_version(index, Some(&version));
                 self.lose_host(index, Cause::Failed(why));
             }
             HostEvent::NoWorkers(loss) => {
                 let stderr = loss.stderr.clone();
                 let Some(hosts) = &mut self.hosts else { return };
                 let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
-                let python = hosts.python(hosts.launching.group(&plan)).unwrap_or_default();
-                let why = no_workers(python, &loss);
+                let group = hosts.connectors.group(&plan);
+                let why = match group.launcher.session() {
+                    Some(session) => session_without_workers(session, &loss),
+                    None => no_workers(hosts.python(group).unwrap_or_default(), &loss),
+                };
                 if !stderr.is_empty() {
                     hosts.entries[index].said = stderr.into_bytes();
                 }
@@ -210,7 +234,7 @@ impl Reactor {
     fn print_of_host(&self, index: usize, worker: u32, stderr: bool, bytes: &[u8]) {
         let Some(hosts) = &self.hosts else { return };
         let plan = &hosts.plans[index];
-        match hosts.launching.group(plan).output {
+        match hosts.connectors.group(plan).output {
             WorkerOutput::Labelled => {
                 let label = format!("[{} worker {worker}] ", plan.name);
                 self.printers.print_labelled(stderr, &label, bytes);

@@ -6,8 +6,10 @@ use gridrpc_core::{Cause, End, Loss, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
 use crate::call::Outcome;
-use crate::hosts::error_hints::{agent_left, not_come};
-use crate::hosts::peers::{Left, Stage, called};
+use crate::hosts::error_hints::{agent_left, not_come, silent};
+use crate::hosts::launching::Plan;
+use crate::hosts::peers::{HostEntry, Left, Stage, called};
+use crate::hosts::session_hints::session_silent;
 use crate::reactor::Reactor;
 use crate::reactor::deadlines::{Agent, Connection, Due};
 use crate::sync::{now, ns};
@@ -24,7 +26,7 @@ impl Reactor {
         let Some(hosts) = &self.hosts else { return };
         let entry = &hosts.entries[index];
         if matches!(entry.stage, Stage::Asked) && entry.agent == Some(asked.agent) {
-            let timeout = hosts.launching.start_timeout(&hosts.plans[index]);
+            let timeout = hosts.connectors.start_timeout(&hosts.plans[index]);
             let why = not_come(timeout, &entry.state);
             self.lose_host(index, Cause::Failed(why));
         }
@@ -39,18 +41,17 @@ impl Reactor {
         if entry.generation != connection.generation {
             return;
         }
-        let heartbeat = hosts.launching.group(&hosts.plans[index]).heartbeat;
+        let heartbeat = hosts.connectors.group(&hosts.plans[index]).heartbeat;
         let now = now();
         if peer.heard + ns(heartbeat) <= now && peer.conversation.receiver.is_readable() {
             // Data has arrived; this process has not got round to reading it.
             peer.heard = now;
         }
         if peer.heard + ns(heartbeat) <= now {
-            let seconds = heartbeat.as_secs_f64();
-            let why = format!(
-                "it was silent for {seconds} s: its agent is stopped, or the network is cut (see \
-                 `heartbeat` in the configuration of the server)"
-            );
+            let why = match hosts.session(index) {
+                Some(session) => session_silent(session, heartbeat),
+                None => silent(heartbeat),
+            };
             return self.leave_host(index, why);
         }
         let pause = ns(heartbeat) / LOOKS;
@@ -74,7 +75,7 @@ impl Reactor {
             return self.lose_host(index, Cause::Failed(agent_left(&how)));
         }
         let says = self.closing.is_none()
-            && entry.agent.is_some_and(|agent| hosts.launching.lost(agent, &hosts.plans[index]));
+            && entry.agent.is_some_and(|agent| hosts.connectors.lost(agent, &hosts.plans[index]));
         let Stage::There(peer) = &entry.stage else { return };
         if !says {
             return self.lose_host(index, Cause::Failed(why));
@@ -127,7 +128,7 @@ impl Reactor {
         if let Some(agent) = entry.agent.take()
             && self.closing.is_none()
         {
-            hosts.launching.stop(agent, &plan);
+            hosts.connectors.stop(agent, &plan);
         }
         let stderr = String::from_utf8_lossy(&entry.said).trim_end().to_owned();
         let host = called(&plan.name, &host);
@@ -187,7 +188,7 @@ impl Reactor {
                 Stage::Asked => {
                     entry.stage = Stage::Absent;
                     if let Some(agent) = entry.agent {
-                        hosts.launching.stop(agent, plan);
+                        hosts.connectors.stop(agent, plan);
                     }
                 }
                 Stage::There(peer) => {
@@ -199,10 +200,24 @@ impl Reactor {
         }
     }
 
+    /// Closes connections to servers that outlive the grid, once all has been sent.
+    pub(super) fn leave_servers(&mut self) {
+        let Some(hosts) = &self.hosts else { return };
+        let is_served = |(entry, plan): (&HostEntry, &Plan)| {
+            let sent = matches!(&entry.stage, Stage::There(peer) if peer.up.waiting() == 0);
+            sent && !hosts.connectors.owns_agent(plan)
+        };
+        let entries = hosts.entries.iter().zip(&hosts.plans).enumerate();
+        let left = entries.filter(|(_, host)| is_served(*host)).map(|(index, _)| index);
+        for index in left.collect::<Vec<usize>>() {
+            self.lose_host(index, Cause::Failed("the grid was closed".to_owned()));
+        }
+    }
+
     /// Ends all remaining agents.
     pub(super) fn end_hosts(&mut self) {
         if let Some(hosts) = &mut self.hosts {
-            hosts.launching.close();
+            hosts.connectors.close();
         }
     }
 }

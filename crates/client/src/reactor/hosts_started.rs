@@ -1,4 +1,4 @@
-//! Requesting agents, and the handshake with those that connect.
+//! Requesting hosts, and the handshake with those that connect.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use gridrpc_core::{Cause, WorkerId};
 use gridrpc_launch::Event;
 use gridrpc_link::{Outbound, Receiver};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_transport::listener::Admitted;
+use gridrpc_transport::Transport;
 use gridrpc_wire::Message;
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
 use crate::hosts::agent_messages::{Conversation, Joined};
 use crate::hosts::clock::Clock;
-use crate::hosts::error_hints::{agent_ended, agent_left, not_asked_for};
+use crate::hosts::connector::NotRequested;
+use crate::hosts::error_hints::{agent_ended, agent_left};
 use crate::hosts::fetches::{FAR, FEW, LARGE};
-use crate::hosts::launching::News;
+use crate::hosts::inbox::News;
 use crate::hosts::peers::{Peer, Stage};
 use crate::reactor::deadlines::{Agent, Connection, Due};
 use crate::reactor::hosts_lost::LOOKS;
@@ -28,7 +29,7 @@ use crate::sync::{now, ns};
 const KEEP: usize = 4096;
 
 impl Reactor {
-    /// Requests agents on these hosts.
+    /// Requests connections to these hosts.
     pub(super) fn start_hosts(&mut self, ids: &[WorkerId]) {
         let Some(hosts) = &mut self.hosts else { return };
         let mut wanted = Vec::with_capacity(ids.len());
@@ -36,7 +37,7 @@ impl Reactor {
             let Some(index) = hosts.index(*id) else { continue };
             hosts.agents += 1;
             let plan = hosts.plans[index].clone();
-            let until = now() + ns(hosts.launching.start_timeout(&plan));
+            let until = now() + ns(hosts.connectors.start_timeout(&plan));
             let agent = Agent { index: index as u32, agent: hosts.agents };
             self.deadlines.add(until, Due::Dialled(agent));
             let entry = &mut hosts.entries[index];
@@ -49,18 +50,18 @@ impl Reactor {
             self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
             wanted.push((hosts.agents, plan));
         }
-        for (agent, error) in hosts.launching.start(&wanted) {
-            self.launcher_said(agent, Event::Failed(not_asked_for(&error)));
+        for NotRequested { agent, why } in hosts.connectors.connect(&wanted) {
+            self.launcher_said(agent, Event::Failed(why));
         }
     }
 
-    /// Handles news from launchers and the listener.
+    /// Handles news from launchers and new connections.
     pub(super) fn hear_of_hosts(&mut self) {
         let Some(hosts) = &self.hosts else { return };
         for news in hosts.inbox.take() {
             match news {
                 News::Launcher(agent, event) => self.launcher_said(agent, event),
-                News::Admitted(admitted) => self.admit(admitted),
+                News::Connected(agent, transport) => self.admit(agent, transport),
             }
         }
     }
@@ -119,8 +120,7 @@ impl Reactor {
         }
     }
 
-    pub(super) fn admit(&mut self, admitted: Admitted) {
-        let Admitted { agent, transport, .. } = admitted;
+    pub(super) fn admit(&mut self, agent: u32, transport: Arc<dyn Transport>) {
         let Some(index) = self.index_of(agent) else { return };
         let epoll = Arc::clone(&self.epoll);
         let common = Arc::clone(&self.common);
@@ -146,11 +146,11 @@ impl Reactor {
             }
         };
         let up = Arc::new(Outbound::new(Arc::clone(&transport), Box::new(watch)));
-        up.compress(hosts.launching.group(&hosts.plans[index]).compression);
+        up.compress(hosts.connectors.group(&hosts.plans[index]).compression);
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
         let now = now();
-        let trusted = hosts.launching.group(&hosts.plans[index]).trusted;
+        let trusted = hosts.connectors.group(&hosts.plans[index]).trusted;
         entry.stage = Stage::There(Box::new(Peer {
             conversation: Conversation::new(receiver, trusted),
             up,
@@ -165,7 +165,7 @@ impl Reactor {
             round_trip: u64::MAX,
             clock: Clock::default(),
         }));
-        let heartbeat = ns(hosts.launching.group(&hosts.plans[index]).heartbeat);
+        let heartbeat = ns(hosts.connectors.group(&hosts.plans[index]).heartbeat);
         if heartbeat > 0 {
             let connection = Connection { index: index as u32, generation: entry.generation };
             self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
@@ -179,12 +179,12 @@ impl Reactor {
         let requests = self.requests.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let mut plan = hosts.plans[index].clone();
-        let cores = hosts.launching.group(&plan).launcher.cores_of_worker();
+        let cores = hosts.connectors.group(&plan).launcher.cores_of_worker();
         let wanted = if plan.workers == 0 { (processors / cores).max(1) } else { plan.workers };
         if cores > 1 {
             plan.workers = wanted;
         }
-        let group = hosts.launching.group(&plan);
+        let group = hosts.connectors.group(&plan);
         let (name, offers) = (group.name.clone(), group.offers(Some(memory)));
         let id = hosts.id(index);
         let staged = match hosts.staged(&plan, &self.common) {

@@ -283,6 +283,7 @@ impl Reactor {
 
     /// Finishes closing the grid when everything is gone or the deadline has passed.
     fn see_to_closing(&mut self, now: Time, deadline: Time) {
+        self.leave_servers();
         let gone = self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone);
         if !gone && now < deadline {
             return self.deadlines.set(Routine::Closing, Some(now + LOOK_WHILE_CLOSING));

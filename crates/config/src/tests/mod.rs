@@ -174,6 +174,58 @@ fn a_default_command_is_one_of_its_launcher() {
 }
 
 #[test]
+fn sessions_use_the_defaults_that_they_take() {
+    let text = "
+        [defaults]
+        python = '/opt/python'
+        workers = 4
+        min_hosts = 0
+        compression = 'zstd'
+        encryption = 'tls'
+        trusted = false
+        environment = { A = '1' }
+        resources = { gpu = 1, disk = 5 }
+        memory = '4 GB'
+        heartbeat = 3
+        [server.near]
+        launcher = 'session'
+        session = 'work'
+        resources = { gpu = 2 }";
+    let groups = read(text, "").unwrap();
+    let expected = HostGroup {
+        memory: Some(4_000_000_000),
+        resources: numbers(&[("disk", 5), ("gpu", 2)]),
+        heartbeat: Duration::from_secs(3),
+        ..HostGroup::new(
+            "near",
+            LauncherKind::Session { name: "work".into() },
+            vec![Host::named("work")],
+        )
+    };
+    assert_eq!(groups, [expected]);
+    let expected = r#"[server.near]
+launcher = "session"
+session = "work"
+memory = "4000000000 B"
+resources = { disk = 5, gpu = 2 }
+heartbeat = 3
+output = "labelled"
+"#;
+    assert_eq!(write(&groups), expected);
+    assert_eq!(read(expected, "").unwrap(), groups);
+    let inherited = "[defaults]\nlauncher = 'session'\nsession = 'work'\n[server.a]";
+    let groups = read(inherited, "").unwrap();
+    assert_eq!(groups[0].launcher, LauncherKind::Session { name: "work".into() });
+}
+
+#[test]
+fn a_session_listens_in_the_folder_of_state() {
+    // This process may have either variable: both lead to the same end.
+    let path = session_socket("work").expect("a home folder");
+    assert!(path.ends_with("gridrpc/sessions/work/socket"), "{}", path.display());
+}
+
+#[test]
 fn groups_that_are_written_are_read_again() {
     let groups = read(WHOLE, "").unwrap();
     assert_eq!(read(&write(&groups), "").unwrap(), groups);

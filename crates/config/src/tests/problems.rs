@@ -169,7 +169,7 @@ fn values_that_keys_cannot_have() {
         ),
         (
             "launcher = 'shh'",
-            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\": is \"ssh\" meant?"
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\", \"session\": is \"ssh\" meant?"
                 .into(),
         ),
         (
@@ -304,6 +304,42 @@ fn keys_of_other_launchers() {
         1
     );
     assert_eq!(told("defaults.launcher = 'x'\nserver.a.prefix = 'ip'").lines().count(), 1);
+}
+
+#[test]
+fn keys_that_sessions_do_not_take() {
+    let taken = ["launcher", "session", "memory", "resources", "heartbeat", "output"];
+    let values =
+        ["'a'", "1", "true", "['a']", "{ a = 1 }", "'1 GB'", "'--a'", "['--a']", "'job'", "'none'"];
+    for key in schema::names().filter(|key| !taken.contains(key)) {
+        let refusal = format!(
+            "grid.toml:4: server \"a\": `{key}` has no meaning for the launcher \"session\", only for \
+             those that start agents: take it out, or choose another `launcher`"
+        );
+        let refused = values.iter().any(|value| {
+            let text = format!("[server.a]\nlauncher = 'session'\nsession = 'b'\n{key} = {value}");
+            read(&text, "grid.toml").expect_err(key).to_string() == refusal
+        });
+        assert!(refused, "{key}");
+    }
+    let text = told("[server.a]\nlauncher = 'session'");
+    let expected = "grid.toml:1: server \"a\": the launcher is \"session\", and no `session` says which: \
+                    write its name";
+    assert_eq!(text, expected);
+    let expected = "`session` has no meaning for the launcher \"ssh\", only for \"session\": take it out, \
+                    or choose another `launcher`";
+    assert_eq!(of_group("session = 'a'"), expected);
+    let expected = "`session` is \"-a\": write the name of a session: letters, digits, `.`, `_` and `-`, \
+                    first a letter or a digit, 100 at most";
+    assert_eq!(of_group("session = '-a'").lines().next(), Some(expected));
+    assert_eq!(
+        told("[server.a]\nlauncher = 'session'\nsession = '-a'"),
+        format!("grid.toml:3: server \"a\": {expected}")
+    );
+    assert!(
+        told("[defaults]\nlauncher = 'session'\nworkers = 2")
+            .starts_with("grid.toml:3: [defaults]: `workers` has no meaning")
+    );
 }
 
 #[test]

@@ -69,5 +69,8 @@ fn its_hosts_and_urls_are_understood() {
     assert_eq!(counts, [1, 1, 1, 8, 4, 8, 3, 1]);
     let names: Vec<String> =
         blocks("text")[1].lines().map(|url| from_url(url).unwrap().name).collect();
-    assert_eq!(names, ["node1", "node2", "gpu1", "local", "n1", "start-agents", "slurm", "lab"]);
+    assert_eq!(
+        names,
+        ["node1", "node2", "gpu1", "local", "n1", "start-agents", "slurm", "lab", "work"]
+    );
 }

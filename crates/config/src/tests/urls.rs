@@ -147,15 +147,15 @@ fn what_is_wrong() {
     for (url, expected) in [
         (
             "node1",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
         ),
         (
             "http://a",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
         ),
         (
             "ssh:",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
         ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
@@ -210,6 +210,37 @@ fn what_is_wrong() {
     assert!(told("program:a").contains("there are no `hosts`"));
     assert!(told("program:?hosts=a").contains("`command` is empty"));
     assert!(told(&format!("ssh://{}", "a".repeat(70_000))).contains("has more than 65536 bytes"));
+}
+
+#[test]
+fn sessions() {
+    let group = from_url("session:My_work-2.0?heartbeat=2&output=kept&resources.gpu=1").unwrap();
+    let name = "My_work-2.0";
+    let expected = HostGroup {
+        heartbeat: Duration::from_secs(2),
+        output: WorkerOutput::Kept,
+        resources: numbers(&[("gpu", 1)]),
+        ..HostGroup::new(name, LauncherKind::Session { name: name.into() }, vec![Host::named(name)])
+    };
+    assert_eq!(group, expected);
+    assert!(group.trusted && !group.encryption && group.compression == Compression::Off);
+    assert_eq!(from_url(&format!("session:{}", "a".repeat(100))).unwrap().name.len(), 100);
+    let long = "a".repeat(101);
+    for name in ["", ".work", "-work", "_work", "a b", "a/b", "../work", "//work", "é", &long] {
+        let text = told(&format!("session:{name}"));
+        assert!(text.contains(": `session` is "), "{text}");
+        assert!(text.contains("first a letter or a digit, 100 at most"), "{text}");
+    }
+    for (query, expected) in [
+        ("session=other", "has the key `session` in its query: the name stands behind `session:`"),
+        ("workers=2", "`workers` has no meaning for the launcher \"session\", only for those that"),
+        ("hosts=a", "`hosts` has no meaning for the launcher \"session\", only for those that"),
+        ("nodes=2", "`nodes` has no meaning for the launcher \"session\", only for those that"),
+        ("wrokers=2", "there is no key `wrokers`: did you mean `workers`?"),
+    ] {
+        let text = told(&format!("session:work?{query}"));
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Launching {
         let report = Report(Arc::new(move |agent, event| {
             let _ = told.lock().unwrap().send((agent, event));
         }));
-        Launching { launcher: open(group, program, report), events }
+        Launching { launcher: open(group, program, report).expect("a launcher"), events }
     }
 
     pub fn next(&self) -> (u32, Event) {
