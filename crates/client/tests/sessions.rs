@@ -1,0 +1,166 @@
+//! A grid whose host is a session, which the test plays.
+
+use std::fs;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gridrpc_client::{Config, Grid, HostGroups, Launch, RemoteWorkers};
+use gridrpc_config::from_url;
+use gridrpc_core::Settings;
+use gridrpc_link::{LinkError, Outbound, Received, Receiver};
+use gridrpc_transport::Unix;
+use gridrpc_wire::{Join, Message, VERSION};
+
+/// Upper limit for every step.
+const WAIT: Duration = Duration::from_secs(60);
+/// Set in the process that has the grid.
+const PART: &str = "GRIDRPC_TEST_SESSIONS";
+
+/// Runs a test again in a process with its own state folder. Returns that folder there, and none here.
+fn state_folder(test: &str) -> Option<PathBuf> {
+    if std::env::var_os(PART).is_some() {
+        return std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    }
+    let folder = std::env::temp_dir().join(format!("gridrpc-{test}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", test, "--nocapture"]).env(PART, "1").env("XDG_STATE_HOME", &folder);
+    let ran = again.output().unwrap();
+    let _ = fs::remove_dir_all(&folder);
+    let output = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+    None
+}
+
+fn listen(state: &Path) -> UnixListener {
+    let folder = state.join("gridrpc/sessions/work");
+    fs::create_dir_all(&folder).unwrap();
+    UnixListener::bind(folder.join("socket")).unwrap()
+}
+
+fn open() -> Grid {
+    let groups = HostGroups {
+        list: vec![from_url("session:work").unwrap()],
+        program: "/nowhere".into(),
+        workers: RemoteWorkers::default(),
+    };
+    let settings = Settings { workers: 0, ..Settings::default() };
+    let config = Config { groups: Some(groups), ..Config::here(Launch::default(), settings) };
+    Grid::open(config).unwrap()
+}
+
+/// Waits until the details of the only host contain this text.
+fn wait_for_detail(grid: &Grid, text: &str) {
+    let until = Instant::now() + WAIT;
+    loop {
+        let hosts = grid.hosts();
+        if hosts[0].detail.contains(text) {
+            return;
+        }
+        assert!(Instant::now() < until, "{hosts:?} lacks {text:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The session's end of a connection.
+struct Daemon {
+    up: Outbound,
+    receiver: Receiver,
+}
+
+impl Daemon {
+    fn accept(listener: &UnixListener) -> Daemon {
+        let stream: UnixStream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(WAIT)).unwrap();
+        let socket = Arc::new(Unix(stream.into()));
+        let up = Outbound::new(socket.clone(), Box::new(|_| ()));
+        Daemon { up, receiver: Receiver::new(socket, 1 << 20) }
+    }
+
+    fn send(&self, message: &Message<'_>) {
+        self.up.push(message).unwrap();
+        self.up.flush();
+    }
+
+    /// Does the handshake, and reports this many workers.
+    fn join(&mut self, workers: u32) {
+        self.send(&Message::Join(Join {
+            min_version: VERSION,
+            max_version: VERSION,
+            pid: std::process::id(),
+            processors: 2,
+            clock: 0,
+            memory: 0,
+            host: "here",
+            boot: "",
+            program: env!("CARGO_PKG_VERSION"),
+            port: 0,
+            addresses: Vec::new(),
+        }));
+        assert!(self.receive(|message| matches!(message, Message::Serve(_))));
+        self.send(&Message::Workers { ready: workers, wanted: workers });
+    }
+
+    /// Receives messages until this one has come. Returns false if the connection ends first.
+    fn receive(&mut self, is_wanted: impl Fn(&Message<'_>) -> bool) -> bool {
+        loop {
+            let mut came = false;
+            let each = |received: Received<'_>| -> Result<(), LinkError> {
+                came |= is_wanted(&received.message);
+                Ok(())
+            };
+            self.receiver.drain(each).unwrap();
+            if came {
+                return true;
+            }
+            if self.receiver.fill().unwrap() == 0 {
+                return false;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_that_does_not_run_is_an_error_with_its_remedy() {
+    let test = "a_session_that_does_not_run_is_an_error_with_its_remedy";
+    let Some(_state) = state_folder(test) else { return };
+    let grid = open();
+    let error = grid.wait_for_workers(1, WAIT).unwrap_err().to_string();
+    let why = "session `work` does not run: start it by `gridrpc session start work`";
+    assert!(error.contains(why), "{error}");
+    grid.close();
+}
+
+#[test]
+fn a_session_that_is_lost_is_dialled_again() {
+    let Some(state) = state_folder("a_session_that_is_lost_is_dialled_again") else { return };
+    let listener = listen(&state);
+    let grid = open();
+    let mut daemon = Daemon::accept(&listener);
+    daemon.join(2);
+    assert!(grid.wait_for_workers(2, WAIT).unwrap());
+    drop(daemon);
+    wait_for_detail(&grid, "session `work` is gone (it closed the connection)");
+    Daemon::accept(&listener).join(1);
+    grid.close();
+}
+
+#[test]
+fn a_grid_leaves_its_session_when_it_closes() {
+    let Some(state) = state_folder("a_grid_leaves_its_session_when_it_closes") else { return };
+    let listener = listen(&state);
+    let grid = open();
+    let mut daemon = Daemon::accept(&listener);
+    daemon.join(2);
+    assert!(grid.wait_for_workers(2, WAIT).unwrap());
+    // The session keeps its end of the connection.
+    grid.close();
+    assert!(daemon.receive(|message| matches!(message, Message::Goodbye)));
+    assert!(!daemon.receive(|_| false), "the client has ended the connection");
+    let hosts = grid.hosts();
+    assert!(hosts[0].detail.contains("the grid was closed"), "{hosts:?}");
+}
