@@ -280,8 +280,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Requests at most `most` of the calls sent last back from a host. Returns how many.
-    fn retract(
+    /// Requests at most `most` of the calls sent last back from a host; with `usize::MAX` also those that would better
+    /// stay. Returns how many.
+    pub(crate) fn retract(
         &mut self,
         host: WorkerId,
         most: usize,

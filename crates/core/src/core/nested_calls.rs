@@ -36,6 +36,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let holds_up = self.may_hold_up_others(id);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
         let waits_nearby = call.near.is_some() && matches!(call.state, CallState::Waiting(_));
+        let sent_to = match call.state {
+            CallState::Sent(executor) => Some(executor),
+            _ => None,
+        };
         if call.state == CallState::Queued
             && !self.is_left_to_others(call)
             && self.may_run(by, id)
@@ -51,6 +55,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return Claim::Run(call.task.payload);
         }
         self.wanted.entry(id).or_insert(by);
+        if let Some(host) = sent_to.filter(|id| self.workers[id.index()].host.is_some()) {
+            // Workers of a host may be busy with calls of other clients, which wait in the same way.
+            self.retract(host, usize::MAX, |sent| sent.call == id, out);
+        }
         if waits_nearby {
             // The place that it waits for may be held by the worker that waits for it.
             self.gather_again(id, out);
