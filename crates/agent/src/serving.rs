@@ -559,3 +559,18 @@ pub(super) fn now() -> Stamps {
     let now = monotonic_ns();
     Stamps { received: now, calc_in: now, calc_out: now, ..Stamps::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_shared_data_belongs_to_one_client_at_a_time() {
+        let numbers = BlobNumbers::default();
+        assert!(numbers.claim(7));
+        assert!(!numbers.claim(7));
+        assert!(numbers.claim(8));
+        numbers.free(7);
+        assert!(numbers.claim(7));
+    }
+}

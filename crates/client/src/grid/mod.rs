@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::error::GridError;
 use crate::function::FunctionRef;
 use crate::grid::limits::check_workers;
-use crate::hosts::{launching, states};
+use crate::hosts::{plans, states};
 use crate::live::About;
 use crate::parent::{Parent, Parents};
 use crate::reactor::Reactor;
@@ -96,7 +96,7 @@ impl Grid {
         parent: Option<Arc<dyn Parent>>,
     ) -> Result<Grid, GridError> {
         if let Some(groups) = &config.groups {
-            config.settings.hosts = launching::expected(&groups.list);
+            config.settings.hosts = plans::expected(&groups.list);
         }
         let workers = config.settings.workers;
         depth::check().map_err(GridError::TooDeep)?;
@@ -115,7 +115,7 @@ impl Grid {
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
         if let Some(groups) = &config.groups {
-            launching::describe(&mut state.core, workers, &groups.list);
+            plans::describe(&mut state.core, workers, &groups.list);
             state.trust = Trust::of(&mut state.core, workers, &groups.list);
         }
         state.drive(|core, out| core.open(Time(gridrpc_sys::monotonic_ns()), out));

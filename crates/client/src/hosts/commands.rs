@@ -7,8 +7,8 @@ use gridrpc_wire::{Compression, Serve, VERSION};
 use crate::common::Common;
 use crate::config::{Config, Preload};
 use crate::function::Staged;
-use crate::hosts::launching::Plan;
 use crate::hosts::peers::Hosts;
+use crate::hosts::plans::Plan;
 
 impl Hosts {
     /// `staged`: compiled modules to load before workers start.

@@ -12,8 +12,8 @@ use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
 use crate::hosts::dialled_server::DialledServer;
 use crate::hosts::inbox::{Deliver, News};
 use crate::hosts::launched_agents::LaunchedAgents;
-use crate::hosts::launching::Plan;
 use crate::hosts::listeners::Listeners;
+use crate::hosts::plans::Plan;
 
 /// Connects the hosts of all groups.
 #[derive(Debug)]

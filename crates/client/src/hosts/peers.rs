@@ -15,7 +15,7 @@ use crate::hosts::clock::Clock;
 use crate::hosts::connectors::Connectors;
 use crate::hosts::fetches::Fetches;
 use crate::hosts::inbox::{Deliver, Inbox};
-use crate::hosts::launching::{Plan, plans};
+use crate::hosts::plans::{Plan, plans};
 
 /// The reactor's state of all hosts of a grid.
 #[derive(Debug)]

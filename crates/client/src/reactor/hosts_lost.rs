@@ -7,8 +7,8 @@ use gridrpc_wire::{Message, WireError};
 
 use crate::call::Outcome;
 use crate::hosts::error_hints::{agent_left, not_come, silent};
-use crate::hosts::launching::Plan;
 use crate::hosts::peers::{HostEntry, Left, Stage, called};
+use crate::hosts::plans::Plan;
 use crate::hosts::session_hints::session_silent;
 use crate::reactor::Reactor;
 use crate::reactor::deadlines::{Agent, Connection, Due};
