@@ -1160,6 +1160,34 @@ fn a_worker_that_waits_for_a_call_runs_it_only_where_it_is_bound() {
     core.check();
 }
 
+#[test]
+fn a_call_that_waits_at_a_host_goes_to_the_worker_that_waits_for_it() {
+    // The host has other clients, whose calls its workers run, so it does not begin the second call.
+    let (mut core, mut out) = a_small_and_a_large_host();
+    let mut submit = |payload| {
+        let task = Task::new(FunctionId(0), payload);
+        core.submit(Time(2), task, &mut out).expect("taken")
+    };
+    let (outer, inner) = (submit(0), submit(1));
+    let sent: HashMap<u32, u32> = sends(&out).into_iter().collect();
+    let (by, to) = (WorkerId(sent[&0]), WorkerId(sent[&1]));
+    out.clear();
+    assert_eq!(core.claim(Time(3), inner, by, &mut out), Claim::Wait);
+    let asked = out.iter().any(|action| {
+        matches!(action, Action::Retract { host, calls } if *host == to && *calls == [inner])
+    });
+    assert!(asked, "{out:?}");
+    out.clear();
+    core.retracted(Time(4), to, &[inner], &mut out);
+    let runs = out.iter().any(|action| {
+        matches!(action, Action::Run { worker, call, payload: 1 } if *worker == by && *call == inner)
+    });
+    assert!(runs, "{out:?}");
+    assert_eq!(core.live(), 1);
+    core.replied(Time(5), by, outer, Took { ran: 1, whole: 1 }, &mut out).expect("it ran there");
+    core.check();
+}
+
 /// Hosts of two and of four workers, which have nothing to do, and what they were sent.
 fn a_small_and_a_large_host() -> (Core<u32>, Vec<Action<u32>>) {
     let mut core: Core<u32> =
