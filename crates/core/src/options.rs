@@ -43,6 +43,12 @@ impl CallOptions {
         on: None,
     };
 
+    /// The same options without those that choose a worker: a reserved one has its own cores, resources and group.
+    pub(crate) fn for_reserved(self) -> CallOptions {
+        let CallOptions { cores, threads, resources, expected, group, .. } = CallOptions::DEFAULT;
+        CallOptions { cores, threads, resources, expected, group, ..self }
+    }
+
     /// Whether the call needs more than the place of one worker.
     #[must_use]
     pub fn is_wide(&self) -> bool {

@@ -90,30 +90,43 @@ impl CallOptions {
         let own = |name: &str| these.resources.iter().any(|(known, _)| **known == *name);
         let of_base = base.resources.iter().filter(|(name, _)| !own(name));
         let resources = these.resources.iter().chain(of_base);
+        // All fields are named, so that no option can be forgotten here.
         CallOptions(gridrpc_core::CallOptions {
             deadline: these.deadline.or(base.deadline),
             idempotent: these.idempotent || base.idempotent,
             priority: if these.priority == 0 { base.priority } else { these.priority },
             cores: if these.cores == 1 { base.cores } else { these.cores },
+            threads: if these.threads == 0 { base.threads } else { these.threads },
             resources: Resources::new(resources.map(|(name, amount)| (name.clone(), amount))),
             expected: these.expected.or(base.expected),
             group: these.group.or(base.group),
-            ..gridrpc_core::CallOptions::DEFAULT
+            on: these.on.or(base.on),
         })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((), Bound<'py, PyDict>)> {
-        let options = &self.0;
+        // Python sets neither threads nor a reserved worker.
+        let gridrpc_core::CallOptions {
+            deadline,
+            idempotent,
+            priority,
+            cores,
+            threads: _,
+            resources,
+            expected,
+            group,
+            on: _,
+        } = &self.0;
+        let seconds = |time: &Option<Duration>| time.map(|time| time.as_secs_f64());
+        let resources: Vec<_> = resources.iter().map(|(name, amount)| (&**name, amount)).collect();
         let arguments = PyDict::new(py);
-        arguments.set_item("deadline", self.deadline())?;
-        arguments.set_item("idempotent", options.idempotent)?;
-        arguments.set_item("priority", options.priority)?;
-        arguments.set_item("server", self.server())?;
-        arguments.set_item("cores", options.cores)?;
-        let resources = options.resources.iter();
-        let resources: Vec<_> = resources.map(|(name, amount)| (&**name, amount)).collect();
+        arguments.set_item("deadline", seconds(deadline))?;
+        arguments.set_item("idempotent", idempotent)?;
+        arguments.set_item("priority", priority)?;
+        arguments.set_item("server", group.map(|group| group.0))?;
+        arguments.set_item("cores", cores)?;
         arguments.set_item("resources", resources)?;
-        arguments.set_item("expected", options.expected.map(|time| time.as_secs_f64()))?;
+        arguments.set_item("expected", seconds(expected))?;
         Ok(((), arguments))
     }
 }

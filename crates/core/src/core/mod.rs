@@ -29,7 +29,6 @@ use crate::end::{End, Loss};
 use crate::group::HostGroup;
 use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId, ns};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
-use crate::options::CallOptions;
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
 use crate::resource_request::{Misfit, ResourceRequest};
@@ -229,14 +228,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.calls.owners.check(task.owner)?;
         if let Some(on) = task.options.on {
             self.check_reserved(on)?;
-            let CallOptions { deadline, idempotent, priority, .. } = task.options;
-            task.options = CallOptions {
-                deadline,
-                idempotent,
-                priority,
-                on: Some(on),
-                ..CallOptions::DEFAULT
-            };
+            task.options = task.options.for_reserved();
         }
         let group = task.options.group;
         if let Some((name, loss)) = group.and_then(|group| self.no_group(group)) {
