@@ -2,8 +2,8 @@
 //! the daemon: it needs no worker, and its answer is a `Reply` or a `Failure`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::handshake::BeforeServing;
 use crate::incoming::all;
 use crate::serving::now;
 
-/// Requests of one connection that are answered at a time.
+/// Requests of one connection that have threads of their own at a time.
 const MOST: usize = 16;
 
 /// What a daemon answers.
@@ -56,26 +56,47 @@ impl Asked {
         Asked { requests, names: HashMap::new(), running: Arc::default() }
     }
 
-    /// Answers a request in a thread of its own.
+    /// Answers a request in a thread of its own, or in this one if there are many, or no other can be started.
     fn begin(&self, call: u64, name: &str, sections: Vec<Vec<u8>>, answers: &Arc<Answers>) {
+        let one = Arc::new(Request {
+            requests: Arc::clone(&self.requests),
+            running: Arc::clone(&self.running),
+            answers: Arc::clone(answers),
+            call,
+            name: name.to_owned(),
+            sections: Mutex::new(sections),
+        });
         if self.running.fetch_add(1, Ordering::AcqRel) >= MOST {
-            self.running.fetch_sub(1, Ordering::AcqRel);
-            return fail(answers, call, &refusal(&format!("{MOST} requests are being answered")));
+            return one.answer();
         }
-        let (requests, running) = (Arc::clone(&self.requests), Arc::clone(&self.running));
-        let (name, to) = (name.to_owned(), Arc::clone(answers));
-        let answer = move || {
-            match requests.answer(&name, sections) {
-                Ok(parts) => reply(&to, call, parts),
-                Err(error) => fail(&to, call, &error),
-            }
-            running.fetch_sub(1, Ordering::AcqRel);
-        };
-        if let Err(error) = thread::Builder::new().name("gridrpc-request".to_owned()).spawn(answer)
-        {
-            self.running.fetch_sub(1, Ordering::AcqRel);
-            fail(answers, call, &refusal(&format!("no thread can be started: {error}")));
+        let there = Arc::clone(&one);
+        let thread = thread::Builder::new().name("gridrpc-request".to_owned());
+        if thread.spawn(move || there.answer()).is_err() {
+            one.answer();
         }
+    }
+}
+
+/// A request that has arrived.
+struct Request {
+    requests: Arc<dyn Requests>,
+    running: Arc<AtomicUsize>,
+    answers: Arc<Answers>,
+    call: u64,
+    name: String,
+    sections: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Request {
+    /// Answers it. It is answered once.
+    fn answer(&self) {
+        let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
+        let sections = std::mem::take(&mut *sections);
+        match self.requests.answer(&self.name, sections) {
+            Ok(parts) => reply(&self.answers, self.call, parts),
+            Err(error) => fail(&self.answers, self.call, &error),
+        }
+        self.running.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
