@@ -6,15 +6,15 @@ a worker that waits, however deep calls are nested.
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections import deque
-from pickle import loads
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gridrpc._pickling import dumps
 from gridrpc._references import Captured, captured_by, has_state, importable_name
-from gridrpc._wrapped import check_kind, name_of, runnable
+from gridrpc._wrapped import Located, check_kind, name_of, runnable
 from gridrpc.errors import DeadlineExceeded, GridError, WorkerLost
 
 if TYPE_CHECKING:
@@ -98,9 +98,15 @@ class CurrentGrid:
                 f"client make the call, where `submit` has `{option}`; an argument of that name is "
                 "given by its position"
             )
+        from gridrpc._worker import places
+
         function = self._pickled(fn)
         form, body = ("named", b"") if function is None else ("pickled", function)
         name = (fn if isinstance(fn, str) else importable_name(fn)) if function is None else None
+        if places:
+            # The worker that runs the call may not have them.
+            located = Located(name or body, [*places])
+            form, body = "pickled", pickle.dumps(located, 5)
         head, buffers = dumps((args, kwargs))
         if deadline is not None and not 0 <= deadline < float("inf"):
             raise ValueError(
@@ -268,7 +274,7 @@ class NestedCall(Generic[T]):
 
 def _loads(sections: list[Any]) -> Any:
     head, *buffers = sections
-    return loads(head, buffers=buffers)
+    return pickle.loads(head, buffers=buffers)
 
 
 def _raised(type_name: str, message: str, trace: str, *, sections: list[Any]) -> BaseException:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import sys
 import weakref
 from collections import OrderedDict
@@ -22,7 +24,7 @@ from gridrpc._references import (
     warn_of_streams,
 )
 from gridrpc._shared import dumps_collecting
-from gridrpc._wrapped import check_kind, name_of
+from gridrpc._wrapped import Located, check_kind, name_of
 
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
@@ -38,11 +40,15 @@ class Known(NamedTuple):
 class Functions:
     """The functions of one grid that have been called; each is registered once while it lives."""
 
-    def __init__(self, native: _native.Grid, runs_python: bool) -> None:
+    def __init__(
+        self, native: _native.Grid, runs_python: bool, *, workers_have_path: bool = True
+    ) -> None:
+        """`workers_have_path`: whether workers look for modules where this program does; those of
+        a session look where the session does."""
         self._native = native
         self._runs_python = runs_python
         #: Where workers look for modules.
-        self._path = list(sys.path)
+        self._path = list(sys.path) if workers_have_path else []
         self._named: dict[str, _native.Function] = {}
         self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
         self._known_chunked: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
@@ -104,12 +110,15 @@ class Functions:
         all_known[function] = Known(captured, registered)
         return registered
 
-    def _by_name(self, name: str) -> _native.Function:
+    def _by_name(self, name: str, title: str = "") -> _native.Function:
+        module, _, path = name.partition("/")
+        if not module or not path:
+            raise ValueError(f"`{name}` is not a function's name: write `module/function`")
+        added = self._added_to_path()
+        if added:
+            return self._registered(title or name, pickle.dumps(Located(name, added), 5), [])
         known = self._named.get(name)
         if known is None:
-            module, _, path = name.partition("/")
-            if not module or not path:
-                raise ValueError(f"`{name}` is not a function's name: write `module/function`")
             self._prepare(module)
             known = self._named[name] = self._native.register(name)
         return known
@@ -134,36 +143,40 @@ class Functions:
         self.check_python(function)
         name = importable_name(function)
         if name is not None:
-            added = self._added_to_path()
-            if not added:
-                return self._by_name(name)
-            located: Any = Located(name, added)
-            return self._by_value(located, name_of(function))
+            return self._by_name(name, name_of(function))
         return self._by_value(function, name_of(function))
 
     def _register_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
+        chunked = Chunked(function)
         if not isinstance(function, str):
             self.check_python(function)
             name = importable_name(function)
             if name is not None:
-                added = self._added_to_path()
-                if added:
-                    located: Any = Located(name, added)
-                    return self._by_value(Chunked(located), name_of(function))
-                self._prepare(name.partition("/")[0])
-        return self._by_value(Chunked(function), name_of(function))
+                if self._added_to_path():
+                    chunked = Chunked(name)
+                else:
+                    self._prepare(name.partition("/")[0])
+        return self._by_value(chunked, name_of(function))
 
     def _added_to_path(self) -> list[str]:
-        """Where the client looks for modules by now, and workers do not."""
+        """Where this program looks for modules, and workers do not."""
         if sys.path == self._path:
             return []
-        return [place for place in sys.path if place not in self._path]
+        return [os.path.abspath(place) for place in sys.path if place not in self._path]
+
+    def located(self, pickled: bytes) -> bytes:
+        """A pickle that workers load with the places that were added to the path."""
+        added = self._added_to_path()
+        return pickle.dumps(Located(pickled, added), 5) if added else pickled
 
     def _by_value(self, function: Callable[..., Any], name: str) -> _native.Function:
         head, buffers, blobs, _ = dumps_collecting(function, self._native)
         if buffers:
             # What a function carries with it goes in its pickle.
             head, _, blobs, _ = dumps_collecting(function, self._native, in_band=True)
+        return self._registered(name, self.located(head), blobs)
+
+    def _registered(self, name: str, head: bytes, blobs: list[int]) -> _native.Function:
         import hashlib  # not for functions that go by name
 
         digest = hashlib.blake2b(head, digest_size=20).digest()
@@ -175,16 +188,3 @@ class Functions:
         else:
             self._pickled.move_to_end(digest)
         return known
-
-
-class Located:
-    """Pickled in the place of a function that workers are to look for in further places too."""
-
-    def __init__(self, name: str, places: list[str]) -> None:
-        self.__qualname__ = name
-        self._places = places
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, list[str]]]:
-        from gridrpc._worker import find_in
-
-        return find_in, (self.__qualname__, self._places)

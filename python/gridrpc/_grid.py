@@ -121,7 +121,11 @@ class Grid:
             **launch(self.config, self._initializer.path if self._initializer else None),
             **servers_of(self.config, config),
         )
-        self._functions = Functions(self._native, self._runs_python)
+        self._functions = Functions(
+            self._native,
+            self._runs_python,
+            workers_have_path=not any(word.startswith("session:") for word in self.config.servers),
+        )
         self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.

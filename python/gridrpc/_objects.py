@@ -42,7 +42,8 @@ class PythonObject(RemoteObject):
         self._reserve(grid, name_of(cls), server, python=True)
         try:
             self._wait_for_worker(start_timeout)
-            beginning = grid._native.register(name_of(cls), dumps(make)[0])
+            making = grid._functions.located(dumps(make)[0])
+            beginning = grid._native.register(name_of(cls), making)
             # What the constructor raises is raised here.
             grid._native.submit(
                 grid, beginning, (cls, args, kwargs), {}, DEFAULT, self._on

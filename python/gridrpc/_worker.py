@@ -181,10 +181,18 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     return function
 
 
-def find_in(name: str, places: list[str]) -> Callable[..., Any]:
-    """The function of that name, when modules are looked for in these places too."""
-    sys.path.extend(place for place in places if place not in sys.path)
-    return find_named(name)
+#: Where clients look for modules that this process did not look at first.
+places: list[str] = []
+
+
+def find_in(function: str | bytes, added: list[str]) -> Callable[..., Any]:
+    """The function of that name, or in that pickle, with more places for modules."""
+    new = [place for place in added if place not in sys.path]
+    sys.path.extend(new)
+    places.extend(new)
+    if isinstance(function, str):
+        return find_named(function)
+    return loads(function)  # type: ignore[no-any-return]
 
 
 def find_named(name: str) -> Callable[..., Any]:

@@ -79,6 +79,22 @@ class Retrying(Wrapped):
             raise
 
 
+class Located:
+    """Pickles as a function that workers look for in further places, or unpickle with them.
+
+    `function`: its name, "module/function", or its pickle; `places`: folders for `sys.path`.
+    """
+
+    def __init__(self, function: str | bytes, places: list[str]) -> None:
+        self._function = function
+        self._places = places
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str | bytes, list[str]]]:
+        from gridrpc._worker import find_in
+
+        return find_in, (self._function, self._places)
+
+
 def runnable(function: Any) -> Any:
     """A function that returns what a coroutine function does; any other function as it is."""
     if not _kind_of(function) & CO_COROUTINE:

@@ -444,9 +444,10 @@ def test_a_place_that_was_added_to_the_path_later(tmp_path: Path) -> None:
                 sys.path.append("later")
                 import found
                 print(grid.submit(found.f).result(), *grid.map(found.f, range(3)))
+                print(grid.submit(lambda: found.f(5)).result(), grid.submit("found/f", 6).result())
     """
     ran = run_script(tmp_path, script)
-    assert (ran.stdout, ran.stderr) == ("2 1 2 3\n", "")
+    assert (ran.stdout, ran.stderr) == ("2 1 2 3\n6 7\n", "")
 
 
 def test_threads_that_the_user_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
