@@ -20,7 +20,7 @@ import pytest
 import gridrpc
 from gridrpc import OutcomeUnknown, SessionError, SessionRefused, SessionSilent
 from gridrpc._paths import distrust
-from gridrpc._session import attached, connections, places
+from gridrpc._session import attached, client, registry
 from gridrpc._session import command as commands
 from gridrpc._session.outcomes import Outcomes
 from grids import PROGRAM
@@ -46,7 +46,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def started(folder: Path, *words: str) -> Iterator[psutil.Process]:
     """The process of a session `night` with two workers."""
     command("start", "night", "--workers", "2", *words, cwd=folder)
-    yield psutil.Process(places.record_of("night").pid)
+    yield psutil.Process(registry.record_of("night").pid)
     command("stop", "night", "--forget", cwd=folder)
 
 
@@ -56,7 +56,8 @@ def test_a_shortage_of_descriptors_passes(tmp_path: Path, state: Path) -> None:
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, hard))
         attaching = pool.submit(gridrpc.attach, "night")
         log = state / "night/session.log"
-        assert until(lambda: "no connection can be accepted: [Errno 24]" in log.read_text())
+        assert until(lambda: "no connection can be accepted: Too many open" in log.read_text())
+        assert not attaching.done()
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
         attaching.result(LONG).close()
         with gridrpc.attach("night") as grid:
@@ -65,59 +66,80 @@ def test_a_shortage_of_descriptors_passes(tmp_path: Path, state: Path) -> None:
         assert log.read_text().count("no connection can be accepted") == 1
 
 
-#: For the process of the session: no thread starts while there is a file `full`.
+#: For the process of the session: no thread starts while there is a file $FULL.
 WITHOUT_THREADS = """
-import os, threading
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-start = threading.Thread.start
+typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-def start_if_there_is_room(thread):
-    if os.path.exists(os.path.join(os.path.dirname(__file__), "full")):
-        raise RuntimeError("can't start new thread")
-    start(thread)
-
-threading.Thread.start = start_if_there_is_room
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *with)
+{
+    if (access(getenv("FULL"), F_OK) == 0)
+        return EAGAIN;
+    return ((create *)dlsym(RTLD_NEXT, "pthread_create"))(thread, how, run, with);
+}
 """
 
 
 def test_a_shortage_of_threads_passes(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_THREADS)
+    (tmp_path / "threads.c").write_text(WITHOUT_THREADS)
+    command_line = ["cc", "-shared", "-fPIC", "-o", "threads.so", "threads.c"]
+    subprocess.run(command_line, cwd=tmp_path, check=True)
+    full = tmp_path / "full"
+    preloaded = {"FULL": f"{full}", "LD_PRELOAD": f"{tmp_path}/threads.so"}
     subprocess.run(
         [PROGRAM, "session", "start", "night", "--workers", "2"],
-        env={**environment(), "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, check=True, timeout=LONG,
+        env=environment() | preloaded, cwd=tmp_path, check=True, timeout=LONG,
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
     with gridrpc.attach("night") as grid:
         assert list(grid.map("first", abs, range(5))) == list(range(5))
-        (tmp_path / "full").touch()
-        with pytest.raises(SessionRefused, match="takes no other program now: can't start") as told:
+        full.touch()
+        with pytest.raises(SessionRefused, match="no other program now: no thread can") as refused:
             gridrpc.attach("night")
-        assert told.value.reason == "busy"
+        assert refused.value.reason == "busy"
+        # A program that is attached needs no new thread, but a new map does.
+        assert list(grid.results("first")) == list(range(5))
         with pytest.raises(SessionError, match="map `second` cannot run now"):
             grid.submit("second", abs, range(5))
-        (tmp_path / "full").unlink()
+        full.unlink()
         gridrpc.attach("night").close()
         assert list(grid.map("second", abs, range(5))) == list(range(5))
     command("stop", "night", "--forget", cwd=tmp_path)
 
 
 def test_connections_are_bounded(tmp_path: Path, state: Path) -> None:
-    with started(tmp_path) as process:
-        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (200, hard))
-        silent = []
-        for _ in range(60):
-            silent.append(socket.socket(socket.AF_UNIX))
-            with connections_path(state / "night") as path:
-                silent[-1].connect(path)
-        with pytest.raises(SessionRefused, match="there are 50 connections already") as told:
-            gridrpc.attach("night")
-        assert told.value.reason == "busy"
-        for one in silent:
-            one.close()
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
-        with gridrpc.attach("night") as grid:
-            assert list(grid.map("work", abs, range(5))) == list(range(5))
+    subprocess.run(
+        ["sh", "-c", f"ulimit -n 200 && {PROGRAM} session start -q night --workers 2"],
+        env=environment(), cwd=tmp_path, check=True, timeout=LONG,
+    )  # fmt: skip
+    silent = []
+    for _ in range(60):
+        silent.append(socket.socket(socket.AF_UNIX))
+        with connections_path(state / "night") as path:
+            silent[-1].connect(path)
+    with pytest.raises(SessionRefused, match="there are 50 connections already") as refused:
+        gridrpc.attach("night")
+    assert refused.value.reason == "busy"
+    for one in silent:
+        one.close()
+
+    def attaches() -> bool:
+        try:
+            gridrpc.attach("night").close()
+        except SessionRefused:  # it has not noticed yet that they are closed
+            return False
+        return True
+
+    assert until(attaches)
+    with gridrpc.attach("night") as grid:
+        assert list(grid.map("work", abs, range(5))) == list(range(5))
+    command("stop", "night", "--forget", cwd=tmp_path)
 
 
 @contextmanager
@@ -131,11 +153,11 @@ def connections_path(folder: Path) -> Iterator[str]:
 def test_a_session_that_is_stopped_is_reported_and_can_be_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (connections, attached):
-        monkeypatch.setattr(module, "ANSWER", 1)
+    for module in (client, attached):
+        monkeypatch.setattr(module, "ANSWER", 1.0)
     monkeypatch.setattr(commands, "END", 1.0)
     command("start", "night", "--workers", "1", cwd=tmp_path)
-    pid = places.record_of("night").pid
+    pid = registry.record_of("night").pid
     with gridrpc.attach("night") as grid:
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(SessionSilent, match=f"its process {pid} is stopped, or"):
@@ -151,7 +173,7 @@ def test_a_session_that_is_stopped_is_reported_and_can_be_ended(
 def test_a_results_timeout_holds_for_a_session_that_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attached, "GRACE", 0.5)
+    monkeypatch.setattr(client, "GRACE", 0.5)
     with started(tmp_path) as process, gridrpc.attach("night") as grid:
         grid.submit("work", abs, range(5))
         process.suspend()
@@ -169,7 +191,7 @@ def briefly(item: int) -> int:
 
 def test_a_kill_leaves_few_items_in_doubt(tmp_path: Path) -> None:
     command("start", "night", "--workers", "2", cwd=tmp_path)
-    pid = places.record_of("night").pid
+    pid = registry.record_of("night").pid
     with gridrpc.attach("night") as grid:
         grid.submit("work", briefly, range(4000))
         assert until(lambda: grid.maps["work"]["results"] > 500)
@@ -279,7 +301,7 @@ def test_errors_are_kept_also_on_a_full_disk(tmp_path: Path) -> None:
         outcomes.extend(3)
         errors = [bytes([n]) * 9000 for n in range(3)]
         for number, error in enumerate(errors):
-            outcomes.fail(number, error)
+            outcomes.add_error(number, error)
         assert [outcomes.error(n) for n in range(3)] == errors
         outcomes.close()
 
@@ -301,10 +323,10 @@ def test_the_log_is_bounded(tmp_path: Path, state: Path) -> None:
 #: A session in this process, whose wall clock jumps when it has begun.
 JUMPS = """
 import os, signal, time
-from gridrpc._session.keeper import Keeper
+from gridrpc._session.daemon import SessionDaemon
 
-keeper = Keeper("night", 3600.0, {"workers": 1})
-real, wait, looks = time.time, keeper._ends.wait, []
+daemon = SessionDaemon("night", 3600.0, {"workers": 1})
+real, wait, looks = time.time, daemon._ends.wait, []
 time.time = lambda: real() + 86400
 
 def looked(seconds):
@@ -313,15 +335,15 @@ def looked(seconds):
         os.kill(os.getpid(), signal.SIGTERM)
     return wait(0)
 
-keeper._ends.wait = looked
-keeper.serve()
+daemon._ends.wait = looked
+daemon.serve()
 """
 
 
 def test_a_limit_does_not_follow_the_wall_clock(tmp_path: Path) -> None:
     ended = run_script(tmp_path, JUMPS)
     assert ended.returncode == 0, ended.stderr
-    assert places.record_of("night").ended.startswith("it was ended by SIGTERM")
+    assert registry.record_of("night").ended.startswith("it was ended by SIGTERM")
 
 
 def test_a_user_without_a_home_is_told_what_to_set(

@@ -1,4 +1,4 @@
-"""Sessions: a process keeps a grid and results under a name, and programs come and go.
+"""Sessions: a daemon keeps a grid and results under a name, and programs come and go.
 
-`gridrpc session` (command.py) starts the process (keeper.py); programs attach to it (attached.py).
+`gridrpc session` (command.py) starts the daemon (daemon.py). Programs attach to it (attached.py).
 """

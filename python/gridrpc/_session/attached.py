@@ -1,4 +1,4 @@
-"""A program's side of a session: it attaches by name, and its maps stay when it is gone."""
+"""Access of programs to a session: they attach by its name, and its work continues without them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
 from gridrpc._options import call_options
 from gridrpc._retries import Errors, Retries
-from gridrpc._session import places
-from gridrpc._session.connections import ANSWER, Connections, error_of, received
-from gridrpc._session.frames import Frames
-from gridrpc._session.kept import KeptMap, Plan
-from gridrpc._session.sending import planned, send_items
+from gridrpc._session import registry
+from gridrpc._session.client import ANSWER, DaemonClient, answer_limit
+from gridrpc._session.protocol import MapPlan, Message, unpack
+from gridrpc._session.stored_map import StoredMap
+from gridrpc._session.task import Raised
+from gridrpc._session.upload import plan_map, send_map
 from gridrpc.errors import SessionEnded
 
 T = TypeVar("T")
 
 _open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
 
-#: How long the session is asked to wait for results, s.
+#: Maximum wait for results in one request, s.
 WAIT = 2.0
-#: How much later than that it may answer before it counts as silent, s.
-GRACE = 5.0
 
 
 def attach(name: str, *, ended: bool = False) -> AttachedGrid:
     """The grid of the session `name`, which `gridrpc session start NAME` has started.
 
     `ended`: also accept a session that has ended; then no call runs, and `results` gives the kept
-    results. Raises NoSession, SessionEnded, SessionRefused, and ValueError for an invalid name.
+    results. Raises NoSession, SessionEnded, SessionRefused, SessionSilent, and ValueError for an
+    invalid name.
     """
     return AttachedGrid(name, ended=ended)
 
@@ -51,10 +51,10 @@ class AttachedGrid:
 
     def __init__(self, name: str, *, ended: bool = False) -> None:
         self.name = name
-        self._connections = Connections(name)
-        self._has_ended = ended and self._connections.record.state() in ("ended", "stale")
+        self._client = DaemonClient(name)
+        self._has_ended = ended and self._client.record.state() in ("ended", "stale")
         if not self._has_ended:
-            self._connections.open()
+            self._client.connect()
             _open.add(self)
 
     def map(
@@ -83,18 +83,16 @@ class AttachedGrid:
         """Have the session run `fn` for the items of `iterables`, and give the results.
 
         This is `submit` and `results` in one: items whose results the session has under this key do
-        not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`. The
-        TimeoutError of `timeout` names the hosts without a worker that has answered, and why.
-        `timeout` counts from the call of `map`, and also bounds sending the items.
+        not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`.
+        `timeout`: seconds from the call of `map` for each result, also for sending the items; its
+        TimeoutError names the hosts without a worker that has answered, and why.
         """
         until = None if timeout is None else monotonic() + timeout
         options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
-        again = Retries(retries, retry_on, backoff)
-        plan = planned(fn, chunk=chunk, options=options, ranks=ranks, retries=again)
-        count = self._send(key, plan, iterables, until, if_changed)
-        return self._results(
-            key, count, ordered=ordered, until=until, keep=return_exceptions, progress=progress
-        )
+        plan = plan_map(fn, chunk, options, ranks, Retries(retries, retry_on, backoff))
+        _, count = self._send(key, plan, _zipped(iterables), if_changed, until)
+        groups = self._groups(key, count, ordered=ordered, until=until, keep=return_exceptions)
+        return _flat(groups, count, progress)
 
     def submit(
         self,
@@ -119,46 +117,13 @@ class AttachedGrid:
 
         The session runs the map even if this program ends. If it has a map under this key already,
         function and items are compared: JournalError says what has changed. Items that raised an
-        error run again if a program has received that error. The options are those of `map`; other
-        ones than before hold for the items that have no result yet. Raises SessionEnded, TypeError
-        and ValueError for invalid options, and any error of pickling.
+        error run again if a program has received that error. The options are those of `map`; new
+        values apply to the items that have no result yet. Raises SessionEnded, TypeError and
+        ValueError for invalid options, and any error of pickling.
         """
         options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
-        again = Retries(retries, retry_on, backoff)
-        plan = planned(fn, chunk=chunk, options=options, ranks=ranks, retries=again)
-        return self._send(key, plan, iterables, None, if_changed)
-
-    def _send(
-        self,
-        key: str,
-        plan: Plan,
-        iterables: tuple[Iterable[Any], ...],
-        until: float | None,
-        if_changed: IfChanged,
-    ) -> int:
-        if not iterables:
-            raise TypeError("map() needs at least one iterable")
-        places.checked(key, "map")
-        Journal("", if_changed)  # refuses what is no such word
-        self._refuse_ended("takes no maps")
-        items = zip(*iterables, strict=False)
-        with self._detaching(), self._connections.one(_limit(until)) as frames:
-            what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}
-            frames.send(("submit", what))
-            have = received(frames)
-            for _ in send_items(frames, items, have):
-                if until is not None and monotonic() > until:
-                    raise TimeoutError(f"map `{key}`: the items have not been sent in time")
-                frames.limit(_limit(until))
-            # Without this, as when an item raises an error, the session waits for more.
-            frames.send(("end", None))
-            there, count = received(frames)
-        if there:
-            print(
-                f"gridrpc: session {self.name}: {key}: {there:,} items have their results",
-                file=sys.stderr,
-            )
-        return int(count)
+        plan = plan_map(fn, chunk, options, ranks, Retries(retries, retry_on, backoff))
+        return self._send(key, plan, _zipped(iterables), if_changed)[1]
 
     def results(
         self,
@@ -172,98 +137,120 @@ class AttachedGrid:
         """The results of a map that a program has sent, as `map` gives them.
 
         Waits for missing results; for a session that has ended, gives the results up to the first
-        missing one. Raises LookupError if there is no such map.
+        missing one. `timeout`: seconds from now for each result. Raises LookupError if there is no
+        such map, TimeoutError and SessionEnded.
         """
         if self._has_ended:
-            return self._left(places.checked(key, "map"), ordered)
+            return self._kept_results(key, ordered)
         until = None if timeout is None else monotonic() + timeout
-        return self._results(
-            key, None, ordered=ordered, until=until, keep=return_exceptions, progress=progress
-        )
+        groups = self._groups(key, None, ordered=ordered, until=until, keep=return_exceptions)
+        return _flat(groups, None, progress)
 
-    def _results(
+    def _send(
+        self,
+        key: str | None,
+        plan: MapPlan,
+        items: Iterator[Any],
+        if_changed: IfChanged,
+        until: float | None = None,
+        *,
+        quiet: bool = False,
+    ) -> tuple[str, int]:
+        """Send a map. Returns its key, and the number of items."""
+        if key is not None:
+            registry.checked(key, "map")
+        Journal("", if_changed)  # checks the value
+        if self._has_ended:
+            raise self._ended("It takes no maps")
+        with self._detaching():
+            key, count, known = send_map(
+                self._client, key, plan, items, until=until, if_changed=if_changed
+            )
+        if known and not quiet:
+            print(
+                f"gridrpc: session {self.name}: {key}: {known:,} items have their results",
+                file=sys.stderr,
+            )
+        return key, count
+
+    def _groups(
         self,
         key: str,
         count: int | None,
         *,
-        ordered: bool,
+        ordered: bool = True,
         until: float | None,
-        keep: bool,
-        progress: bool | str,
-    ) -> Iterator[Any]:
-        groups = self._groups(key, count, ordered, until, keep)
-        flat = shown(groups, count, progress)
-        return (value for group in flat for value in group)
-
-    def _groups(
-        self, key: str, count: int | None, ordered: bool, until: float | None, keep: bool
+        keep: bool = False,
+        is_call: bool = False,
     ) -> Generator[list[Any], None, None]:
+        """Results of a map, each in a list. `keep`: an error takes the place of its result."""
         cursor = given = 0
+        identity = None
         failed: set[int] = set()
-        with self._detaching(), self._connections.one() as frames:
-            while count is None or given < count:
-                left = WAIT if until is None else min(WAIT, until - monotonic())
-                frames.limit(_limit(until))
-                asked = {"key": key, "cursor": cursor, "upto": count, "ordered": ordered}
-                frames.send(("results", {**asked, "wait": max(0.0, left)}))
-                results, errors, cursor, halted, total = received(frames)
-                if count is None:
-                    count = total
-                if halted is not None:
-                    raise error_of(halted)
-                if not results and not errors and left <= 0:
-                    raise self._late(frames, key)
-                for number, contents in _in_turn(results, errors):
-                    if isinstance(contents, list):
-                        # Those that failed may have run again for another program.
-                        new = [one for at, one in enumerate(contents, number) if at not in failed]
-                        given += len(new)
-                        yield [pickle.loads(one) for one in new]
-                        continue
-                    if number in failed or (count is not None and number >= count):
-                        continue
-                    error = error_of(contents)
-                    with suppress(Exception):  # it may refuse to be changed
-                        error.add_note(f"gridrpc: map `{key}`, item {number} (the first one is 0)")
-                    if not keep:
-                        raise error
-                    failed.add(number)
-                    given += 1
-                    yield [error]
+        while count is None or given < count:
+            left = WAIT if until is None else min(WAIT, until - monotonic())
+            with self._detaching():
+                answer, pickles = self._client.request(
+                    "map/take", timeout=answer_limit(until), key=key, identity=identity,
+                    cursor=cursor, upto=count, ordered=ordered, wait=max(0.0, left),
+                )  # fmt: skip
+            contents = unpack(*pickles)
+            cursor, identity, total = answer["cursor"], answer["identity"], answer["total"]
+            if is_call and total not in (None, 1):
+                raise ValueError(f"`{key}` is a map of {total} items: use `results`")
+            if count is None:
+                count = total
+            if answer["halted"]:
+                raise _error(contents[0])
+            if not contents and left <= 0:
+                raise self._late(key)
+            errors = set(answer["errors"])
+            for at, number in enumerate(answer["numbers"]):
+                if number in failed:  # it has run again for another program
+                    continue
+                given += 1
+                if at not in errors:
+                    yield [pickle.loads(contents[at])]
+                    continue
+                error = _error(contents[at])
+                with suppress(Exception):  # it may refuse to be changed
+                    error.add_note(f"gridrpc: map `{key}`, item {number} (the first one is 0)")
+                if not keep:
+                    raise error
+                failed.add(number)
+                yield [error]
 
-    def _late(self, frames: Frames, key: str) -> TimeoutError:
-        """That a result has not come in time, with the hosts that are absent, and why."""
-        frames.limit(ANSWER)
-        frames.send(("status", {}))
-        told = received(frames)
+    def _late(self, key: str) -> TimeoutError:
+        """The error for a missing result, with the hosts that are absent, and why."""
+        status, _ = self._request("status")
         text = (
             f"map `{key}`: the next result is not there in time; "
-            f"{told['ready']} of {told['workers']} workers have answered"
+            f"{status['ready']} of {status['workers']} workers have answered"
         )
-        return TimeoutError("\n  ".join([text, *told["absent"]]))
+        return TimeoutError("\n  ".join([text, *status["absent"]]))
 
-    def _left(self, key: str, ordered: bool) -> Iterator[Any]:
-        """What a session that has ended has left of a map."""
-        folder = self._connections.folder
-        if key not in places.keys_in(folder):
-            there = ", ".join(f"`{one}`" for one in places.keys_in(folder)) or "none"
-            raise LookupError(f"session `{self.name}` has no map `{key}`; there are: {there}")
-        kept = KeptMap.loaded(folder, key)
+    def _kept_results(self, key: str, ordered: bool) -> Iterator[Any]:
+        """Results of a map of a session that has ended."""
+        folder = self._client.folder
+        keys = registry.keys_in(folder)
+        if registry.checked(key, "map") not in keys:
+            known = ", ".join(f"`{one}`" for one in keys) or "none"
+            raise LookupError(f"session `{self.name}` has no map `{key}`; there are: {known}")
+        stored = StoredMap.loaded(folder, key)
         try:
             cursor = 0
             while True:
-                piece = kept.take(cursor, None, ordered=ordered, wait=0.0)
-                if not (piece.results or piece.errors):
+                answer, pickles = stored.take(cursor, None, ordered=ordered, wait=0.0)
+                if not answer["numbers"]:
                     return
-                cursor = piece.cursor
-                stop = min((number for number, _ in piece.errors), default=None)
-                for number, contents in piece.results:
-                    if not ordered or stop is None or number < stop:
-                        yield from map(pickle.loads, contents)
-                if ordered and stop is not None:
-                    return
+                cursor = answer["cursor"]
+                for at, contents in enumerate(unpack(*pickles)):
+                    if at not in answer["errors"]:
+                        yield pickle.loads(contents)
+                    elif ordered:
+                        return
         finally:
-            kept.close()
+            stored.close()
 
     @property
     def maps(self) -> Mapping[str, Mapping[str, Any]]:
@@ -271,29 +258,32 @@ class AttachedGrid:
         all of them), `results`, `failed`, `under_way`, the name of the `function`, and `stopped`,
         the error that has ended the map, or None.
         """
-        told: dict[str, dict[str, Any]] = self._asked("status")["maps"]
-        for one in told.values():
-            halted = one.pop("halted")
-            one["stopped"] = None if halted is None else error_of(halted)
-        return told
+        status, errors = self._request("status")
+        stopped = iter(unpack(*errors))
+        for one in status["maps"].values():
+            one["stopped"] = None if one.pop("halted") is None else _error(next(stopped))
+        maps: dict[str, dict[str, Any]] = status["maps"]
+        return maps
 
     @property
     def workers(self) -> int:
         """Number of workers, as `Grid.workers`."""
-        return int(self._asked("status")["workers"])
+        return int(self._request("status")[0]["workers"])
 
     def hosts(self) -> list[HostState]:
         """The states of the hosts of all servers, as `Grid.hosts`. Raises SessionEnded."""
-        told: list[HostState] = self._asked("hosts")
-        return told
+        return [HostState(*state) for state in self._request("hosts")[0]["hosts"]]
 
     def forget(self, key: str) -> None:
-        """End a map, and remove its items and results. Raises LookupError if it does not exist."""
-        self._asked("forget", key=key)
+        """End a map, and remove its items and results.
+
+        Raises LookupError if it does not exist, and SessionEnded.
+        """
+        self._request("map/forget", key=key)
 
     def close(self) -> None:
-        """End the connection. The session goes on."""
-        self._connections.close()
+        """End the connection. The session continues."""
+        self._client.close()
 
     def __enter__(self) -> AttachedGrid:
         return self
@@ -309,18 +299,15 @@ class AttachedGrid:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<gridrpc.AttachedGrid: session {self.name}, {self._connections.record.state()}>"
+        return f"<gridrpc.AttachedGrid: session {self.name}, {self._client.record.state()}>"
 
-    def _asked(self, what: str, **given: Any) -> Any:
-        self._refuse_ended("cannot be asked")
-        with self._connections.one(ANSWER) as frames:
-            frames.send((what, given))
-            return received(frames)
-
-    def _refuse_ended(self, what: str) -> None:
+    def _request(self, name: str, /, **fields: Any) -> Message:
         if self._has_ended:
-            error = places.ended(self._connections.record)
-            raise SessionEnded(f"{error}. It {what}", self.name)
+            raise self._ended("It cannot be asked")
+        return self._client.request(name, timeout=ANSWER, **fields)
+
+    def _ended(self, what: str) -> SessionEnded:
+        return SessionEnded(f"{self._client.record.error()}. {what}", self.name)
 
     @contextmanager
     def _detaching(self) -> Iterator[None]:
@@ -331,8 +318,8 @@ class AttachedGrid:
             raise
 
     def _say_detached(self) -> None:
-        """Say on Ctrl-C what becomes of the work."""
-        if self._connections.is_closed or self._has_ended:
+        """Say on Ctrl-C that the work continues."""
+        if self._client.is_closed or self._has_ended:
             return
         self.close()
         print(
@@ -342,21 +329,27 @@ class AttachedGrid:
         )
 
 
-def _limit(until: float | None) -> float | None:
-    """How long the session may take for an answer, if results are waited for until then."""
-    return None if until is None else max(0.0, until - monotonic()) + GRACE
+def _error(contents: bytes) -> BaseException:
+    """The error in an answer of the session."""
+    error: BaseException = pickle.loads(contents)
+    return error.raised() if isinstance(error, Raised) else error
+
+
+def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterator[tuple[Any, ...]]:
+    if not iterables:
+        raise TypeError("map() needs at least one iterable")
+    return zip(*iterables, strict=False)
+
+
+def _flat(
+    groups: Generator[list[Any], None, None], count: int | None, progress: bool | str
+) -> Iterator[Any]:
+    return (value for group in shown(groups, count, progress) for value in group)
 
 
 @atexit.register
 def _say_all_detached() -> None:
-    """Ctrl-C has ended the program somewhere else than in a map."""
+    """Say it also for Ctrl-C outside of `map` and `with`."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         for grid in list(_open):
             grid._say_detached()
-
-
-def _in_turn(
-    results: list[tuple[int, list[bytes]]], errors: list[tuple[int, bytes]]
-) -> list[tuple[int, list[bytes] | bytes]]:
-    """Results and errors by the numbers of their items."""
-    return sorted([*results, *errors], key=lambda one: one[0])

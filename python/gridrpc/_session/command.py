@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from gridrpc._launch import python_command
-from gridrpc._session import places
-from gridrpc._session.places import Record, State
+from gridrpc._session import registry
+from gridrpc._session.registry import SessionRecord
 from gridrpc.errors import GridError, SessionError
 
-#: How long a session has for its end, s: agents and batch jobs are ended meanwhile.
+#: Maximum time for a session to end, s: it ends its agents and batch jobs.
 END = 60.0
 SETTINGS = "settings.json"
 DEFAULT_LIMIT = "24h"
@@ -27,30 +26,23 @@ _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 
 def main(words: list[str]) -> int:
-    """Do what a command line says, and return its exit status."""
+    """Run a command line, and return its exit status."""
     try:
         try:
-            return _main(words)
+            given = vars(_parser().parse_args(words))
+            given.pop("run")(**given)
+            return 0
+        except (GridError, ValueError) as error:
+            print(f"gridrpc: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            return 130
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has gone. Python would try to write the rest at its end.
+        # Nobody reads the output. Python would try again to write the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-
-
-def _main(words: list[str]) -> int:
-    parser = _parser()
-    given = vars(parser.parse_args(words))
-    run = given.pop("run")
-    try:
-        run(**given)
-    except (GridError, ValueError) as error:
-        print(f"gridrpc: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -129,140 +121,118 @@ def _seconds(text: str) -> float:
 # ---- start
 
 
-def _start(
-    name: str,
-    *,
-    config: str | None,
-    servers: list[str] | None,
-    workers: int | None,
-    limit: float,
-    quiet: bool,
-) -> None:
-    folder = places.folder_of(name)
+def _start(name: str, limit: float, quiet: bool, config: str | None, **settings: Any) -> None:
+    folder = registry.folder_of(name)
     _refuse_running(name)
-    settings: dict[str, Any] = {
-        key: value
-        for key, value in (
-            ("config", None if config is None else os.path.abspath(config)),
-            ("servers", servers),
-            ("workers", workers),
-        )
-        if value is not None
-    }
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if config is not None:
+        settings["config"] = os.path.abspath(config)
     directory = os.getcwd()
     earlier = folder / SETTINGS
     if not settings and earlier.is_file():
         known = json.loads(earlier.read_text(encoding="utf-8"))
         settings, directory = known["settings"], known["directory"]
-    places.make(name)
-    told = _begun(name, limit or None, settings, directory, folder / places.LOG)
-    if told is not None:
-        raise SessionError(f"session `{name}` could not be started: {told}", name)
+    registry.make(name)
+    log = folder / registry.LOG
+    given = {"name": name, "limit": limit or None, "settings": settings}
+    reason = _start_process(given, directory, log)
+    if reason is not None:
+        raise SessionError(f"session `{name}` could not be started: {reason}", name)
     earlier.write_text(json.dumps({"settings": settings, "directory": directory}), encoding="utf-8")
     if quiet:
         return
-    record = places.record_of(name)
+    record = registry.record_of(name)
     print(f"session {name} runs as process {record.pid}, {_until(record)}")
-    print(f'programs attach by gridrpc.attach("{name}"); its log is {folder / places.LOG}')
-    keys = places.keys_in(folder)
-    if keys:
+    print(f'programs attach by gridrpc.attach("{name}"); its log is {log}')
+    if keys := registry.keys_in(folder):
         print(f"it goes on with {', '.join(keys)}")
 
 
 def _refuse_running(name: str) -> None:
     try:
-        record = places.record_of(name)
+        record = registry.record_of(name)
     except (LookupError, SessionError) as error:
         if getattr(error, "reason", ""):
             raise
         return
+    _refuse_elsewhere(record, "stop it there, or choose another name")
     if record.state() == "running":
         raise SessionError(
             f"session `{name}` runs already, as process {record.pid}: "
             f"`gridrpc session show {name}`",
             name,
         )
+
+
+def _refuse_elsewhere(record: SessionRecord, hint: str) -> None:
     if record.state() == "elsewhere":
-        raise SessionError(
-            f"session `{name}` runs on {record.host}: stop it there, or choose another name", name
-        )
+        raise SessionError(f"session `{record.name}` runs on {record.host}: {hint}", record.name)
 
 
-def _begun(
-    name: str, limit: float | None, settings: dict[str, Any], directory: str, log: Path
-) -> str | None:
-    """Start the process of a session, away from this terminal. Returns why it could not begin."""
+def _start_process(given: dict[str, Any], directory: str, log: Path) -> str | None:
+    """Start the process of a session, without this terminal. Returns why it could not start."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe:
         opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             process = subprocess.Popen(
-                python_command("gridrpc._session.keeper"),
+                python_command("gridrpc._session.daemon"),
                 stdin=subprocess.PIPE, stdout=opened, stderr=opened, cwd=directory,
-                pass_fds=[writing], start_new_session=True,
+                pass_fds=[writing], start_new_session=True, text=True,
             )  # fmt: skip
         except OSError as error:
-            os.close(writing)
             return str(error)
         finally:
             os.close(opened)
-        os.close(writing)
+            os.close(writing)
         assert process.stdin is not None
-        given = {"name": name, "limit": limit, "settings": settings, "pipe": writing}
-        process.stdin.write(pickle.dumps(given))
-        process.stdin.close()
-        told = pipe.read()
-    # It is to outlive this process: nobody waits for it.
+        with process.stdin as stdin:
+            json.dump(given | {"pipe": writing}, stdin)
+        answer = pipe.read()
+    # Nobody waits for it, as it outlives this process.
     process.returncode = 0
-    if not told:
-        return f"its process ended: see {log}"
-    answer: str | None = pickle.loads(told)
-    return answer
+    reason: str | None = json.loads(answer or json.dumps(f"its process ended: see {log}"))
+    return reason
 
 
 # ---- list, show
 
 
 def _list(as_json: bool) -> None:
-    names = places.known()
+    names = registry.known()
     if as_json:
-        _print_json(list(map(_listed, names)))
+        _print_json([_summary_or_error(name) for name in names])
         return
     if not names:
         print("there are no sessions; `gridrpc session start NAME` starts one")
         return
     rows = [("NAME", "STATE", "PROCESS", "UNTIL", "MAPS")]
     for name in names:
-        try:
-            record = places.record_of(name)
-        except SessionError as error:
-            rows.append((name, f"{error}", "", "", ""))
-            continue
-        state = record.state()
-        here = state == "running"
+        known = _summary_or_error(name)
+        state = known.get("error") or known["state"]
+        is_running = state == "running"
         rows.append((
             name,
-            f"on {record.host}" if state == "elsewhere" else state,
-            str(record.pid) if here else "-",
-            _when(record.until) if here and record.until else "-",
-            ", ".join(places.keys_in(places.folder_of(name))) or "-",
+            f"on {known['host']}" if state == "elsewhere" else state,
+            str(known["process"]) if is_running else "-",
+            _when(known["until"]) if is_running and known["until"] else "-",
+            ", ".join(known.get("maps", ())) or "-",
         ))  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
-def _listed(name: str) -> dict[str, Any]:
-    """A session for programs; with `error` instead, if nothing is known of it."""
+def _summary_or_error(name: str) -> dict[str, Any]:
     try:
-        return _known(places.record_of(name))
+        return _summary(registry.record_of(name))
     except SessionError as error:
         return {"name": name, "error": str(error)}
 
 
-def _known(record: Record) -> dict[str, Any]:
-    """What is known without asking the session's process. Times are seconds since 1970."""
-    folder = places.folder_of(record.name)
+def _summary(record: SessionRecord) -> dict[str, Any]:
+    """A session by its record and folder. Times are seconds since 1970."""
+    folder = registry.folder_of(record.name)
     state = record.state()
     return {
         "name": record.name,
@@ -272,30 +242,9 @@ def _known(record: Record) -> dict[str, Any]:
         "since": record.since,
         "until": record.until,
         "ended": None if state in ("running", "elsewhere") else record.fate(),
-        "log": str(folder / places.LOG),
-        "maps": places.keys_in(folder),
+        "log": str(folder / registry.LOG),
+        "maps": registry.keys_in(folder),
     }
-
-
-def _shown(record: Record) -> dict[str, Any]:
-    """The same, and what the process tells of its workers and of each map, if it runs here."""
-    known = _known(record)
-    if known["state"] != "running":
-        return known
-    told = _status(record.name)
-    progress = told.pop("maps")
-    for of in progress.values():
-        if of["halted"] is not None:
-            of["halted"] = str(pickle.loads(of["halted"]))
-    return known | told | {"progress": progress}
-
-
-def _status(name: str) -> dict[str, Any]:
-    from gridrpc._session.attached import AttachedGrid
-
-    with AttachedGrid(name) as grid:
-        told: dict[str, Any] = grid._asked("status")
-    return told
 
 
 def _print_json(value: Any) -> None:
@@ -303,32 +252,37 @@ def _print_json(value: Any) -> None:
 
 
 def _show(name: str, as_json: bool) -> None:
-    record = places.record_of(name)
+    from gridrpc._session.attached import AttachedGrid
+
+    record = registry.record_of(name)
+    known = _summary(record)
+    if known["state"] == "running":
+        with AttachedGrid(name) as grid:
+            status, _ = grid._request("status")
+        known |= {**status, "maps": known["maps"], "progress": status["maps"]}
     if as_json:
-        _print_json(_shown(record))
+        _print_json(known)
         return
-    folder = places.folder_of(name)
-    state: State = record.state()
-    if state != "running":
-        if state == "elsewhere":
-            print(f"session {name} runs on {record.host}: ask there")
-        else:
-            print(
-                f"session {name} {'has ended' if state == 'ended' else 'is stale'}: {record.fate()}"
-            )
-            print(f"kept of it: {', '.join(places.keys_in(folder)) or 'nothing'}")
-        print(f"log: {folder / places.LOG}")
+    if known["state"] == "running":
+        since = _when(record.since)
+        print(f"session {name} runs as process {record.pid} since {since}, {_until(record)}")
+        print(f"log: {known['log']}")
+        _print_status(known)
         return
-    told = _status(name)
-    print(
-        f"session {name} runs as process {record.pid} since {_when(record.since)}, {_until(record)}"
-    )
-    print(f"log: {folder / places.LOG}")
-    print(f"attached: {told['attached']}")
-    print(f"workers: {told['ready']} of {told['workers']} ready")
-    for line in told["absent"]:
+    if known["state"] == "elsewhere":
+        print(f"session {name} runs on {record.host}: ask there")
+    else:
+        print(f"session {name} {'has ended' if record.ended else 'is stale'}: {known['ended']}")
+        print(f"kept of it: {', '.join(known['maps']) or 'nothing'}")
+    print(f"log: {known['log']}")
+
+
+def _print_status(known: dict[str, Any]) -> None:
+    print(f"attached: {known['attached']}")
+    print(f"workers: {known['ready']} of {known['workers']} ready")
+    for line in known["absent"]:
         print(f"  {line}")
-    for key, of in told["maps"].items():
+    for key, of in known["progress"].items():
         items = f"{of['items']:,}" + ("" if of["complete"] else " or more")
         line = f"map {key}: {of['function']}, {of['results']:,} of {items} results"
         for what in ("failed", "under_way"):
@@ -336,10 +290,10 @@ def _show(name: str, as_json: bool) -> None:
                 line += f", {of[what]:,} {what.replace('_', ' ')}"
         print(line)
         if of["halted"] is not None:
-            print(f"  it has stopped: {pickle.loads(of['halted'])}")
+            print(f"  it has stopped: {of['halted']}")
 
 
-def _until(record: Record) -> str:
+def _until(record: SessionRecord) -> str:
     return "without a limit" if record.until is None else f"until {_when(record.until)}"
 
 
@@ -351,48 +305,44 @@ def _when(seconds: float) -> str:
 
 
 def _stop(name: str, forget: bool, quiet: bool) -> None:
-    say = _nothing if quiet else print
-    record = places.record_of(name)
-    if record.state() == "elsewhere":
-        raise SessionError(f"session `{name}` runs on {record.host}: stop it there", name)
+    record = registry.record_of(name)
+    _refuse_elsewhere(record, "stop it there")
     if record.state() == "running":
         _end(record)
-        say(f"session {name} has ended")
+        lines = [f"session {name} has ended"]
     else:
-        say(f"session {name} had ended before: {record.fate()}")
+        lines = [f"session {name} had ended before: {record.fate()}"]
     if forget:
-        places.forget(name)
-        say("its results are removed")
-    elif keys := places.keys_in(places.folder_of(name)):
-        say(f"its results are kept ({', '.join(keys)}); `--forget` removes them")
+        registry.forget(name)
+        lines.append("its results are removed")
+    elif keys := registry.keys_in(registry.folder_of(name)):
+        lines.append(f"its results are kept ({', '.join(keys)}); `--forget` removes them")
+    if not quiet:
+        print("\n".join(lines))
 
 
-def _nothing(line: str) -> None:
-    del line
-
-
-def _end(record: Record) -> None:
+def _end(record: SessionRecord) -> None:
     from gridrpc._session.attached import AttachedGrid
 
     try:
         with AttachedGrid(record.name) as grid:
-            grid._asked("stop")
+            grid._request("stop")
     except SessionError:
-        # It ends already, or is another version's, or does not answer.
+        # It is ending, or has another version, or does not answer.
         _signal(record, signal.SIGTERM)
     if not _is_gone(record, END):
         _signal(record, signal.SIGKILL)
         _is_gone(record, END)
 
 
-def _signal(record: Record, number: signal.Signals) -> None:
-    if places.started_at(record.pid) == record.started:
+def _signal(record: SessionRecord, number: signal.Signals) -> None:
+    if record.state() == "running":
         os.kill(record.pid, number)
 
 
-def _is_gone(record: Record, seconds: float) -> bool:
+def _is_gone(record: SessionRecord, seconds: float) -> bool:
     until = time.monotonic() + seconds
-    while places.started_at(record.pid) == record.started:
+    while registry.started_at(record.pid) == record.started:
         if time.monotonic() > until:
             return False
         time.sleep(0.02)

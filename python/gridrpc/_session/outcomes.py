@@ -1,4 +1,4 @@
-"""What has come of the items of a session's map, and where it is."""
+"""Index of the results and errors of a session's map."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """What has come: the first item that it is of; where the results are in the journal; or which
-    error it is, if it is one."""
+    """Results of items from `first` on, at an offset of the journal, or the error of one item."""
 
     first: int
     offset: int
+    #: The index of the error; None: they are results.
     error: int | None
 
 
 class Outcomes:
-    """An index with some bytes for each item. Whoever uses it sees to threads."""
+    """Index with some bytes for each item. It is not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
-        #: As they came: the first item of each, and the place in the journal; for an error, its
-        #: number among the errors, counted from -1 down.
+        #: In the order of arrival: first item and offset in the journal. The offset of an error is
+        #: its index, counted from -1 down.
         self._firsts = array("Q")
         self._offsets = array("q")
-        #: By item: 1 + the place of what has come last of it; 0: nothing has.
+        #: By item: 1 + the place of its last outcome in these arrays, or 0.
         self._places = array("Q")
-        #: Where each error is in the file, and its length; or the error, as there was no room.
+        #: Offset and length of each error in the file, or the error if the file has no room.
         self._errors: list[tuple[int, int] | bytes] = []
         self._errors_end = 0
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in `close`
-        #: How many items have results, and how many errors.
+        #: Number of items with results, and with errors.
         self.returned = self.failed = 0
 
     def extend(self, count: int) -> None:
-        """There are so many items more."""
+        """Add items without an outcome."""
         self._places.frombytes(bytes(self._places.itemsize * count))
 
-    def came(self, first: int, count: int, offset: int) -> None:
-        """These have results, which are at that place of the journal."""
+    def add_results(self, first: int, count: int, offset: int) -> None:
+        """Add results at an offset of the journal."""
         self._add(first, count, offset)
         self.returned += count
 
-    def fail(self, number: int, error: bytes) -> None:
-        """This one has ended with an error."""
+    def add_error(self, number: int, error: bytes) -> None:
+        """Add the error of an item."""
         at = self._errors_end
         try:
             if os.pwrite(self._file.fileno(), error, at) < len(error):
@@ -64,23 +64,23 @@ class Outcomes:
         for number in range(first, first + count):
             self._places[number] = place
 
-    def run_again(self, number: int) -> None:
-        """The error of this one counts no more."""
+    def discard_error(self, number: int) -> None:
+        """Have an item without an outcome again."""
         self._places[number] = 0
         self.failed -= 1
 
     def has(self, number: int) -> bool:
-        """Whether anything has come of an item."""
+        """Whether an item has an outcome."""
         return self._places[number] > 0
 
-    def is_there(self, cursor: int, *, ordered: bool) -> bool:
-        """Whether there is something at `cursor`: an item, or a place in what has come."""
+    def reaches(self, cursor: int, *, ordered: bool) -> bool:
+        """Whether there is an outcome at `cursor`: of that item, or in the order of arrival."""
         if ordered:
             return cursor < len(self._places) and self._places[cursor] > 0
         return cursor < len(self._firsts)
 
     def at(self, cursor: int, *, ordered: bool) -> Outcome | None:
-        """What is there. None: an error of an item that has run again since, or is about to."""
+        """The outcome at `cursor`. None: an error that has been discarded since."""
         place = self._places[cursor] - 1 if ordered else cursor
         first, offset = self._firsts[place], self._offsets[place]
         if offset >= 0:
@@ -88,7 +88,7 @@ class Outcomes:
         return Outcome(first, 0, -offset - 1) if self._places[first] == place + 1 else None
 
     def error(self, index: int) -> bytes:
-        """An error as it was given."""
+        """An error by its index."""
         error = self._errors[index]
         if isinstance(error, bytes):
             return error
@@ -96,5 +96,5 @@ class Outcomes:
         return os.pread(self._file.fileno(), length, at)
 
     def close(self) -> None:
-        """Errors are not kept."""
+        """Discard the errors; results stay in the journal."""
         self._file.close()

@@ -1,8 +1,8 @@
-"""What workers run for a session, and how functions, items and results travel through it.
+"""Functions of programs as workers of a session run them, and pickles of items and results.
 
-The process of a session knows none of the program's modules: it passes on functions, items and
-results as bytes. Classes of the main program go by their names, so that what one run of the program
-has sent or gets is of the classes of each other run.
+The daemon of a session has none of the program's modules: functions, items and results pass through
+it as bytes. Classes of the main program are pickled by name, so that items and results of one run
+of the program have the classes of any other run.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from gridrpc._chunks import describe
 from gridrpc._references import MAIN
 from gridrpc._wrapped import Wrapped, check_kind, name_of, runnable
 
-#: Where packages are that do not change under a program, whatever environment they belong to.
+#: Folders of packages that do not change while a program runs, in any environment.
 INSTALLED = re.compile("/(?:site|dist)-packages/")
 
 
 class Source(NamedTuple):
-    """A module of a program: the folder in which the program found it or its package, and a digest
-    of its file."""
+    """A module of a program: the folder with it or its package, and the digest of its file."""
 
     root: str
     digest: bytes
 
 
 class Task:
-    """A function of a program, as bytes; it takes an item as bytes, and returns the result so.
+    """A pickled function of a program: it takes a pickled item, and returns a pickled result.
 
-    `places`: where the program looks for modules; `sources`: its own modules.
+    `places`: the program's module path; `sources`: its own modules.
     """
 
     def __init__(
@@ -61,19 +60,19 @@ class Task:
             name, message, trace, *_ = describe(error)
             try:
                 head = sealed(BaseException.with_traceback(error, None))
-            except Exception:  # whatever its own __reduce__ may raise: the text has to do
+            except Exception:  # of its own __reduce__: the text is left
                 head = b""
             raise kind(name, message, trace, head) from None
 
 
 class Raised(Exception):
-    """An error of a function, as it is told: its type, message, trace and pickle."""
+    """An error of a function: its type, message, trace and pickle."""
 
     def __str__(self) -> str:
         return str(self.args[1])
 
     def raised(self) -> BaseException:
-        """The error, in the program."""
+        """The error, for the program."""
         from gridrpc import _native
 
         name, message, trace, head = self.args
@@ -85,11 +84,11 @@ class Raised(Exception):
 
 
 class Passing(Raised):
-    """An error with which the function is to be tried again."""
+    """An error after which the function runs again."""
 
 
 class Tried(Wrapped):
-    """A function, and the errors with which it is to be tried again."""
+    """A function, and the errors after which it runs again."""
 
     def __init__(
         self, function: str | Callable[..., Any], retry_on: tuple[type[BaseException], ...]
@@ -102,7 +101,7 @@ class Tried(Wrapped):
 
 
 def of_program(function: str | Callable[..., Any]) -> Task:
-    """A function of this program, to be sent."""
+    """The task for a function of this program."""
     check_kind(function)
     main = sys.modules.get("__main__")
     own = {
@@ -115,7 +114,7 @@ def of_program(function: str | Callable[..., Any]) -> Task:
 
 
 def _pickled(function: str | Callable[..., Any], own: dict[str, type]) -> bytes:
-    """A function, and the classes of its main program."""
+    """The pickle of a function, and of the classes of its main program."""
     from gridrpc._pickling import dumps_by_value
     from gridrpc._references import importable_name
 
@@ -124,12 +123,12 @@ def _pickled(function: str | Callable[..., Any], own: dict[str, type]) -> bytes:
     try:
         return dumps_by_value((function, own), in_band=True)[0]
     except Exception:
-        # One of the classes cannot be sent, and is not needed perhaps.
+        # One of the classes cannot be pickled, but may not be needed.
         return dumps_by_value((function, {}), in_band=True)[0]
 
 
 def _sources() -> dict[str, Source]:
-    """The modules of the program that may change while a session lives, by their names."""
+    """Modules of the program that may change while a session runs, by name."""
     from gridrpc._fingerprint import _contents, _is_own
 
     found = {}
@@ -152,7 +151,7 @@ def _sources() -> dict[str, Source]:
 
 
 def sealed(value: object) -> bytes:
-    """A value as bytes: arguments on their way to a worker, or a result on its way back."""
+    """Pickle the arguments of an item, or a result."""
     try:
         head = pickle.dumps(value, 5)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -166,7 +165,7 @@ def _sealed_by_value(value: object) -> bytes:
     from gridrpc import _by_value
 
     class Pickler(_by_value.Pickler):
-        """Has classes of the main program go by name."""
+        """Pickles classes of the main program by name."""
 
         def reducer_override(self, value: Any) -> Any:
             if (
@@ -182,13 +181,13 @@ def _sealed_by_value(value: object) -> bytes:
         return file.getvalue()
 
 
-#: Functions that a worker keeps.
+#: Number of functions in the cache of a worker.
 MOST_FUNCTIONS = 64
-#: In a worker: the classes of the main program of the function that runs.
+#: In a worker: classes of the main program of the current function.
 _main: dict[str, Any] | None = None
-#: In a worker: the functions that it was sent, by the digests of their pickles.
+#: In a worker: functions by the digests of their pickles.
 _functions: dict[bytes, tuple[Callable[..., Any], dict[str, Any]]] = {}
-#: In a worker: the program's own modules, as they were when they were loaded.
+#: In a worker: the program's own modules when they were imported.
 _modules: dict[str, Source] = {}
 
 
@@ -226,8 +225,7 @@ def _loaded_function(task: Task) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 
 def _forget_changed(sources: dict[str, Source]) -> None:
-    """Have modules that have changed since they were loaded here loaded anew, and those that stand
-    beside them, which may refer to them."""
+    """Import changed modules again, and the others in their folder, which may refer to them."""
     changed = {
         source.root
         for name, source in sources.items()

@@ -1,8 +1,8 @@
-"""Where sessions are kept, and what is known of each without asking its process.
+"""Registry of sessions: a folder for each, with the record of its process.
 
-A session has a folder, which only its user can look into: `session.json` tells what process it is,
-`socket` is where programs attach, `session.log` has what the process and its workers say, and of
-each map there are the files `KEY.function`, `KEY.items` and `KEY.journal`.
+Only its user can access a session's folder. `session.json` is the record of its process, `socket`
+is where programs connect, and `session.log` is the output of the process and its workers. Each map
+has the files `KEY.function`, `KEY.items` and `KEY.journal`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ def root() -> Path:
 
 
 def checked(name: str, what: str) -> str:
-    """A name that can be that of a file. Raises ValueError."""
+    """A name that can be part of a file name. Raises ValueError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is not a valid name of a {what}: give letters, digits, `.`, `_` and `-`, "
@@ -55,83 +56,92 @@ def checked(name: str, what: str) -> str:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a session, which need not be there."""
+    """The folder of a session, which may not exist."""
     return root() / checked(name, "session")
 
 
+def python_version() -> str:
+    """The version of Python; processes of one version can exchange functions and results."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
 @dataclass
-class Record:
-    """What a session tells of itself in its folder."""
+class SessionRecord:
+    """The process of a session, as recorded in the session's folder."""
 
     name: str
     pid: int
-    #: When the process began, in ticks since the machine was started; and which start that was.
+    #: When the process started, in ticks since boot, and the identity of that boot.
     started: int
     boot: str
     host: str
     gridrpc: str
     python: str
-    #: Seconds since 1970; `until`: when its limit is reached, if it has one.
+    #: Seconds since 1970; `until` is the time limit, if there is one.
     since: float
     until: float | None
-    #: How it has ended, if it has.
+    #: Why it ended; empty while it runs.
     ended: str = ""
 
     @staticmethod
-    def of_this_process(name: str, limit: float | None) -> Record:
-        """The record of a session that this process is to be."""
+    def of_this_process(name: str, limit: float | None) -> SessionRecord:
+        """The record of a session that this process runs; `limit`: seconds from now."""
         import gridrpc
 
         pid, now = os.getpid(), time.time()
         started = started_at(pid)
         assert started is not None, "this process is there"
-        return Record(
-            name=name,
-            pid=pid,
-            started=started,
-            boot=boot(),
-            host=socket.gethostname(),
-            gridrpc=gridrpc.__version__,
-            python=python_version(),
-            since=now,
+        return SessionRecord(
+            name=name, pid=pid, started=started, boot=boot(), host=socket.gethostname(),
+            gridrpc=gridrpc.__version__, python=python_version(), since=now,
             until=None if limit is None else now + limit,
-        )
+        )  # fmt: skip
 
     def write(self) -> None:
-        """Put it into the session's folder, in one step."""
+        """Write it to the session's folder, atomically."""
         file = folder_of(self.name) / RECORD
         new = file.with_suffix(".new")
         new.write_text(json.dumps(asdict(self)), encoding="utf-8")
         new.replace(file)
 
     def state(self) -> State:
-        """Whether its process is there."""
+        """The state of its process."""
         if self.ended:
             return "ended"
         if self.host != socket.gethostname():
             return "elsewhere"
-        there = self.boot == boot() and started_at(self.pid) == self.started
-        return "running" if there else "stale"
+        exists = self.boot == boot() and started_at(self.pid) == self.started
+        return "running" if exists else "stale"
 
     def fate(self) -> str:
-        """How it has ended, in words."""
+        """Why it ended, in words."""
         if self.ended:
             return self.ended
         if self.boot != boot():
             return "the machine has been started again since then"
         return f"its process {self.pid} is gone, killed perhaps"
 
+    def error(self) -> SessionEnded:
+        """The error for programs that need the session to run."""
+        state = "has ended" if self.ended else "is stale"
+        return SessionEnded(
+            f"session `{self.name}` {state}: {self.fate()}. What results it had are kept: "
+            f"`gridrpc session start {self.name}` goes on from there, and "
+            f'gridrpc.attach("{self.name}", ended=True).results(KEY) reads them as they are',
+            self.name,
+        )
+
 
 def known() -> list[str]:
-    """The names of all sessions that have a folder."""
+    """The names of all sessions."""
     try:
         return sorted(one.name for one in root().iterdir() if (one / RECORD).is_file())
     except OSError:
         return []
 
 
-def record_of(name: str) -> Record:
-    """What is known of a session. Raises NoSession, and SessionRefused if it is another user's."""
+def record_of(name: str) -> SessionRecord:
+    """The record of a session. Raises NoSession, and SessionRefused for another user's session."""
     folder = folder_of(name)
     try:
         owner = folder.stat().st_uid
@@ -143,9 +153,13 @@ def record_of(name: str) -> Record:
             )
         _refuse_foreign(folder, name)
         values: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return Record(**values)
+        return SessionRecord(**values)
     except FileNotFoundError:
-        raise NoSession(f"there is no session `{name}`; {_those_there()}", name) from None
+        names = ", ".join(f"`{other}`" for other in known())
+        hint = f"there are {names} (`gridrpc session list`)"
+        if not names:
+            hint = "there is none: `gridrpc session start NAME` starts one"
+        raise NoSession(f"there is no session `{name}`; {hint}", name) from None
     except PermissionError:
         raise SessionRefused(
             f"session `{name}` is in {folder}, which cannot be read: it is another user's",
@@ -160,8 +174,8 @@ def record_of(name: str) -> Record:
         ) from None
 
 
-def running(name: str) -> Record:
-    """A session whose process is there, on this machine.
+def running(name: str) -> SessionRecord:
+    """The record of a session that runs on this machine.
 
     Raises NoSession, SessionEnded, SessionRefused.
     """
@@ -175,30 +189,15 @@ def running(name: str) -> Record:
             "host",
         )
     if state != "running":
-        raise ended(record)
+        raise record.error()
     return record
 
 
-def ended(record: Record) -> SessionEnded:
-    """The error that tells of a session that is no more."""
-    state = "has ended" if record.ended else "is stale"
-    return SessionEnded(
-        f"session `{record.name}` {state}: {record.fate()}. What results it had are kept: "
-        f"`gridrpc session start {record.name}` goes on from there, and "
-        f'gridrpc.attach("{record.name}", ended=True).results(KEY) reads them as they are',
-        record.name,
-    )
-
-
-def _those_there() -> str:
-    names = known()
-    if not names:
-        return "there is none: `gridrpc session start NAME` starts one"
-    return "there are " + ", ".join(f"`{one}`" for one in names) + " (`gridrpc session list`)"
-
-
 def make(name: str) -> Path:
-    """The folder of a session, made if it is not there. Raises SessionError, SessionRefused."""
+    """Create the folder of a session, or use the existing one.
+
+    Raises SessionError, SessionRefused.
+    """
     folder = folder_of(name)
     try:
         for part in (*reversed(folder.parents), folder):
@@ -214,8 +213,10 @@ def make(name: str) -> Path:
 
 
 def _refuse_foreign(folder: Path, name: str) -> None:
-    """Raise SessionRefused if other users can change what is in the folder: pickles are loaded from
-    it, and processes ended by their numbers."""
+    """Raise SessionRefused if other users can change files in the folder.
+
+    Pickles are loaded from it, and processes are killed by the numbers in it.
+    """
     if reason := distrust(folder):
         raise SessionRefused(
             f"session `{name}` is in {folder}, but {reason}. Take that away by chmod or chown, or "
@@ -226,7 +227,7 @@ def _refuse_foreign(folder: Path, name: str) -> None:
 
 
 def forget(name: str) -> None:
-    """Remove all that a session has left."""
+    """Remove the folder of a session."""
     shutil.rmtree(folder_of(name))
 
 
@@ -235,27 +236,17 @@ def keys_in(folder: Path) -> list[str]:
     return sorted(file.name.removesuffix(".function") for file in folder.glob("*.function"))
 
 
-# ---- Processes
-
-
 def boot() -> str:
-    """Which start of the machine this is."""
+    """The identity of the current boot of this machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def started_at(pid: int) -> int | None:
-    """When a process began, in ticks; None: it is not there, or has ended."""
+    """When a process started, in ticks since boot; None: it does not run."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # Behind the name of the program, which may have anything in it.
+    # The name of the program comes first, and may contain anything.
     fields = status.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
-
-
-def python_version() -> str:
-    """Of which functions and results can be exchanged."""
-    import sys
-
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
