@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
@@ -24,6 +24,9 @@ from gridrpc._session.stored_map import StoredMap
 from gridrpc._session.task import Raised
 from gridrpc._session.upload import plan_map, send_map
 from gridrpc.errors import SessionEnded
+
+if TYPE_CHECKING:
+    from gridrpc._grid import Grid
 
 T = TypeVar("T")
 
@@ -44,7 +47,7 @@ def attach(name: str, *, ended: bool = False) -> AttachedGrid:
 
 
 class AttachedGrid:
-    """A grid that a session keeps, with the maps that programs have sent to it.
+    """A grid that a session keeps, with the maps and calls that programs have sent to it.
 
     Use it as a context manager, or call `close`, which ends only the connection.
     """
@@ -53,6 +56,7 @@ class AttachedGrid:
         self.name = name
         self._client = DaemonClient(name)
         self._has_ended = ended and self._client.record.state() in ("ended", "stale")
+        self._grid: Grid | None = None
         if not self._has_ended:
             self._client.connect()
             _open.add(self)
@@ -124,6 +128,52 @@ class AttachedGrid:
         options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
         plan = plan_map(fn, chunk, options, ranks, Retries(retries, retry_on, backoff))
         return self._send(key, plan, _zipped(iterables), if_changed)[1]
+
+    def detach(
+        self,
+        fn: str | Callable[..., Any],
+        /,
+        *args: Any,
+        key: str | None = None,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
+        ranks: int = 0,
+        retries: int = 0,
+        retry_on: Errors = Exception,
+        backoff: float = 0.0,
+        if_changed: IfChanged = "stop",
+    ) -> str:
+        """Have the session run `fn(*args)`, and return the key for `fetch`.
+
+        The session runs the call even if this program ends. The call is a map of one item, and the
+        options are those of `submit`. `key`: the name of the call; None has the session choose a
+        new one, such as "call-3f9a1c2e". With the key of an earlier call, function and arguments
+        are compared, and the call does not run again if it has a result. Raises JournalError if
+        they differ, SessionEnded, TypeError and ValueError for an invalid key or options, and any
+        error of pickling.
+        """
+        options = call_options(deadline, idempotent, 0, None, cores, memory, resources, expected)
+        plan = plan_map(fn, 1, options, ranks, Retries(retries, retry_on, backoff))
+        return self._send(key, plan, iter([args]), if_changed, quiet=True)[0]
+
+    def fetch(self, key: str, timeout: float | None = None) -> Any:
+        """Wait for the result of a call that a program has started by `detach`.
+
+        Any program may fetch it, any number of times, also after the session was restarted.
+        `timeout`: seconds; None: no limit. Raises the error of the function, TimeoutError,
+        LookupError if there is no such call, ValueError for a map of several items, OutcomeUnknown
+        if the call may have run when the session ended, and SessionEnded.
+        """
+        until = None if timeout is None else monotonic() + timeout
+        if not self._has_ended:
+            return next(self._groups(key, 1, until=until, is_call=True))[0]
+        for result in self._kept_results(key, ordered=True):
+            return result
+        raise self._ended(f"It has no result of `{key}`")
 
     def results(
         self,
@@ -256,7 +306,7 @@ class AttachedGrid:
     def maps(self) -> Mapping[str, Mapping[str, Any]]:
         """The maps of the session by their keys: `items`, `complete` (whether a program has sent
         all of them), `results`, `failed`, `under_way`, the name of the `function`, and `stopped`,
-        the error that has ended the map, or None.
+        the error that has ended the map, or None. Calls are maps of one item.
         """
         status, errors = self._request("status")
         stopped = iter(unpack(*errors))
@@ -275,15 +325,33 @@ class AttachedGrid:
         return [HostState(*state) for state in self._request("hosts")[0]["hosts"]]
 
     def forget(self, key: str) -> None:
-        """End a map, and remove its items and results.
+        """End a map or a call, and remove its items and results.
 
         Raises LookupError if it does not exist, and SessionEnded.
         """
         self._request("map/forget", key=key)
 
+    @property
+    def grid(self) -> Grid:
+        """A `Grid` on the workers of the session, for calls that end with this program.
+
+        It is opened on first use, and closed with this object. Its calls, shared data and objects
+        are those of any grid. Raises SessionEnded.
+        """
+        if self._has_ended or self._client.is_closed:
+            raise self._ended("It has no workers")
+        if self._grid is None:
+            from gridrpc._grid import Grid
+
+            self._grid = Grid(servers=[f"session:{self.name}"])
+        return self._grid
+
     def close(self) -> None:
-        """End the connection. The session continues."""
+        """End the connection, and close `grid`. The session continues."""
         self._client.close()
+        grid, self._grid = self._grid, None
+        if grid is not None:
+            grid.close()
 
     def __enter__(self) -> AttachedGrid:
         return self
