@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def _start_process(given: dict[str, Any], directory: str, log: Path) -> str | No
             os.close(opened)
             os.close(writing)
         assert process.stdin is not None
-        with process.stdin as stdin:
+        with suppress(BrokenPipeError), process.stdin as stdin:
             json.dump(given | {"pipe": writing}, stdin)
         answer = pipe.read()
     # Nobody waits for it, as it outlives this process.

@@ -17,7 +17,6 @@ from typing import Any
 
 from gridrpc import _native
 from gridrpc._grid import Grid
-from gridrpc._hosts import HostState
 from gridrpc._log import logger
 from gridrpc._session import registry
 from gridrpc._session.maps import SessionMaps
@@ -187,13 +186,11 @@ def _refuse_hopeless(grid: Grid) -> None:
         states = {host.state for host in hosts}
         if hosts and "starting" not in states and states != {"lost"}:
             return
-        have_failed = bool(hosts) and all(map(_has_failed, hosts))
-        wait = LOSS_WAIT if have_failed else FAILURE_WAIT
-
-
-def _has_failed(host: HostState) -> bool:
-    """Whether its start has failed; it may be tried again."""
-    return host.state == "lost" or host.detail.startswith(f"host {host.host} ")
+        # Hosts that have failed may be tried again.
+        failed = [
+            one.state == "lost" or one.detail.startswith(f"host {one.host} ") for one in hosts
+        ]
+        wait = LOSS_WAIT if failed and all(failed) else FAILURE_WAIT
 
 
 def _locked(folder: Path, name: str) -> int:
