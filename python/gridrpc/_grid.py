@@ -102,6 +102,7 @@ class Grid:
             self._initializer = _initializer(self.config, initializer, tuple(initargs))
         self._runs_python = self.config.worker == "python"
         self._modules = _native.Modules(list(self.config.modules))
+        servers = servers_of(self.config, config)
         self._native = _native.Grid(
             compiled=self._modules,
             preload=list(self.config.preload),
@@ -119,12 +120,12 @@ class Grid:
             labelled=self.config.output == "labelled",
             progress=self.config.progress,
             **launch(self.config, self._initializer.path if self._initializer else None),
-            **servers_of(self.config, config),
+            **servers,
         )
         self._functions = Functions(
             self._native,
             self._runs_python,
-            workers_have_path=not any(word.startswith("session:") for word in self.config.servers),
+            workers_have_path=not any(one.is_session for one in servers.get("servers", ())),
         )
         self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()

@@ -1,4 +1,4 @@
-"""Several clients of one daemon, here that of a session: each has its own calls, data and objects."""
+"""Several clients of one daemon, that of a session: each has its own calls, data and objects."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WORKERS = 2
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a session `shared`."""
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A session `shared`."""
     folder = tmp_path_factory.mktemp("shared")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         command("start", "shared", "--workers", str(WORKERS), cwd=folder)
-        yield folder
+        yield
         command("stop", "shared", "--forget", cwd=folder)
 
 
@@ -97,7 +97,7 @@ def test_functions_call_back_to_their_own_client() -> None:
         assert [call.result(timeout=LONG) for call in calls] == [20, 30]
 
 
-#: A client that has all its workers busy, many calls queued, an object and shared data; then it waits.
+#: A client with all workers busy, many calls queued, an object and shared data; then it waits.
 GREEDY = """
 import time, numpy, gridrpc
 
@@ -122,7 +122,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_death_of_a_client_leaves_others_unharmed(session: Path, tmp_path: Path) -> None:
+def test_the_death_of_a_client_leaves_others_unharmed(tmp_path: Path) -> None:
     daemon = psutil.Process(session_pid())
     with client() as grid:
         data, counter = grid.share(np.arange(100_000.0)), grid.object(Counter, 10)

@@ -10,7 +10,7 @@ use super::values::shown;
 /// Longest name, bytes.
 const LONGEST: usize = 100;
 
-/// The Unix socket of the session with this name; none: this user has no folder for sessions. gridrpc/_session/places.py
+/// The Unix socket of the session with this name; none: this user has no folder for sessions. gridrpc/_session/registry.py
 /// is the same in Python.
 #[must_use]
 pub fn session_socket(name: &str) -> Option<PathBuf> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gridrpc_config::LauncherKind;
 use gridrpc_sys::memory;
 use pyo3::prelude::*;
 
@@ -23,6 +24,12 @@ impl Server {
     #[getter]
     fn hosts(&self) -> Vec<String> {
         self.0.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
+    /// Whether it is a session, whose workers other programs use too.
+    #[getter]
+    fn is_session(&self) -> bool {
+        matches!(self.0.launcher, LauncherKind::Session { .. })
     }
 
     fn __repr__(&self) -> String {
