@@ -19,6 +19,8 @@ __all__ = [
     "Buffer",
     "Call",
     "CallOptions",
+    "Daemon",
+    "DaemonConnection",
     "Dependency",
     "EndedTask",
     "ForkedSpawner",
