@@ -20,8 +20,8 @@ use gridrpc_wire::{HostLoss, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::AgentError;
 use crate::connection::Connection;
+use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
 use crate::requests::{Asked, Requests};
 use crate::serving::{self, BlobNumbers, Terms};

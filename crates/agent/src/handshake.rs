@@ -13,9 +13,9 @@ use gridrpc_sys::{memory, monotonic_ns, processors, thread_limits};
 use gridrpc_transport::addresses;
 use gridrpc_wire::{Compression, Join, Message, Serve, VERSION};
 
-use crate::AgentError;
 use crate::answers::Answers;
 use crate::connection::Connection;
+use crate::error::AgentError;
 use crate::incoming::whole;
 use crate::modules::ModuleFiles;
 

@@ -3,12 +3,14 @@
 //!
 //! Both serve each client in the same way (serving.rs), on a grid of their own.
 
+mod agent;
 mod answers;
 mod broadcast;
 mod callbacks;
 mod connection;
 mod daemon;
 mod daemon_connection;
+mod error;
 mod examination;
 mod handshake;
 mod heartbeat;
@@ -21,172 +23,8 @@ mod serving;
 mod shared_data;
 mod standard_input;
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use gridrpc_client::{Grid, GridError, Parent};
-use gridrpc_core::Owner;
-use gridrpc_link::{LinkError, NOT_PRELOADED};
-use gridrpc_transport::dial::{self, DialError, Dialled};
-use gridrpc_transport::{Ticket, TicketError, TicketKeys};
-use gridrpc_wire::{HostLoss, Message};
-use thiserror::Error;
-
-use broadcast::Broadcast;
-use connection::Connection;
+pub use agent::{Options, run};
 pub use daemon::Daemon;
 pub use daemon_connection::{AskError, DaemonConnection};
-use examination::Examination;
+pub use error::AgentError;
 pub use requests::{RequestError, Requests};
-use serving::Terms;
-use standard_input::Input;
-
-/// How long the agent tries to reach its client.
-const DIAL: Duration = Duration::from_secs(30);
-
-/// How often it checks for a ticket that has not arrived.
-const LOOKING: Duration = Duration::from_millis(200);
-
-/// Why an agent ended before its client asked for it.
-#[derive(Debug, Error)]
-pub enum AgentError {
-    /// It got no ticket.
-    #[error("no ticket came on standard input: {0}")]
-    NoTicket(io::Error),
-    /// The ticket file cannot be read.
-    #[error(
-        "the ticket in `{}` cannot be read: {error}; the folder that `staging` in grid.toml names has to be \
-         one that the nodes share, and a ticket is taken once", .file.display()
-    )]
-    NoTicketIn {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The ticket is invalid.
-    #[error(transparent)]
-    Ticket(#[from] TicketError),
-    /// The client cannot be reached.
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    /// The client broke the protocol, or the connection failed.
-    #[error("the client: {0}")]
-    Link(#[from] LinkError),
-    /// The client was silent for too long.
-    #[error("the client was silent for {} s: this agent ends", .0.as_secs_f64())]
-    Silent(Duration),
-    /// The workers cannot start.
-    #[error(transparent)]
-    Grid(#[from] GridError),
-    /// Something that the workers need is missing.
-    #[error("{0}")]
-    NoWorkers(String),
-    /// The system refused an operation.
-    #[error("{what}: {error}")]
-    System {
-        /// The operation.
-        what: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
-}
-
-/// Options of an agent.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// A file with its ticket, which it removes. None: the ticket is the first line of standard input, and
-    /// the agent ends when standard input ends.
-    pub ticket: Option<PathBuf>,
-    /// How long it waits for that file to appear.
-    pub patience: Duration,
-    /// Number of processors; none: as many as the system lets it use.
-    pub processors: Option<usize>,
-}
-
-/// Reads a ticket, dials the client and serves it until it disconnects.
-///
-/// # Errors
-/// When any of these steps fails, or the client vanishes.
-pub fn run(options: &Options) -> Result<(), AgentError> {
-    standard_input::go_on_with_parent();
-    if let Some(processors) = options.processors.filter(|processors| *processors > 0) {
-        handshake::set_processors(processors);
-    }
-    let word = match &options.ticket {
-        Some(file) => taken(file, options.patience)
-            .map_err(|error| AgentError::NoTicketIn { file: file.clone(), error })?,
-        None => standard_input::first_line().map_err(AgentError::NoTicket)?,
-    };
-    let ticket = Ticket::decode(&word)?;
-    let input = match options.ticket {
-        Some(_) => standard_input::Input::default(),
-        None => standard_input::watch(),
-    };
-    let dialled = dial::dial(&ticket, DIAL, false)?;
-    serve(dialled, ticket.keys.as_ref(), &input)
-}
-
-/// Serves the client of a ticket on a grid that it configures.
-fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(), AgentError> {
-    let mut examining = Examination::new(&dialled);
-    let system = |what| move |error| AgentError::System { what, error };
-    let opened = Connection::new(dialled.transport);
-    let mut connection = opened.map_err(system("making an event descriptor"))?;
-    let answers = Arc::clone(&connection.answers);
-    let mut spreading =
-        Broadcast::new(keys, &connection.places, &answers).map_err(system("opening a port"))?;
-    handshake::greet(&answers, handshake::processors() as u32, spreading.port());
-    let Some(wanted) = handshake::wait_for_request(&mut connection, &mut examining)? else {
-        return Ok(());
-    };
-    spreading.compression = wanted.compression;
-    let parent: Arc<dyn Parent> = Arc::clone(&answers) as _;
-    let config = match wanted.config() {
-        Ok(config) => config,
-        Err(why) => {
-            let why = format!("{NOT_PRELOADED}{why}");
-            let cause = HostLoss::FAILED;
-            answers.tell(&Message::NoWorkers(HostLoss { cause, why: &why, ..HostLoss::default() }));
-            answers.settle();
-            return Err(AgentError::NoWorkers(why));
-        }
-    };
-    let grid = Arc::new(Grid::open_for(config, None, Some(parent))?);
-    let unwanted = Arc::new(AtomicBool::new(false));
-    let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
-    input.tell(move || {
-        told.store(true, Ordering::Release);
-        let _ = to_wake.wake.write(1);
-    });
-    let terms = Terms {
-        owner: Owner::SELF,
-        heartbeat: wanted.heartbeat,
-        compression: wanted.compression,
-        modules: wanted.modules,
-        spreading: Some(spreading),
-        numbers: Arc::default(),
-        unwanted,
-    };
-    let served = serving::serve(&grid, connection, terms);
-    grid.close();
-    served
-}
-
-/// Reads and removes a file. `patience`: how long to wait for it.
-fn taken(file: &Path, patience: Duration) -> io::Result<String> {
-    let until = Instant::now() + patience;
-    let word = loop {
-        match std::fs::read_to_string(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
-                std::thread::sleep(LOOKING);
-            }
-            read => break read?,
-        }
-    };
-    std::fs::remove_file(file)?;
-    Ok(word)
-}

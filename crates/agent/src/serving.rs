@@ -18,11 +18,11 @@ use gridrpc_wire::{
     Compression, FunctionForm, HostCall, HostLoss, Message, Place, Section, Stamps,
 };
 
-use crate::AgentError;
 use crate::answers::{Answers, Running};
 use crate::broadcast::Broadcast;
 use crate::callbacks::{Backwards, Waiting};
 use crate::connection::Connection;
+use crate::error::AgentError;
 use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
 use crate::incoming::{Places, all, whole};
