@@ -394,6 +394,11 @@ class JournalFile:
         ):
             yield Stretch(first, count, bytes(digests[16 * i : 16 * i + 16]), offset)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all items that were sent have been heard of since."""
+        return not self._open
+
     def unheard_of(self) -> list[range]:
         """Items that earlier runs had sent when they ended, and that may have run or not."""
         return self._unheard_of

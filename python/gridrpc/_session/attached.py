@@ -284,7 +284,7 @@ class AttachedGrid:
         folder = self._client.folder
         keys = registry.keys_in(folder)
         if registry.checked(key, "map") not in keys:
-            known = ", ".join(f"`{one}`" for one in keys) or "none"
+            known = registry.listed(keys)
             raise LookupError(f"session `{self.name}` has no map `{key}`; there are: {known}")
         stored = StoredMap.loaded(folder, key)
         try:

@@ -19,7 +19,8 @@ from gridrpc import _native
 from gridrpc._grid import Grid
 from gridrpc._log import logger
 from gridrpc._session import registry
-from gridrpc._session.maps import SessionMaps
+from gridrpc._session.map_pool import MapPool
+from gridrpc._session.maps import MapRequests
 from gridrpc._session.protocol import Message, decode, encode, pack
 from gridrpc._session.registry import SessionRecord
 from gridrpc.errors import ConfigError, GridError, SessionError, StartError
@@ -52,13 +53,13 @@ class SessionDaemon:
             self._ends = Event()
             #: When the limit is reached. The wall clock would jump when it is set.
             self._until = None if limit is None else _now() + limit
-            self._maps = SessionMaps(self._grid, self._folder)
+            self._maps = MapPool(self._grid, self._folder)
             self._requests: dict[str, Callable[..., Message]] = {
                 "about": self._about,
                 "status": self._status,
                 "hosts": self._hosts,
                 "stop": self._stop,
-                **self._maps.requests,
+                **MapRequests(self._maps).by_name,
             }
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             self._daemon = _native.Daemon(
@@ -84,6 +85,8 @@ class SessionDaemon:
                 self._end("it was ended by SIGTERM")
             elif self._until is not None and _now() >= self._until:
                 self._end("its limit was reached")
+            # If there were no threads, or no descriptors, there may be some now.
+            self._maps.start_threads()
             _rotate(self._folder / registry.LOG)
         self._close()
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 from array import array
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 
 class Outcome(NamedTuple):
@@ -31,7 +31,9 @@ class Outcomes:
         #: Offset and length of each error in the file, or the error if the file has no room.
         self._errors: list[tuple[int, int] | bytes] = []
         self._errors_end = 0
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in `close`
+        #: The file of the errors, if there are any.
+        self._file: IO[bytes] | None = None
+        self._folder = folder
         #: Number of items with results, and with errors.
         self.returned = self.failed = 0
 
@@ -48,6 +50,8 @@ class Outcomes:
         """Add the error of an item."""
         at = self._errors_end
         try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed in `close`
             if os.pwrite(self._file.fileno(), error, at) < len(error):
                 raise OSError
             self._errors.append((at, len(error)))
@@ -63,6 +67,11 @@ class Outcomes:
         place = len(self._firsts)
         for number in range(first, first + count):
             self._places[number] = place
+
+    @property
+    def had_errors(self) -> bool:
+        """Whether there were errors, which are in no other file."""
+        return bool(self._errors)
 
     def discard_error(self, number: int) -> None:
         """Have an item without an outcome again."""
@@ -92,9 +101,11 @@ class Outcomes:
         error = self._errors[index]
         if isinstance(error, bytes):
             return error
+        assert self._file is not None
         at, length = error
         return os.pread(self._file.fileno(), length, at)
 
     def close(self) -> None:
         """Discard the errors; results stay in the journal."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

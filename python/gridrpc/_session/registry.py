@@ -14,6 +14,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -234,6 +235,14 @@ def forget(name: str) -> None:
 def keys_in(folder: Path) -> list[str]:
     """The keys of the maps of a session."""
     return sorted(file.name.removesuffix(".function") for file in folder.glob("*.function"))
+
+
+def listed(keys: Iterable[str], most: int = 20) -> str:
+    """Keys in a message."""
+    first = [f"`{key}`" for key in keys]
+    if len(first) > most:
+        first[most:] = [f"{len(first) - most:,} others"]
+    return ", ".join(first) or "none"
 
 
 def boot() -> str:

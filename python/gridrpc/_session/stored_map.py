@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import secrets
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -125,15 +124,14 @@ class ItemStore:
 
 
 class StoredMap:
-    """A map: programs add items and take results, and a `MapRunner` runs it.
+    """A map: programs add items and take results, and a thread of the `MapPool` runs it.
 
-    It is the `Record` of the runner's `Map`, and the iterator over its items.
+    It is the `Record` of the thread's `Map`, and the iterator over its items.
     """
 
-    def __init__(self, folder: Path, key: str, plan: MapPlan) -> None:
+    def __init__(self, folder: Path, key: str, plan: MapPlan, identity: str = "") -> None:
         self.key = key
-        #: Differs from that of an earlier or later map with the same key.
-        self.identity = secrets.token_hex(8)
+        self.identity = identity
         self.plan = plan
         self._folder = folder
         #: Held while items or the plan are written.
@@ -141,8 +139,8 @@ class StoredMap:
         #: Notified of all changes below.
         self.changed = Condition()
         self.is_closing = False
-        #: Whether the runner has to begin again, with the current plan.
-        self.must_restart = False
+        #: Whether the run has to begin again, with the current plan; whether it takes no items.
+        self.must_restart = self.is_paused = False
         self._halted: bytes | None = None
         self._journal = self._opened("journal")
         self.items = ItemStore(self._opened("items"))
@@ -167,11 +165,13 @@ class StoredMap:
     def _load(self) -> None:
         count = self.items.count
         self._outcomes.extend(count)
-        for stretch in self._journal.stretches():
+        # In the order of arrival, which cursors refer to.
+        for stretch in sorted(self._journal.stretches(), key=lambda one: one.offset):
             if stretch.first + stretch.size <= count:
                 self._outcomes.add_results(stretch.first, stretch.size, stretch.offset)
         gaps = self._journal.unheard_of()
         self._add_unknown(n for gap in gaps for n in range(gap.start, min(gap.stop, count)))
+        self._has_next()
 
     def _add_unknown(self, numbers: Iterable[int]) -> None:
         """Record OutcomeUnknown for items that may have run."""
@@ -196,10 +196,10 @@ class StoredMap:
         new.replace(self._folder / f"{self.key}.function")
 
     @staticmethod
-    def loaded(folder: Path, key: str) -> StoredMap:
-        """The map of an earlier process of the session."""
+    def loaded(folder: Path, key: str, identity: str = "") -> StoredMap:
+        """The map in the files of that key."""
         with (folder / f"{key}.function").open("rb") as opened:
-            return StoredMap(folder, key, _PlanUnpickler(opened).load())
+            return StoredMap(folder, key, _PlanUnpickler(opened).load(), identity)
 
     @staticmethod
     def remove(folder: Path, key: str, *, keep_old: bool = False) -> None:
@@ -291,7 +291,7 @@ class StoredMap:
     def __next__(self) -> bytes:
         """The next item to run. There may be more after StopIteration."""
         with self.changed:
-            if not self._has_work():
+            if self.is_paused or not self._has_next():
                 raise StopIteration
             if self._again:
                 number = self._again.popleft()
@@ -301,19 +301,40 @@ class StoredMap:
         self._order.append(number)
         return self.items.item(number)
 
-    def wait_for_work(self) -> bool:
-        """Wait until there is an item to run. False: the map has to be closed."""
+    def has_work(self) -> bool:
+        """Whether there are items to run."""
         with self.changed:
-            while not self.is_closing and (self._halted is not None or not self._has_work()):
-                self.changed.wait()
-            # Items that an earlier run took and did not send have no outcome.
-            self._next = 0
-            self._again.clear()
-            del self._order[:]
-            self.must_restart = False
-            return not self.is_closing
+            return not (self.is_closing or self.is_halted) and self._has_next()
 
-    def _has_work(self) -> bool:
+    def can_park(self) -> bool:
+        """Whether the files have all of the map, for a time in which it does not run."""
+        with self.changed:
+            outcomes = self._outcomes
+            has_all = outcomes.returned == self.items.count or self._journal.is_settled
+            return has_all and not (self.is_halted or outcomes.had_errors)
+
+    def begin_run(self) -> MapPlan:
+        """Begin with the first item that has no outcome. Returns the plan."""
+        with self.changed:
+            self._forget_run()
+            self.must_restart = self.is_paused = False
+            return self.plan
+
+    def end_run(self) -> None:
+        """Record that the calls under way were cancelled."""
+        with self.changed:
+            self._add_unknown(sorted(self._under_way))
+            self._under_way.clear()
+            self._forget_run()
+            self._has_next()
+
+    def _forget_run(self) -> None:
+        # Items that a run took and did not send have no outcome.
+        self._next = 0
+        self._again.clear()
+        del self._order[:]
+
+    def _has_next(self) -> bool:
         if self._again:
             return True
         while self._next < self.items.count and self._outcomes.has(self._next):
@@ -375,12 +396,6 @@ class StoredMap:
                 with self.changed:
                     self._outcomes.add_error(self._order[at], _pickled(value.error))
                     self.changed.notify_all()
-
-    def lost(self) -> None:
-        """Record that the calls under way were cancelled."""
-        with self.changed:
-            self._add_unknown(sorted(self._under_way))
-            self._under_way.clear()
 
     def halt(self, error: BaseException) -> None:
         """Stop the map until a program sends it again."""
@@ -466,6 +481,12 @@ class StoredMap:
                 "under_way": len(self._under_way),
                 "halted": self._halted,
             }
+
+    def stop(self) -> None:
+        """Have the run cancel its calls. It may first wait for room in the queue of the grid."""
+        with self.changed:
+            self.is_closing = True
+            self.changed.notify_all()
 
     def close(self) -> None:
         """Write everything to disk, and close the files."""
