@@ -107,7 +107,9 @@ def test_a_shortage_of_threads_passes(tmp_path: Path) -> None:
         assert list(grid.results("first")) == list(range(5))
         with pytest.raises(SessionError, match="map `second` cannot run now"):
             grid.submit("second", abs, range(5))
+        assert grid.maps["second"]["items"] == 5
         full.unlink()
+        assert until(lambda: grid.maps["second"]["results"] == 5)
         gridrpc.attach("night").close()
         assert list(grid.map("second", abs, range(5))) == list(range(5))
     command("stop", "night", "--forget", cwd=tmp_path)

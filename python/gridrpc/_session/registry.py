@@ -240,9 +240,8 @@ def keys_in(folder: Path) -> list[str]:
 def listed(keys: Iterable[str], most: int = 20) -> str:
     """Keys in a message."""
     first = [f"`{key}`" for key in keys]
-    if len(first) > most:
-        first[most:] = [f"{len(first) - most:,} others"]
-    return ", ".join(first) or "none"
+    more = f" and {len(first) - most:,} others" if len(first) > most else ""
+    return (", ".join(first[:most]) or "none") + more
 
 
 def boot() -> str:
