@@ -200,6 +200,7 @@ def _is_own(module: str) -> bool:
     return file is not None and not _is_installed(file)
 
 
+@functools.cache
 def _is_installed(file: str) -> bool:
     return os.path.realpath(file).startswith(_installed_in())
 
