@@ -61,7 +61,7 @@ class Costs:
 
     def for_a_share_of(self, share: float) -> float:
         """How many items keep the overhead at that share of their time."""
-        return self.overhead / share / max(1.0, self.busy / self.items)
+        return self.overhead / share / max(1.0, self.busy / (self.items or 1.0))
 
 
 class Grain:

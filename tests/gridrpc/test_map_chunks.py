@@ -232,6 +232,14 @@ def calls_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+def test_nothing_is_learned_from_a_call_without_results() -> None:
+    from gridrpc._grain import Grain
+
+    grain = Grain(None, lambda: 3, 2, None, 1 << 20)
+    grain.learn((0, 1, 2, 3, 10), 0)
+    assert (grain.ahead(), grain.size()) == (6, 1)
+
+
 def test_small_items_are_put_together(own_grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = calls_made(monkeypatch)
     assert list(own_grid.map(remote.same, range(20_000))) == list(range(20_000))
