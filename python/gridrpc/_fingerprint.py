@@ -31,6 +31,15 @@ class Fingerprint(NamedTuple):
     digest: str
     python: str
 
+    def change(self, now: Fingerprint) -> str:
+        """What has changed since something was begun with this one, for messages."""
+        what = f"was begun with `{self.name}`"
+        if self.name != now.name:
+            return f"{what}, not with `{now.name}`"
+        if self.python != now.python:
+            return f"{what} under Python {self.python}, and this is {now.python}"
+        return f"{what}, which has changed since: its code, its defaults, or what it refers to"
+
 
 def of_function(function: str | Callable[..., Any]) -> Fingerprint:
     """What a function consists of: its code, that of the functions it calls in the program's own

@@ -324,32 +324,25 @@ class JournalFile:
         if behind < end:
             self._open[behind] = max(end, self._open.get(behind, 0))
 
-    def _known(self, contents: bytes, at: int) -> dict[str, str]:
+    def _known(self, contents: bytes, at: int) -> Fingerprint:
         """What the file says of its function."""
         try:
             known = json.loads(contents)
-            return {name: str(known[name]) for name in ("name", "digest", "python")}
+            return Fingerprint(*(str(known[name]) for name in Fingerprint._fields))
         except (ValueError, LookupError, TypeError):
             raise self._damaged(at) from None
 
     def _has_changed(
-        self, known: dict[str, str], function: Fingerprint, if_changed: IfChanged
+        self, known: Fingerprint, function: Fingerprint, if_changed: IfChanged
     ) -> bool:
         """Whether it is of another function, and is to begin anew. Raises JournalError if not."""
-        if known["digest"] == function.digest or if_changed == "keep":
+        if known.digest == function.digest or if_changed == "keep":
             return False
         if if_changed == "restart":
             return True
-        what = f"was begun with `{known['name']}`"
-        if known["name"] != function.name:
-            what += f", not with `{function.name}`"
-        elif known["python"] != function.python:
-            what += f" under Python {known['python']}, and this is {function.python}"
-        else:
-            what += ", which has changed since: its code, its defaults, or what it refers to"
         raise self._error(
-            f'{what}. Give journal=gridrpc.Journal(path, if_changed="keep") if its results are '
-            'still right, or "restart" to begin anew'
+            f'{known.change(function)}. Give journal=gridrpc.Journal(path, if_changed="keep") if '
+            'its results are still right, or "restart" to begin anew'
         )
 
     def _forget(self) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from threading import Condition, Lock
 from typing import Any, NamedTuple
 
-from gridrpc._fingerprint import DIGEST
 from gridrpc._journal import MOST, NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
+from gridrpc._session.item_store import ItemStore, other_item
 from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.protocol import MapPlan, Message, pack
 from gridrpc._session.task import Raised
@@ -25,7 +23,6 @@ from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, SessionErro
 PIECE = 4 << 20
 #: Errors that stop a map, since all of its calls would fail.
 ENDS_ALL = (StartError, GridClosed)
-RESTART = 'Give the items that it was begun with, another key, or if_changed="restart"'
 
 
 class Failure(NamedTuple):
@@ -48,79 +45,6 @@ def removed(key: str) -> SessionError:
     return SessionError(
         f"map `{key}` was removed, or begun anew, by another program in the meantime"
     )
-
-
-def other_item(key: str, number: int, folder: Path) -> JournalError:
-    """The error for an item that differs from the stored one."""
-    return JournalError(
-        f"map `{key}` of the session has another item {number} (the first one is 0). {RESTART}",
-        str(folder),
-    )
-
-
-def digest_of_batch(digests: Iterable[bytes]) -> bytes:
-    """The digest of a batch, from those of its items."""
-    return blake2b(b"".join(digests), digest_size=DIGEST).digest()
-
-
-class ItemStore:
-    """Items of a map in batches, as programs have sent them."""
-
-    def __init__(self, file: JournalFile) -> None:
-        self._file = file
-        self.count = 0
-        self.batches: list[Stretch] = []
-        self._cached: tuple[Stretch | None, list[tuple[bytes, bytes]]] = None, []
-        for batch in file.stretches():
-            if batch.first != self.count:
-                break
-            self.append(batch)
-
-    def write(self, items: list[tuple[bytes, bytes]]) -> Stretch:
-        """Write the next batch to disk, as digests and pickles."""
-        digest = digest_of_batch(digest for digest, _ in items)
-        batch = self._file.returned(self.count, digest, items)
-        # The number of an item that has run must not change.
-        self._file.sync()
-        return batch
-
-    def append(self, batch: Stretch) -> None:
-        """Add a batch that has been written."""
-        self.batches.append(batch)
-        self.count += batch.size
-
-    def batch_of(self, number: int) -> Stretch:
-        """The batch with an item."""
-        return self.batches[bisect_right(self.batches, number, key=lambda one: one.first) - 1]
-
-    def digests(self, batch: Stretch) -> list[bytes]:
-        """The digests of the items of a batch."""
-        return [digest for digest, _ in self._file.results(batch)]
-
-    def difference(self, first: int, digests: list[bytes]) -> int | None:
-        """The number of the first of these items that differs from the stored one."""
-        at, end = first, min(first + len(digests), self.count)
-        while at < end:
-            batch = self.batch_of(at)
-            stored = self.digests(batch)
-            for number in range(at, min(end, batch.first + batch.size)):
-                if digests[number - first] != stored[number - batch.first]:
-                    return number
-            at = batch.first + batch.size
-        return None
-
-    def item(self, number: int) -> bytes:
-        """The pickle of an item. Only one thread may call this."""
-        batch, items = self._cached
-        if batch is None or not batch.first <= number < batch.first + batch.size:
-            batch = self.batch_of(number)
-            items = self._file.results(batch)
-            self._cached = batch, items
-        return items[number - batch.first][1]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 class StoredMap:
@@ -218,13 +142,9 @@ class StoredMap:
         known = self.plan
         same = plan.fingerprint.digest == known.fingerprint.digest
         if not same and if_changed != "keep":
-            what = f"was begun with `{known.fingerprint.name}`"
-            if plan.fingerprint.name != known.fingerprint.name:
-                what += f", not with `{plan.fingerprint.name}`"
-            else:
-                what += ", which has changed since: its code, its defaults, or what it refers to"
+            change = known.fingerprint.change(plan.fingerprint)
             raise JournalError(
-                f"map `{self.key}` of the session {what}. Give "
+                f"map `{self.key}` of the session {change}. Give "
                 'if_changed="keep" if its results are still right, or "restart" to begin anew',
                 str(self._folder),
             )

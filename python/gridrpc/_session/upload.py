@@ -14,8 +14,8 @@ from gridrpc._native import CallOptions
 from gridrpc._options import checked_ranks
 from gridrpc._retries import Retries
 from gridrpc._session.client import DaemonClient, answer_limit
+from gridrpc._session.item_store import RESTART, digest_of_batch, other_item
 from gridrpc._session.protocol import MapPlan, Message, pack, retries_of, split
-from gridrpc._session.stored_map import RESTART, digest_of_batch, other_item
 from gridrpc._session.task import Tried, of_program, sealed
 from gridrpc.errors import JournalError, RanksLost
 
