@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from grids import PROGRAM
 from processes import LONG, environment
@@ -18,6 +21,18 @@ def command(*words: str, cwd: Path, status: int = 0) -> str:
     )  # fmt: skip
     assert ran.returncode == status, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
+
+
+@contextmanager
+def session(name: str, folder: Path) -> Iterator[Path]:
+    """A session with two workers, and no other, while the context lasts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        command("start", name, "--workers", "2", cwd=folder)
+        try:
+            yield folder
+        finally:
+            command("stop", name, "--forget", cwd=folder)
 
 
 def ran(folder: Path) -> list[int]:

@@ -18,21 +18,17 @@ import pytest
 import gridrpc
 from gridrpc._native import Daemon, DaemonConnection
 from processes import LONG, start_script, until
-from sessions import command
+from sessions import session
 
-#: Of the session that the clients use.
+#: Of the session.
 WORKERS = 2
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A session `shared`."""
-    folder = tmp_path_factory.mktemp("shared")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        command("start", "shared", "--workers", str(WORKERS), cwd=folder)
+    with session("shared", tmp_path_factory.mktemp("shared")):
         yield
-        command("stop", "shared", "--forget", cwd=folder)
 
 
 def client() -> gridrpc.Grid:

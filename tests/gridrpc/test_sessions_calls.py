@@ -17,18 +17,14 @@ from gridrpc._session import registry
 from gridrpc._session.protocol import MapPlan
 from noting import not_today, noted, waits
 from processes import LONG, run_script, running, start_script, until
-from sessions import at, command, ran
+from sessions import at, command, ran, session
 
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder in which the session `calls` runs, with two workers."""
-    folder = tmp_path_factory.mktemp("calls")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        command("start", "calls", "--workers", "2", cwd=folder)
+    with session("calls", tmp_path_factory.mktemp("calls")) as folder:
         yield folder
-        command("stop", "calls", "--forget", cwd=folder)
 
 
 @pytest.fixture

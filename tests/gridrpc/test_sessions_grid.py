@@ -11,19 +11,16 @@ import pytest
 import gridrpc
 from gridrpc import GridClosed, SessionEnded
 from processes import LONG, run_script
-from sessions import command
+from sessions import command, session
 
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a session `shared` with two workers, which do not look for modules here."""
-    folder = tmp_path_factory.mktemp("shared")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         patch.delenv("PYTHONPATH", raising=False)
-        command("start", "shared", "--workers", "2", cwd=folder)
-        yield folder
-        command("stop", "shared", "--forget", cwd=folder)
+        with session("shared", tmp_path_factory.mktemp("shared")) as folder:
+            yield folder
 
 
 @pytest.fixture
