@@ -131,7 +131,6 @@ pub(super) fn serve(
     let Terms { owner, heartbeat, compression, modules, spreading, numbers, unwanted } = terms;
     let answers = Arc::clone(&connection.answers);
     let heart = heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers)).transpose();
-    let heart = heart.map_err(|error| AgentError::System { what: "starting a thread", error })?;
     answers.up.compress(compression);
     connection.places.belong_to(grid);
     connection.receiver.place_streams(connection.places.placement());
@@ -158,9 +157,11 @@ pub(super) fn serve(
         ended: false,
     };
     let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
-    let served = client.serve(&mut connection, patience);
+    let served = heart
+        .map_err(|error| AgentError::System { what: "starting a thread", error })
+        .and_then(|_beating| client.serve(&mut connection, patience));
+    // Also if it was not served: it is an owner of the grid.
     client.leave();
-    drop(heart);
     served
 }
 
