@@ -14,7 +14,7 @@ use gridrpc_transport::{Ticket, TicketKeys};
 use gridrpc_wire::{HostLoss, Message};
 
 use crate::broadcast::Broadcast;
-use crate::connection::Connection;
+use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::examination::Examination;
 use crate::handshake;
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
 fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(), AgentError> {
     let mut examining = Examination::new(&dialled);
     let system = |what| move |error| AgentError::System { what, error };
-    let opened = Connection::new(dialled.transport);
+    let opened = Connection::new(dialled.transport, MAX_PAYLOAD);
     let mut connection = opened.map_err(system("making an event descriptor"))?;
     let answers = Arc::clone(&connection.answers);
     let mut spreading =
@@ -96,6 +96,8 @@ fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(
     });
     let terms = Terms {
         owner: Owner::SELF,
+        access: None,
+        takes_code: true,
         heartbeat: wanted.heartbeat,
         compression: wanted.compression,
         modules: wanted.modules,

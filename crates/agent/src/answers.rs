@@ -1,5 +1,6 @@
 //! Answers: results of the client's calls, on their way back to the client.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,8 @@ use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sect
 use nix::sys::eventfd::EventFd;
 
 use crate::held_results::KeptResults;
+use crate::service::{CallEnd, Denied, Permit};
+use crate::serving::now;
 
 /// Most bytes that a frame carries inline, over all sections, and the longest of those sections.
 const MAX_INLINE: usize = 512 << 10;
@@ -28,6 +31,17 @@ pub(super) struct Running {
     pub(super) lent: Vec<Option<Arc<Lent>>>,
     /// Whether its result may stay on this host.
     pub(super) keep: bool,
+    /// Permission to run it, where calls need one.
+    pub(super) permit: Option<Box<dyn Permit>>,
+}
+
+impl Running {
+    /// Records its outcome: the result's bytes, or the name of the error.
+    fn record(&self, outcome: Result<u64, &str>) {
+        if let Some(permit) = &self.permit {
+            permit.ended(CallEnd { outcome, profile: &self.call.profile() });
+        }
+    }
 }
 
 /// Results of at least this many streamable bytes stay on this host if other calls need them.
@@ -45,6 +59,8 @@ pub(super) struct Answers {
     /// Wakes the agent's main thread.
     pub(super) wake: EventFd,
     changed: AtomicBool,
+    /// Whether the client gets no output of workers: they may run calls of other users.
+    silent: AtomicBool,
 }
 
 impl Answers {
@@ -59,7 +75,13 @@ impl Answers {
             hold,
             wake,
             changed,
+            silent: AtomicBool::new(false),
         }
+    }
+
+    /// Sends no output of workers from now on.
+    pub(super) fn silence(&self) {
+        self.silent.store(true, Ordering::Release);
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -109,10 +131,25 @@ impl Answers {
         self.calls().remove(&id);
     }
 
-    /// Forgets all calls: nobody waits for their answers.
-    pub(super) fn forget_all(&self) {
+    /// Forgets all calls: nobody waits for their answers. Returns them, the last ones first.
+    pub(super) fn forget_all(&self) -> Vec<Running> {
         let calls = std::mem::take(&mut *self.calls());
-        drop(calls);
+        let mut calls: Vec<(u64, Running)> = calls.into_iter().collect();
+        calls.sort_unstable_by_key(|(id, _)| Reverse(*id));
+        calls.into_iter().map(|(_, running)| running).collect()
+    }
+
+    /// Reports that a client may not do something, as an error of its call.
+    pub(super) fn deny(&self, call: u64, denied: &Denied) {
+        self.tell(&Message::Failure {
+            call,
+            stamps: now(),
+            retained: Vec::new(),
+            error: &denied.error,
+            message: &denied.message,
+            trace: "",
+            sections: Vec::new(),
+        });
     }
 
     /// Sends a message without sections.
@@ -157,6 +194,7 @@ impl Answers {
         match running.call.take_outcome() {
             None => {}
             Some(Outcome::Returned(parts)) => {
+                running.record(Ok(parts.iter().map(|part| part.bytes().len() as u64).sum()));
                 let parts = in_place(parts, &running.lent)?;
                 let (mut sections, mut streams) = divide(&parts);
                 let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
@@ -172,6 +210,7 @@ impl Answers {
                 self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
             }
             Some(Outcome::Raised { error, message, trace, sections }) => {
+                running.record(Err(&error));
                 let parts = in_place(sections, &running.lent)?;
                 let (sections, streams) = divide(&parts);
                 let (error, message, trace) = (&error, &message, &trace);
@@ -186,7 +225,10 @@ impl Answers {
                 };
                 self.push(failure, streams)?;
             }
-            Some(Outcome::Ended(end)) => self.tell_end(id, &end),
+            Some(Outcome::Ended(end)) => {
+                running.record(Err(name_of(&end)));
+                self.tell_end(id, &end);
+            }
         }
         Ok(())
     }
@@ -274,10 +316,26 @@ impl Parent for Answers {
     }
 
     fn said(&self, worker: u32, stderr: bool, bytes: &[u8]) {
+        if self.silent.load(Ordering::Acquire) {
+            return;
+        }
         for piece in bytes.chunks(MAX_INLINE) {
             self.tell(&Message::Output { worker, stderr, sections: vec![Section::inline(piece)] });
         }
         self.up.flush();
+    }
+}
+
+/// The name of an end, for records.
+fn name_of(end: &End) -> &'static str {
+    match end {
+        End::WorkerLost(_) => "WorkerLost",
+        End::NoWorkers(_) | End::NoServer(..) => "NoWorkers",
+        End::Cancelled => "Cancelled",
+        End::Closed => "Closed",
+        End::TooWide(_) | End::Unfit(_) => "TooLarge",
+        End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
+        End::DeadlineExceeded(_) => "DeadlineExceeded",
     }
 }
 

@@ -27,9 +27,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// `max_payload`: largest payload accepted, bytes.
+    ///
     /// # Errors
     /// When the system has no descriptor left.
-    pub(super) fn new(socket: Socket) -> io::Result<Connection> {
+    pub(super) fn new(socket: Socket, max_payload: u64) -> io::Result<Connection> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = EventFd::from_value_and_flags(0, flags)?;
         let blocked = Arc::new(AtomicBool::new(false));
@@ -46,7 +48,7 @@ impl Connection {
         let answers = Arc::new(Answers::new(up, wake));
         // The cell is empty: it was made above.
         let _ = cell.set(Arc::downgrade(&answers));
-        let receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
+        let receiver = Receiver::new(Arc::clone(&socket), max_payload);
         let places = Places::new(answers.kept.clone());
         Ok(Connection { socket, receiver, answers, places, blocked })
     }

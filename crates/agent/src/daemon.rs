@@ -1,109 +1,132 @@
-//! A daemon: serves any number of clients of one user, which connect to a Unix socket, on one grid.
+//! A daemon: serves any number of clients, which connect to it, on one grid.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use gridrpc_client::{Grid, Parent};
-use gridrpc_core::Quota;
 use gridrpc_link::{LinkError, Socket};
 use gridrpc_sys::forks;
-use gridrpc_transport::{Unix, listen_local, may_connect, user_of};
+use gridrpc_transport::{Unix, listen_local, user_of};
 use gridrpc_wire::{HostLoss, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::connection::Connection;
+use crate::answers::Answers;
+use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
-use crate::requests::{Asked, Requests};
+use crate::requests::Asked;
+use crate::service::Service;
 use crate::serving::{self, BlobNumbers, Terms};
+use crate::user::User;
 
 /// How long the daemon stops accepting when the system is short of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long `close` waits for connections to end.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
+/// Largest payload of a request, bytes.
+const MAX_REQUEST: u64 = 256 << 20;
 
 /// Serves clients until it is closed. The grid belongs to the caller, who may run calls on it too.
 pub struct Daemon {
     clients: Arc<Clients>,
     end: Arc<EventFd>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A connection.
+struct Open {
+    user: Arc<User>,
+    socket: Socket,
 }
 
 struct Clients {
     grid: Arc<Grid>,
-    requests: Arc<dyn Requests>,
+    service: Arc<dyn Service>,
     most: usize,
     numbers: Arc<BlobNumbers>,
     /// The connections, by a number of each.
-    open: Mutex<Open>,
+    open: Mutex<HashMap<u64, Open>>,
+    next: AtomicU64,
     /// Signalled when a connection ends.
     ended: Condvar,
 }
 
-#[derive(Default)]
-struct Open {
-    sockets: HashMap<u64, Socket>,
-    next: u64,
-}
-
 impl Daemon {
-    /// Listens at a Unix socket, and replaces an old file there. `most`: maximum number of connections; the next ones
-    /// are refused.
+    /// Listens nowhere yet. `most`: maximum number of connections; the next ones are refused.
+    ///
+    /// # Errors
+    /// When the system refuses an event descriptor.
+    pub fn new(grid: Arc<Grid>, service: Arc<dyn Service>, most: usize) -> io::Result<Daemon> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+        let clients = Arc::new(Clients {
+            grid,
+            service,
+            most,
+            numbers: Arc::default(),
+            open: Mutex::default(),
+            next: AtomicU64::new(0),
+            ended: Condvar::new(),
+        });
+        Ok(Daemon { clients, end, threads: Vec::new() })
+    }
+
+    /// Listens at a Unix socket, and replaces an old file there.
     ///
     /// # Errors
     /// When the system refuses the socket or a thread.
-    pub fn open(
-        grid: Arc<Grid>,
-        socket: &Path,
-        requests: Arc<dyn Requests>,
-        most: usize,
-    ) -> io::Result<Daemon> {
+    pub fn listen_at(&mut self, socket: &Path) -> io::Result<()> {
         let listener = listen_local(socket)?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
-        let (numbers, open, ended) = (Arc::default(), Mutex::default(), Condvar::new());
-        let clients = Arc::new(Clients { grid, requests, most, numbers, open, ended });
         forks::close_in_children(listener.as_raw_fd());
-        let (all, until) = (Arc::clone(&clients), Arc::clone(&end));
+        let (all, until) = (Arc::clone(&self.clients), Arc::clone(&self.end));
         let accepting = move || {
             accept(&all, &listener, &until);
             forks::forget(listener.as_raw_fd());
         };
         let thread = thread::Builder::new().name("gridrpc-daemon".to_owned()).spawn(accepting)?;
-        Ok(Daemon { clients, end, thread: Some(thread) })
+        self.threads.push(thread);
+        Ok(())
     }
 
     /// Number of connections.
     #[must_use]
     pub fn attached(&self) -> usize {
-        self.clients.lock().sockets.len()
+        self.clients.lock().len()
+    }
+
+    /// The users of all connections.
+    #[must_use]
+    pub fn users(&self) -> Vec<Arc<User>> {
+        self.clients.lock().values().map(|open| Arc::clone(&open.user)).collect()
+    }
+
+    /// Ends the connections of some users, and returns how many.
+    pub fn disconnect(&self, whose: impl Fn(&User) -> bool) -> usize {
+        let open = self.clients.lock();
+        let chosen = open.values().filter(|open| whose(&open.user));
+        chosen.map(|open| shut_down(&open.socket)).count()
     }
 
     /// Ends all connections, and waits a moment until they have ended.
     pub fn close(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
         // It cannot be full.
         let _ = self.end.write(1);
-        // Its panic has been reported where it happened.
-        let _ = thread.join();
-        let open = self.clients.lock();
-        for socket in open.sockets.values() {
-            // Fails for a connection that has ended.
-            let _ = nix::sys::socket::shutdown(
-                socket.socket().as_raw_fd(),
-                nix::sys::socket::Shutdown::Both,
-            );
+        for thread in self.threads.drain(..) {
+            // Its panic has been reported where it happened.
+            let _ = thread.join();
         }
-        let some = |open: &mut Open| !open.sockets.is_empty();
+        self.disconnect(|_| true);
+        let open = self.clients.lock();
+        let some = |open: &mut HashMap<u64, Open>| !open.is_empty();
         drop(self.clients.ended.wait_timeout_while(open, CLOSE_GRACE, some));
     }
 }
@@ -120,67 +143,85 @@ impl fmt::Debug for Daemon {
     }
 }
 
+fn shut_down(socket: &Socket) {
+    let both = nix::sys::socket::Shutdown::Both;
+    // Fails for a connection that has ended.
+    let _ = nix::sys::socket::shutdown(socket.socket().as_raw_fd(), both);
+}
+
 impl Clients {
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a connection in a thread of its own, or refuses it.
-    fn admit(self: &Arc<Clients>, stream: UnixStream) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
-        if !may_connect(user_of(stream.as_fd())?) {
-            return Ok(());
+    fn admit(self: &Arc<Clients>, socket: Socket, user: User) -> io::Result<()> {
+        if let Err(why) = self.service.admit(&user) {
+            return refuse(&socket, &why);
         }
-        let socket: Socket = Arc::new(Unix(stream.into()));
         let mut open = self.lock();
-        if open.sockets.len() >= self.most {
+        if open.len() >= self.most {
             drop(open);
-            return refuse(&socket, &format!("there are {} connections already", self.most));
+            let why = format!("there are {} connections already", self.most);
+            return refuse(&socket, &too_busy(&why));
         }
-        open.next += 1;
-        let number = open.next;
-        open.sockets.insert(number, Arc::clone(&socket));
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let user = Arc::new(user);
+        open.insert(number, Open { user: Arc::clone(&user), socket: Arc::clone(&socket) });
         drop(open);
         let (clients, line) = (Arc::clone(self), Arc::clone(&socket));
         let attending = move || {
-            if let Err(error) = clients.attend(line)
+            if let Err(error) = clients.attend(line, &user)
                 && !is_end(&error)
             {
-                eprintln!("gridrpc: a connection of a program ends: {error}");
+                eprintln!("gridrpc: the connection of {user} ends: {error}");
             }
             clients.forget(number);
         };
         let name = "gridrpc-client".to_owned();
         if let Err(error) = thread::Builder::new().name(name).spawn(attending) {
             self.forget(number);
-            return refuse(&socket, &format!("no thread can be started: {error}"));
+            return refuse(&socket, &too_busy(&format!("no thread can be started: {error}")));
         }
         Ok(())
     }
 
     fn forget(&self, number: u64) {
-        let socket = self.lock().sockets.remove(&number);
-        if let Some(socket) = socket {
-            forks::forget(socket.socket().as_raw_fd());
+        let open = self.lock().remove(&number);
+        if let Some(open) = open {
+            forks::forget(open.socket.socket().as_raw_fd());
         }
         self.ended.notify_all();
     }
 
     /// Answers requests of a program, or serves it as a client.
-    fn attend(&self, socket: Socket) -> Result<(), AgentError> {
+    fn attend(&self, socket: Socket, user: &Arc<User>) -> Result<(), AgentError> {
         forks::close_in_children(socket.socket().as_raw_fd());
-        let opened = Connection::new(socket);
+        let opened = Connection::new(socket, MAX_REQUEST);
         let mut connection = opened
             .map_err(|error| AgentError::System { what: "making an event descriptor", error })?;
         let answers = Arc::clone(&connection.answers);
         greet(&answers, self.grid.workers(), 0);
-        let mut asked = Asked::new(Arc::clone(&self.requests));
+        let mut asked = Asked::new(Arc::clone(&self.service), Arc::clone(user));
         let Some(wanted) = wait_for_request(&mut connection, &mut asked)? else { return Ok(()) };
+        let rights = match self.service.open(user) {
+            Ok(rights) => rights,
+            Err(why) => {
+                reject(&answers, &why);
+                return Ok(());
+            }
+        };
+        let max_payload = rights.access.as_ref().map_or(MAX_PAYLOAD, |access| access.max_payload());
+        connection.receiver.limit_payload(max_payload);
+        if rights.access.is_some() {
+            answers.silence();
+        }
         let parent: Arc<dyn Parent> = answers;
-        let owner = self.grid.add_owner(Quota::NONE);
         self.grid.attach(&parent);
         let terms = Terms {
-            owner,
+            owner: rights.owner,
+            access: rights.access,
+            takes_code: self.service.may_send_code(user),
             heartbeat: wanted.heartbeat,
             compression: wanted.compression,
             modules: wanted.modules,
@@ -190,6 +231,7 @@ impl Clients {
         };
         let served = serving::serve(&self.grid, connection, terms);
         self.grid.detach(&parent);
+        self.service.close(user, rights.owner);
         served
     }
 }
@@ -210,7 +252,11 @@ fn accept(clients: &Arc<Clients>, listener: &UnixListener, end: &EventFd) {
         if waited[1].any().unwrap_or(false) {
             return;
         }
-        let accepted = listener.accept().and_then(|(stream, _)| clients.admit(stream));
+        let accepted = listener.accept().and_then(|(stream, _)| {
+            stream.set_nonblocking(true)?;
+            let user = User::local(user_of(stream.as_fd())?);
+            clients.admit(Arc::new(Unix(stream.into())), user)
+        });
         match accepted {
             Ok(()) => was_short = false,
             Err(error) => match error.kind() {
@@ -234,13 +280,20 @@ fn accept(clients: &Arc<Clients>, listener: &UnixListener, end: &EventFd) {
 /// Sends a program away, with the reason.
 fn refuse(socket: &Socket, why: &str) -> io::Result<()> {
     eprintln!("gridrpc: a program cannot connect: {why}");
-    let connection = Connection::new(Arc::clone(socket))?;
-    let why = &format!("takes no other program now: {why}. Try again");
-    let cause = HostLoss::FAILED;
-    connection.answers.tell(&Message::NoWorkers(HostLoss { cause, why, ..HostLoss::default() }));
-    // A new connection takes that much at once.
-    connection.answers.settle();
+    reject(&Connection::new(Arc::clone(socket), MAX_REQUEST)?.answers, why);
     Ok(())
+}
+
+/// Tells a program why it is not served.
+fn reject(answers: &Answers, why: &str) {
+    let cause = HostLoss::FAILED;
+    answers.tell(&Message::NoWorkers(HostLoss { cause, why, ..HostLoss::default() }));
+    // A new connection takes that much at once.
+    answers.settle();
+}
+
+fn too_busy(why: &str) -> String {
+    format!("takes no other program now: {why}. Try again")
 }
 
 /// Whether the client has only closed its connection.

@@ -53,6 +53,10 @@ impl BeforeServing for Examination {
         Ok(())
     }
 
+    fn takes_modules(&self) -> bool {
+        true
+    }
+
     fn patience(&self) -> Option<Duration> {
         Some(NEXT)
     }

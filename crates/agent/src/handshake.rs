@@ -143,6 +143,9 @@ pub(super) trait BeforeServing {
     /// Handles a message other than the request to serve. Messages that do not belong here are errors.
     fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError>;
 
+    /// Whether the client may send modules with its request.
+    fn takes_modules(&self) -> bool;
+
     /// How long the client may be silent after such a message; none: for ever.
     fn patience(&self) -> Option<Duration>;
 }
@@ -213,6 +216,7 @@ pub(super) fn wait_for_request(
                     answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
                     Ok(())
                 }
+                Message::Module { .. } if !before.takes_modules() => Ok(()),
                 Message::Module { hash, name, sections } => {
                     let content = whole(&sections, received.streams);
                     sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });

@@ -19,12 +19,16 @@ mod incoming;
 pub mod inspect;
 mod modules;
 mod requests;
+mod service;
 mod serving;
 mod shared_data;
 mod standard_input;
+mod user;
 
 pub use agent::{Options, run};
 pub use daemon::Daemon;
 pub use daemon_connection::{AskError, DaemonConnection};
 pub use error::AgentError;
-pub use requests::{RequestError, Requests};
+pub use requests::RequestError;
+pub use service::{Access, CallEnd, Denied, Found, Permit, Rights, Service};
+pub use user::{Proof, User};

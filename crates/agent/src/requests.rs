@@ -16,19 +16,14 @@ use gridrpc_wire::{FunctionForm, HostCall, Message};
 use crate::answers::{Answers, divide};
 use crate::handshake::BeforeServing;
 use crate::incoming::all;
+use crate::service::Service;
 use crate::serving::now;
+use crate::user::User;
 
 /// Requests of one connection that have threads of their own at a time.
 const MOST: usize = 16;
-
-/// What a daemon answers.
-pub trait Requests: Send + Sync {
-    /// Answers a request. A thread of its own calls it, and it may block.
-    ///
-    /// # Errors
-    /// Whatever the program is to raise.
-    fn answer(&self, name: &str, sections: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, RequestError>;
-}
+/// Names of requests that a connection may use.
+const MOST_NAMES: usize = 1024;
 
 /// Why a request has failed, as a function reports its exceptions.
 #[derive(Clone, Debug, Default)]
@@ -45,21 +40,23 @@ pub struct RequestError {
 
 /// The requests of one connection.
 pub(super) struct Asked {
-    requests: Arc<dyn Requests>,
+    service: Arc<dyn Service>,
+    user: Arc<User>,
     names: HashMap<u32, String>,
     /// Number of requests that are being answered.
     running: Arc<AtomicUsize>,
 }
 
 impl Asked {
-    pub(super) fn new(requests: Arc<dyn Requests>) -> Asked {
-        Asked { requests, names: HashMap::new(), running: Arc::default() }
+    pub(super) fn new(service: Arc<dyn Service>, user: Arc<User>) -> Asked {
+        Asked { service, user, names: HashMap::new(), running: Arc::default() }
     }
 
     /// Answers a request in a thread of its own, or in this one if there are many, or no other can be started.
     fn begin(&self, call: u64, name: &str, sections: Vec<Vec<u8>>, answers: &Arc<Answers>) {
         let one = Arc::new(Request {
-            requests: Arc::clone(&self.requests),
+            service: Arc::clone(&self.service),
+            user: Arc::clone(&self.user),
             running: Arc::clone(&self.running),
             answers: Arc::clone(answers),
             call,
@@ -79,7 +76,8 @@ impl Asked {
 
 /// A request that has arrived.
 struct Request {
-    requests: Arc<dyn Requests>,
+    service: Arc<dyn Service>,
+    user: Arc<User>,
     running: Arc<AtomicUsize>,
     answers: Arc<Answers>,
     call: u64,
@@ -92,7 +90,7 @@ impl Request {
     fn answer(&self) {
         let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
         let sections = std::mem::take(&mut *sections);
-        match self.requests.answer(&self.name, sections) {
+        match self.service.answer(&self.user, &self.name, sections) {
             Ok(parts) => reply(&self.answers, self.call, parts),
             Err(error) => fail(&self.answers, self.call, &error),
         }
@@ -104,6 +102,10 @@ impl BeforeServing for Asked {
     fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError> {
         match received.message {
             Message::Function { function, form: FunctionForm::Named, name, .. } => {
+                if self.names.len() >= MOST_NAMES && !self.names.contains_key(&function) {
+                    let what = format!("more than {MOST_NAMES} names of requests");
+                    return Err(LinkError::Unexpected(what));
+                }
                 self.names.insert(function, name.to_owned());
             }
             Message::HostCall(HostCall { call, function, ref sections, .. }) => {
@@ -120,6 +122,10 @@ impl BeforeServing for Asked {
             other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
         }
         Ok(())
+    }
+
+    fn takes_modules(&self) -> bool {
+        self.service.may_send_code(&self.user)
     }
 
     fn patience(&self) -> Option<Duration> {

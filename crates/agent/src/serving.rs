@@ -15,7 +15,7 @@ use gridrpc_shm::segment::Lent;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_sys::spin_wait::SpinWait;
 use gridrpc_wire::{
-    Compression, FunctionForm, HostCall, HostLoss, Message, Place, Section, Stamps,
+    Compression, FunctionForm, HostCall, HostLoss, Message, Place, RemoteError, Section, Stamps,
 };
 
 use crate::answers::{Answers, Running};
@@ -27,6 +27,7 @@ use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
 use crate::incoming::{Places, all, whole};
 use crate::modules::ModuleFiles;
+use crate::service::{Access, Denied, Found, Permit};
 use crate::shared_data::Filling;
 
 /// A client may be silent for this multiple of the heartbeat: it may be delayed or suspended by its user. If
@@ -36,13 +37,15 @@ const HANDSHAKE_TIMEOUT: u32 = 10;
 const TAKEN_AT_ONCE: u32 = 16;
 /// Bytes between two waits that indicate a fast link; on such a link it spins for more instead of sleeping.
 const FAST: usize = 8 << 10;
+/// Functions, waiting calls and announcements that a client with limited rights may have.
+const MOST_KNOWN: usize = 1 << 16;
 
 /// A function registered by the client.
 #[derive(Debug)]
 enum Known {
     Function(Arc<FunctionRef>),
-    /// Its module is unavailable.
-    Broken(String),
+    /// Calls of it fail: its module is unavailable, or the client may not call it.
+    Broken(Denied),
 }
 
 /// A call that arrived before something that it needs.
@@ -55,6 +58,15 @@ struct Arrived {
     blobs: Vec<u64>,
     payload: Payload,
     lent: Vec<Option<Arc<Lent>>>,
+}
+
+/// A worker that the client has reserved.
+#[derive(Debug)]
+struct Reserved {
+    reservation: Reservation,
+    /// Whether its readiness has been reported.
+    is_reported: bool,
+    _permit: Option<Box<dyn Permit>>,
 }
 
 /// Numbers of shared data that the clients of a grid use. Clients draw them, at random, since they are in pickles; two
@@ -76,6 +88,10 @@ impl BlobNumbers {
 /// How a client is served.
 pub(super) struct Terms {
     pub(super) owner: Owner,
+    /// What the client may do; none: everything.
+    pub(super) access: Option<Arc<dyn Access>>,
+    /// Whether the client may send functions, modules, and names of modules to import.
+    pub(super) takes_code: bool,
     /// How long the client may be silent, and waits for a sign of life; none: for ever.
     pub(super) heartbeat: Option<Duration>,
     pub(super) compression: Compression,
@@ -92,19 +108,24 @@ pub(super) struct Terms {
 struct Client {
     grid: Arc<Grid>,
     owner: Owner,
+    access: Option<Arc<dyn Access>>,
+    takes_code: bool,
     answers: Arc<Answers>,
     waiting: Arc<Waiting>,
     places: Places,
     spreading: Option<Broadcast>,
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
-    blobs: HashSet<u64>,
+    /// Shared data, and the permission to keep it, where that needs one.
+    blobs: HashMap<u64, Option<Box<dyn Permit>>>,
+    /// Shared data that the client may not keep.
+    denied_blobs: HashMap<u64, Denied>,
     numbers: Arc<BlobNumbers>,
     /// Expected multi-core calls: number of workers' slots, and of threads.
     wide: HashMap<u64, (u32, u32)>,
     early: Vec<Arrived>,
-    /// Reserved workers by the client's numbers, and whether their readiness has been reported.
-    guests: HashMap<u32, (Reservation, bool)>,
+    /// Reserved workers by the client's numbers.
+    guests: HashMap<u32, Reserved>,
     /// The number of ready workers reported last.
     ready: Option<u32>,
     unwanted: Arc<AtomicBool>,
@@ -128,7 +149,8 @@ pub(super) fn serve(
     mut connection: Connection,
     terms: Terms,
 ) -> Result<(), AgentError> {
-    let Terms { owner, heartbeat, compression, modules, spreading, numbers, unwanted } = terms;
+    let Terms { owner, access, takes_code, heartbeat, compression, modules, .. } = terms;
+    let Terms { spreading, numbers, unwanted, .. } = terms;
     let answers = Arc::clone(&connection.answers);
     let heart = heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers)).transpose();
     answers.up.compress(compression);
@@ -137,13 +159,16 @@ pub(super) fn serve(
     let mut client = Client {
         grid: Arc::clone(grid),
         owner,
+        access,
+        takes_code,
         answers,
         waiting: Arc::default(),
         places: connection.places.clone(),
         spreading,
         modules,
         functions: HashMap::new(),
-        blobs: HashSet::new(),
+        blobs: HashMap::new(),
+        denied_blobs: HashMap::new(),
         numbers,
         wide: HashMap::new(),
         early: Vec::new(),
@@ -204,14 +229,13 @@ impl Client {
     /// Ends everything that the client has on the grid.
     fn leave(&mut self) {
         self.waiting.give_up();
-        self.answers.forget_all();
-        if self.owner != Owner::SELF {
-            self.grid.remove_owner(self.owner);
+        for running in self.answers.forget_all() {
+            self.grid.cancel(&running.call);
         }
-        for (_, (reservation, _)) in self.guests.drain() {
-            self.grid.release(reservation);
+        for (_, reserved) in self.guests.drain() {
+            self.grid.release(reserved.reservation);
         }
-        for blob in self.blobs.drain() {
+        for (blob, _) in self.blobs.drain() {
             self.grid.unshare_named(BlobId(blob));
             self.numbers.free(blob);
         }
@@ -268,12 +292,12 @@ impl Client {
             self.answers.tell(&Message::Workers { ready, wanted });
         }
         let Client { grid, answers, guests, .. } = self;
-        guests.retain(|number, (reservation, told)| {
+        guests.retain(|number, reserved| {
             let number = *number;
-            match grid.standing(*reservation) {
+            match grid.standing(reserved.reservation) {
                 Standing::Starting => true,
                 Standing::Ready => {
-                    if !std::mem::replace(told, true) {
+                    if !std::mem::replace(&mut reserved.is_reported, true) {
                         answers.tell(&Message::Reserved { number, lost: None });
                     }
                     true
@@ -281,7 +305,7 @@ impl Client {
                 Standing::Lost(loss) => {
                     let lost = Some(loss_on_the_wire(&loss));
                     answers.tell(&Message::Reserved { number, lost });
-                    grid.release(*reservation);
+                    grid.release(reserved.reservation);
                     false
                 }
                 Standing::Released => {
@@ -297,12 +321,19 @@ impl Client {
         match message {
             Message::HostCall(call) => self.arrived(&call, streams),
             Message::Wide { call, slots, threads } => {
+                if self.access.is_some() && self.wide.len() >= MOST_KNOWN {
+                    return Err(LinkError::Unexpected("too many announced calls".to_owned()));
+                }
                 self.wide.insert(call, (slots, threads));
             }
             Message::Function { function, form, name, sections } => {
+                if self.access.is_some() && self.functions.len() >= MOST_KNOWN {
+                    return Err(LinkError::Unexpected("too many functions".to_owned()));
+                }
                 self.learn(function, form, name, &sections, streams);
                 self.try_early();
             }
+            Message::Module { .. } | Message::Prepare(_) if !self.takes_code => {}
             Message::Module { hash, name, sections } => {
                 let content = whole(&sections, streams);
                 self.modules.keep(hash, name, &content);
@@ -312,7 +343,8 @@ impl Client {
                 self.share_arrived()?;
             }
             Message::DropBlob { blob } => {
-                if self.blobs.remove(&blob) {
+                self.denied_blobs.remove(&blob);
+                if self.blobs.remove(&blob).is_some() {
                     self.grid.unshare_named(BlobId(blob));
                     self.numbers.free(blob);
                 }
@@ -341,8 +373,8 @@ impl Client {
             }
             Message::Reserve { number } => self.reserve(number),
             Message::Dismiss { number } => {
-                if let Some((reservation, _)) = self.guests.remove(&number) {
-                    self.grid.release(reservation);
+                if let Some(reserved) = self.guests.remove(&number) {
+                    self.grid.release(reserved.reservation);
                 }
                 self.answers.tell(&Message::Reserved { number, lost: Some(given_up()) });
             }
@@ -378,6 +410,21 @@ impl Client {
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) {
+        let found = match &self.access {
+            Some(access) => access.find(form, name),
+            None => Ok(Found::Sent),
+        };
+        match found {
+            Ok(Found::Sent) => {}
+            Ok(Found::Offered(function)) => {
+                self.functions.insert(number, Known::Function(function));
+                return;
+            }
+            Err(denied) => {
+                self.functions.insert(number, Known::Broken(denied));
+                return;
+            }
+        }
         let body = whole(sections, streams);
         let body = match form {
             FunctionForm::Library => {
@@ -388,7 +435,10 @@ impl Client {
         };
         let known = match body {
             Ok(body) => Known::Function(self.grid.register(name, form, body)),
-            Err(why) => Known::Broken(why),
+            Err(message) => {
+                let error = RemoteError::FunctionNotFound.name().to_owned();
+                Known::Broken(Denied { error, message })
+            }
         };
         self.functions.insert(number, known);
     }
@@ -421,12 +471,21 @@ impl Client {
             return Ok(());
         }
         for (blob, filling) in arrived {
-            if !self.blobs.contains(&blob) {
+            if !self.blobs.contains_key(&blob) {
+                let bytes = filling.lengths().iter().map(|len| *len as u64).sum();
+                let permit = match self.access.as_ref().map(|access| access.share(bytes)) {
+                    Some(Err(denied)) => {
+                        self.places.blobs.forget(blob);
+                        self.denied_blobs.insert(blob, denied);
+                        continue;
+                    }
+                    permit => permit.and_then(Result::ok),
+                };
                 if !self.numbers.claim(blob) {
                     let what = format!("shared data {blob}, a number that another client uses");
                     return Err(LinkError::Unexpected(what));
                 }
-                self.blobs.insert(blob);
+                self.blobs.insert(blob, permit);
                 filling.data().protect()?;
                 self.grid.share_as(BlobId(blob), Arc::clone(filling.data()));
             }
@@ -463,20 +522,16 @@ impl Client {
 
     /// Submits a call to the grid, or holds it until everything it needs has arrived.
     fn submit(&mut self, arrived: Arrived) {
-        let here = arrived.blobs.iter().all(|blob| self.blobs.contains(blob));
+        let denied = arrived.blobs.iter().find_map(|blob| self.denied_blobs.get(blob));
+        if let Some(denied) = denied {
+            return self.answers.deny(arrived.call, denied);
+        }
+        let here = arrived.blobs.iter().all(|blob| self.blobs.contains_key(blob));
         let function = match self.functions.get(&arrived.function) {
             Some(Known::Function(function)) if here => Arc::clone(function),
-            Some(Known::Broken(why)) => {
-                let failure = Message::Failure {
-                    call: arrived.call,
-                    stamps: now(),
-                    retained: Vec::new(),
-                    error: gridrpc_wire::RemoteError::FunctionNotFound.name(),
-                    message: why,
-                    trace: "",
-                    sections: Vec::new(),
-                };
-                return self.answers.tell(&failure);
+            Some(Known::Broken(denied)) => return self.answers.deny(arrived.call, denied),
+            _ if self.access.is_some() && self.early.len() >= MOST_KNOWN => {
+                return self.answers.refuse(arrived.call, "too many calls wait for their data");
             }
             _ => return self.early.push(arrived),
         };
@@ -484,7 +539,7 @@ impl Client {
         let on = match on {
             u32::MAX => None,
             number => match self.guests.get(&number) {
-                Some((reservation, _)) => Some(*reservation),
+                Some(reserved) => Some(reserved.reservation),
                 None => return self.answers.refuse(call, "its worker was given up"),
             },
         };
@@ -495,13 +550,20 @@ impl Client {
             answers: Arc::clone(&self.answers),
             waiting: Arc::clone(&self.waiting),
         };
-        let options = CallOptions {
+        let mut options = CallOptions {
             idempotent,
             // At most as many as there are: the client counted workers and resources before one was lost.
             cores: slots.min(self.grid.workers()).max(1),
             threads,
             on,
             ..CallOptions::DEFAULT
+        };
+        let permit = match &self.access {
+            None => None,
+            Some(access) => match access.begin(&function, payload.bytes, &mut options) {
+                Ok(permit) => Some(permit),
+                Err(denied) => return self.answers.deny(call, &denied),
+            },
         };
         let request = Request {
             owner: self.owner,
@@ -513,7 +575,7 @@ impl Client {
             Ok(taken) => {
                 self.submitted += 1;
                 let keep = self.answers.kept.take_expected(call);
-                self.answers.expect(call, Running { call: taken, lent, keep });
+                self.answers.expect(call, Running { call: taken, lent, keep, permit });
             }
             Err(error) => self.answers.refuse_with(call, &error),
         }
@@ -538,12 +600,26 @@ impl Client {
     }
 
     fn reserve(&mut self, number: u32) {
-        match self.grid.reserve(1, None, true) {
-            Ok(reserved) => {
-                self.guests.extend(reserved.first().map(|one| (number, (*one, false))));
+        if self.access.is_some() && self.guests.contains_key(&number) {
+            return;
+        }
+        let permit = self.access.as_ref().map(|access| access.reserve()).transpose();
+        let permit = permit.map_err(|denied| denied.message);
+        let reserved = permit.and_then(|permit| {
+            let reserved = self.grid.reserve(1, None, true).map_err(|error| error.to_string())?;
+            Ok((reserved, permit))
+        });
+        match reserved {
+            Ok((reserved, permit)) => {
+                let reserved = reserved.first().map(|one| Reserved {
+                    reservation: *one,
+                    is_reported: false,
+                    _permit: permit,
+                });
+                self.guests.extend(reserved.map(|reserved| (number, reserved)));
             }
-            Err(error) => {
-                let why = &error.to_string();
+            Err(why) => {
+                let why = &why;
                 let lost = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
                 self.answers.tell(&Message::Reserved { number, lost: Some(lost) });
             }

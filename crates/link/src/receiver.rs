@@ -202,6 +202,11 @@ impl Receiver {
         }
     }
 
+    /// Changes the limit of streamed bytes in a message.
+    pub fn limit_payload(&mut self, max_payload: u64) {
+        self.max_payload = max_payload;
+    }
+
     /// Sets the function that selects destinations of streamed sections.
     pub fn place_streams(&mut self, placement: Placement) {
         self.placement = Some(placement);

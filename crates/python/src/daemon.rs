@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_agent::{AskError, RequestError, Requests};
-use gridrpc_transport::dial_local;
+use gridrpc_agent::{AskError, Proof, RequestError, Rights, Service, User};
+use gridrpc_core::{Owner, Quota};
+use gridrpc_transport::{dial_local, may_connect};
 use pyo3::exceptions::{
     PyBaseException, PyConnectionAbortedError, PyConnectionResetError, PyRuntimeError,
     PyTimeoutError,
@@ -23,15 +24,42 @@ use crate::package;
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Daemon(Mutex<Option<gridrpc_agent::Daemon>>);
 
-/// The Python function that answers requests.
-struct Answering(Py<PyAny>);
+/// What programs of this user may do: everything. A Python function answers their requests.
+struct Programs {
+    grid: Arc<gridrpc_client::Grid>,
+    answer: Py<PyAny>,
+}
 
-impl Requests for Answering {
-    fn answer(&self, name: &str, sections: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, RequestError> {
+impl Service for Programs {
+    fn admit(&self, user: &User) -> Result<(), String> {
+        match user.proof {
+            Proof::Local { uid } if may_connect(uid) => Ok(()),
+            _ => Err(format!("serves its own user, not {user}")),
+        }
+    }
+
+    fn may_send_code(&self, _user: &User) -> bool {
+        true
+    }
+
+    fn open(&self, _user: &User) -> Result<Rights, String> {
+        Ok(Rights { owner: self.grid.add_owner(Quota::NONE), access: None })
+    }
+
+    fn close(&self, _user: &User, owner: Owner) {
+        self.grid.remove_owner(owner);
+    }
+
+    fn answer(
+        &self,
+        _user: &User,
+        name: &str,
+        sections: Vec<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, RequestError> {
         Python::attach(|py| {
             let sections: Vec<_> =
                 sections.iter().map(|section| PyBytes::new(py, section)).collect();
-            let answered = self.0.bind(py).call1((name, sections));
+            let answered = self.answer.bind(py).call1((name, sections));
             answered.and_then(|parts| parts.extract()).map_err(|error| described(py, error))
         })
     }
@@ -64,8 +92,13 @@ impl Daemon {
         answer: Py<PyAny>,
         most: usize,
     ) -> PyResult<Daemon> {
-        let (grid, answering) = (grid.shared(), Arc::new(Answering(answer)));
-        let opened = py.detach(|| gridrpc_agent::Daemon::open(grid, &socket, answering, most))?;
+        let grid = grid.shared();
+        let programs = Arc::new(Programs { grid: Arc::clone(&grid), answer });
+        let opened = py.detach(|| {
+            let mut daemon = gridrpc_agent::Daemon::new(grid, programs, most)?;
+            daemon.listen_at(&socket)?;
+            Ok::<_, io::Error>(daemon)
+        })?;
         Ok(Daemon(Mutex::new(Some(opened))))
     }
 

@@ -1,0 +1,120 @@
+//! What a daemon offers to its users, and what each of them may do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gridrpc_client::{FunctionRef, Profile};
+use gridrpc_core::{CallOptions, Owner};
+use gridrpc_wire::FunctionForm;
+
+use crate::requests::RequestError;
+use crate::user::User;
+
+/// The owner of a daemon's grid.
+pub trait Service: Send + Sync {
+    /// Admits a connection.
+    ///
+    /// # Errors
+    /// Why the user may not connect.
+    fn admit(&self, user: &User) -> Result<(), String>;
+
+    /// Answers a request. A thread of its own calls it, and it may block.
+    ///
+    /// # Errors
+    /// Whatever the program is to raise.
+    fn answer(
+        &self,
+        user: &User,
+        name: &str,
+        sections: Vec<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, RequestError>;
+
+    /// Whether the user may send functions, modules, and names of modules to import.
+    fn may_send_code(&self, user: &User) -> bool;
+
+    /// A client that makes calls.
+    ///
+    /// # Errors
+    /// Why the user may make no calls.
+    fn open(&self, user: &User) -> Result<Rights, String>;
+
+    /// The client is gone, and its calls have been cancelled.
+    fn close(&self, user: &User, owner: Owner);
+}
+
+/// What a client of a daemon may do.
+#[derive(Debug)]
+pub struct Rights {
+    /// The owner of its calls.
+    pub owner: Owner,
+    /// Checks each of its steps; none: it may do everything.
+    pub access: Option<Arc<dyn Access>>,
+}
+
+/// Checks what one client does.
+pub trait Access: fmt::Debug + Send + Sync {
+    /// Finds a function that the client names.
+    ///
+    /// # Errors
+    /// When the client may not call it, or there is none.
+    fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied>;
+
+    /// Begins a call. May change its options.
+    ///
+    /// # Errors
+    /// When a limit is reached.
+    fn begin(
+        &self,
+        function: &FunctionRef,
+        bytes: u64,
+        options: &mut CallOptions,
+    ) -> Result<Box<dyn Permit>, Denied>;
+
+    /// Reserves a worker, for an object.
+    ///
+    /// # Errors
+    /// When a limit is reached.
+    fn reserve(&self) -> Result<Box<dyn Permit>, Denied>;
+
+    /// Keeps shared data of so many bytes on this host.
+    ///
+    /// # Errors
+    /// When a limit is reached.
+    fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied>;
+
+    /// Largest payload of a call, bytes.
+    fn max_payload(&self) -> u64;
+}
+
+/// A function that a client has named.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// One that the daemon offers.
+    Offered(Arc<FunctionRef>),
+    /// One that the client has sent.
+    Sent,
+}
+
+/// Permission for a call or a worker. It ends when it is dropped.
+pub trait Permit: fmt::Debug + Send + Sync {
+    /// Records how the call ended.
+    fn ended(&self, end: CallEnd<'_>);
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug)]
+pub struct CallEnd<'a> {
+    /// The result's bytes, or the name of the error.
+    pub outcome: Result<u64, &'a str>,
+    /// Its times and its worker.
+    pub profile: &'a Profile,
+}
+
+/// Why a client may not do something. The program sees it as an error of its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// Name of the error, as in a `Failure`.
+    pub error: String,
+    /// Message for people.
+    pub message: String,
+}
