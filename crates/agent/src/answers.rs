@@ -6,7 +6,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_client::{Call, GridError, Outcome, Parent, SubmitError, Watcher, loss_on_the_wire};
+use gridrpc_client::{
+    Call, Grid, GridError, Outcome, Parent, SubmitError, Watcher, loss_on_the_wire,
+};
 use gridrpc_core::{End, Loss, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
@@ -27,6 +29,8 @@ const INLINE: usize = 32 << 10;
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) call: Arc<Call>,
+    /// The grid that runs it.
+    pub(super) grid: Arc<Grid>,
     /// Where its sections lie in shared memory; results may be left there.
     pub(super) lent: Vec<Option<Arc<Lent>>>,
     /// Whether its result may stay on this host.
@@ -95,9 +99,9 @@ impl Answers {
         call.watch(self, id);
     }
 
-    /// The grid's call for a call of the client.
-    pub(super) fn call(&self, id: u64) -> Option<Arc<Call>> {
-        self.calls().get(&id).map(|running| Arc::clone(&running.call))
+    /// The grid's call for a call of the client, and its grid.
+    pub(super) fn call(&self, id: u64) -> Option<(Arc<Call>, Arc<Grid>)> {
+        self.calls().get(&id).map(|running| (Arc::clone(&running.call), Arc::clone(&running.grid)))
     }
 
     /// Lets the result of a call stay on this host.
@@ -119,11 +123,11 @@ impl Answers {
         debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
-    /// The only call of the grid; none if there are several.
-    pub(super) fn lone(&self) -> Option<Arc<Call>> {
+    /// The only call, and its grid; none if there are several.
+    pub(super) fn lone(&self) -> Option<(Arc<Call>, Arc<Grid>)> {
         let calls = self.calls();
-        let mut all = calls.values();
-        all.next().filter(|_| calls.len() == 1).map(|running| Arc::clone(&running.call))
+        let lone = calls.values().next().filter(|_| calls.len() == 1);
+        lone.map(|running| (Arc::clone(&running.call), Arc::clone(&running.grid)))
     }
 
     /// Forgets a call that is handed back to the client.

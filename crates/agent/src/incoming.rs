@@ -13,10 +13,11 @@ use gridrpc_shm::segment::{Lent, Pool};
 use gridrpc_wire::{HostCall, Message, Place, Section};
 
 use crate::held_results::KeptResults;
+use crate::service::{Denied, Offered, Target};
 use crate::shared_data::{Filling, Fillings};
 
-/// By call, one entry for each streamed section.
-type Calls = HashMap<u64, Vec<Option<Arc<Lent>>>>;
+/// By call: where it will run, if its function is offered, and one entry for each streamed section.
+type Calls = HashMap<u64, (Option<Target>, Vec<Option<Arc<Lent>>>)>;
 
 /// Memory for sections in transit.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub(super) struct Places {
     /// One for each streamed section of a call that is long enough.
     calls: Arc<Mutex<Calls>>,
     pub(super) blobs: Fillings,
+    /// Functions that the daemon offers, by the client's numbers.
+    offered: Arc<Mutex<HashMap<u32, Arc<dyn Offered>>>>,
     memory: Arc<OnceLock<Memory>>,
     /// Results that have stayed on this host.
     kept: KeptResults,
@@ -37,6 +40,16 @@ struct Memory {
     threshold: usize,
 }
 
+/// The arguments of an arrived call.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    pub(super) payload: Payload,
+    /// The location of each in shared memory, if it is there.
+    pub(super) lent: Vec<Option<Arc<Lent>>>,
+    /// Where the call runs, if its function is offered.
+    pub(super) target: Option<Target>,
+}
+
 impl Places {
     pub(super) fn new(kept: KeptResults) -> Places {
         Places { kept, ..Places::default() }
@@ -44,6 +57,18 @@ impl Places {
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a function that the daemon offers.
+    pub(super) fn offer(&self, function: u32, offered: Arc<dyn Offered>) {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner).insert(function, offered);
+    }
+
+    /// Where the next call of a function runs, if it is offered.
+    pub(super) fn target(&self, function: u32) -> Option<Result<Target, Denied>> {
+        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let offered = offered.get(&function).cloned()?;
+        Some(offered.open())
     }
 
     /// Allocates memory from this grid.
@@ -60,8 +85,20 @@ impl Places {
         Box::new(move |message, lengths| {
             let Some(memory) = places.memory.get() else { return Vec::new() };
             match message {
-                Message::HostCall(HostCall { call, .. }) => {
-                    places.place_call(memory, *call, lengths)
+                Message::HostCall(HostCall { call, function, .. }) => {
+                    match places.target(*function) {
+                        None => {
+                            let (pool, threshold) = (&memory.pool, memory.threshold);
+                            places.place_call(pool, threshold, *call, None, lengths)
+                        }
+                        Some(Ok(target)) => {
+                            let grid = Arc::clone(&target.grid);
+                            let (pool, threshold) = (grid.pool(), grid.shared_threshold());
+                            places.place_call(pool, threshold, *call, Some(target), lengths)
+                        }
+                        // It is refused when it has arrived.
+                        Some(Err(_)) => Vec::new(),
+                    }
                 }
                 Message::Blob { blob, sections } => {
                     let streamed = sections.iter().all(|section| section.place == Place::Stream);
@@ -77,33 +114,75 @@ impl Places {
         })
     }
 
-    fn place_call(&self, memory: &Memory, call: u64, lengths: &[usize]) -> Vec<Option<Arc<Sink>>> {
-        let is_long = |len: &usize| *len >= memory.threshold;
-        let take = |len: &usize| memory.pool.take(*len as u64).ok().map(Arc::new);
+    fn place_call(
+        &self,
+        pool: &Arc<Pool>,
+        threshold: usize,
+        call: u64,
+        target: Option<Target>,
+        lengths: &[usize],
+    ) -> Vec<Option<Arc<Sink>>> {
+        let is_long = |len: &usize| *len >= threshold;
+        let take = |len: &usize| pool.take(*len as u64).ok().map(Arc::new);
         let lents: Vec<_> = lengths.iter().map(|len| is_long(len).then(|| take(len))?).collect();
         let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
             // SAFETY: the segment belongs to this call alone.
             unsafe { Sink::segment(lent.as_ref()?, *len) }.ok().map(Arc::new)
         });
         let sinks = sinks.collect();
-        self.calls().insert(call, lents);
+        self.calls().insert(call, (target, lents));
         sinks
     }
 
-    /// The arguments of an arrived call for the grid's call, and the location of each in shared memory, if it
-    /// is there.
+    /// The arguments of an arrived call. `grid`: where it runs if its function is not offered.
     ///
     /// # Errors
-    /// When there is no memory for them.
-    pub(super) fn arguments(
+    /// When its grid cannot start, or there is no memory for them.
+    pub(super) fn arguments_of(
         &self,
         grid: &Grid,
-        call: Option<u64>,
+        message: &HostCall<'_>,
+        streams: Vec<Stream>,
+    ) -> Result<Arguments, ArgumentsError> {
+        let placed = self.calls().remove(&message.call);
+        let (target, placed) = match placed {
+            Some((target, placed)) => (target, placed),
+            None => (self.target(message.function).transpose()?, Vec::new()),
+        };
+        let grid = target.as_ref().map_or(grid, |target| &*target.grid);
+        let passes_on = target.is_none();
+        let payload = self.payload(grid, &message.sections, streams, placed, passes_on)?;
+        let lies = |part: &Outgoing| match part {
+            Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
+            _ => None,
+        };
+        let lent = payload.parts.iter().map(lies).collect();
+        Ok(Arguments { payload, lent, target })
+    }
+
+    /// The answer of the client's program to a callback.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn answer(
+        &self,
+        grid: &Grid,
         sections: &[Section<'_>],
         streams: Vec<Stream>,
-    ) -> io::Result<(Payload, Vec<Option<Arc<Lent>>>)> {
-        let placed = call.and_then(|call| self.calls().remove(&call));
-        let mut placed = placed.unwrap_or_default().into_iter();
+    ) -> io::Result<Payload> {
+        self.payload(grid, sections, streams, Vec::new(), true)
+    }
+
+    /// `passes_on`: whether kept results lie in memory that the grid's workers can map.
+    fn payload(
+        &self,
+        grid: &Grid,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+        placed: Vec<Option<Arc<Lent>>>,
+        passes_on: bool,
+    ) -> io::Result<Payload> {
+        let mut placed = placed.into_iter();
         let mut streams = streams.into_iter();
         let mut payload = grid.payload();
         for section in sections {
@@ -118,21 +197,38 @@ impl Places {
                 },
                 Place::Blob { blob, part } => payload.add_blob(blob, part, section.len),
                 Place::Kept { call, section } => {
-                    let kept = self.kept.section(call, section);
-                    payload.pass_on(&kept.ok_or(io::ErrorKind::NotFound)?)?;
+                    let kept = self.kept.section(call, section).ok_or(io::ErrorKind::NotFound)?;
+                    if passes_on {
+                        payload.pass_on(&kept)?;
+                    } else {
+                        payload.add(kept.bytes())?;
+                    }
                 }
                 Place::Shared(_) | Place::Argument(_) => {
                     return Err(io::ErrorKind::InvalidInput.into());
                 }
             }
         }
-        let payload = payload.finish();
-        let lies = |part: &Outgoing| match part {
-            Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
-            _ => None,
-        };
-        let lents = payload.parts.iter().map(lies).collect();
-        Ok((payload, lents))
+        Ok(payload.finish())
+    }
+}
+
+/// Why the arguments of a call cannot be taken.
+#[derive(Debug)]
+pub(super) enum ArgumentsError {
+    Denied(Denied),
+    System(io::Error),
+}
+
+impl From<Denied> for ArgumentsError {
+    fn from(denied: Denied) -> ArgumentsError {
+        ArgumentsError::Denied(denied)
+    }
+}
+
+impl From<io::Error> for ArgumentsError {
+    fn from(error: io::Error) -> ArgumentsError {
+        ArgumentsError::System(error)
     }
 }
 

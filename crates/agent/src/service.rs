@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gridrpc_client::{FunctionRef, Profile};
+use gridrpc_client::{FunctionRef, Grid, Profile};
 use gridrpc_core::{CallOptions, Owner};
 use gridrpc_wire::FunctionForm;
 
@@ -45,7 +45,7 @@ pub trait Service: Send + Sync {
 /// What a client of a daemon may do.
 #[derive(Debug)]
 pub struct Rights {
-    /// The owner of its calls.
+    /// The owner of its calls on the daemon's grid.
     pub owner: Owner,
     /// Checks each of its steps; none: it may do everything.
     pub access: Option<Arc<dyn Access>>,
@@ -90,12 +90,32 @@ pub trait Access: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub enum Found {
     /// One that the daemon offers.
-    Offered(Arc<FunctionRef>),
+    Offered(Arc<dyn Offered>),
     /// One that the client has sent.
     Sent,
 }
 
-/// Permission for a call or a worker. It ends when it is dropped.
+/// A function that a daemon offers to one client.
+pub trait Offered: fmt::Debug + Send + Sync {
+    /// Where its next call runs. Starts that grid if necessary.
+    ///
+    /// # Errors
+    /// When it is not offered any more, or its grid cannot start.
+    fn open(&self) -> Result<Target, Denied>;
+}
+
+/// Where a call runs.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The grid.
+    pub grid: Arc<Grid>,
+    /// The function, as registered there.
+    pub function: Arc<FunctionRef>,
+    /// The owner of the call there.
+    pub owner: Owner,
+}
+
+/// Permission for a call, a worker or shared data. It ends when it is dropped.
 pub trait Permit: fmt::Debug + Send + Sync {
     /// Records how the call ended.
     fn ended(&self, end: CallEnd<'_>);

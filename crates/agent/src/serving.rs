@@ -1,6 +1,7 @@
 //! Service loop for one client, whose calls run on a grid of this process. The grid may have other clients.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,9 +10,7 @@ use gridrpc_client::{
     Callbacks, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
 };
 use gridrpc_core::{BlobId, CallOptions, Owner, Reservation, Standing};
-use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Received, Receiver, Stream};
-use gridrpc_shm::segment::Lent;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_sys::spin_wait::SpinWait;
 use gridrpc_wire::{
@@ -25,9 +24,9 @@ use crate::connection::Connection;
 use crate::error::AgentError;
 use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
-use crate::incoming::{Places, all, whole};
+use crate::incoming::{Arguments, ArgumentsError, Places, all, whole};
 use crate::modules::ModuleFiles;
-use crate::service::{Access, Denied, Found, Permit};
+use crate::service::{Access, Denied, Found, Permit, Target};
 use crate::shared_data::Filling;
 
 /// A client may be silent for this multiple of the heartbeat: it may be delayed or suspended by its user. If
@@ -43,7 +42,10 @@ const MOST_KNOWN: usize = 1 << 16;
 /// A function registered by the client.
 #[derive(Debug)]
 enum Known {
+    /// One that the client has sent.
     Function(Arc<FunctionRef>),
+    /// One that the daemon offers; each call has its target.
+    Offered,
     /// Calls of it fail: its module is unavailable, or the client may not call it.
     Broken(Denied),
 }
@@ -56,14 +58,24 @@ struct Arrived {
     on: u32,
     idempotent: bool,
     blobs: Vec<u64>,
-    payload: Payload,
-    lent: Vec<Option<Arc<Lent>>>,
+    arguments: Arguments,
+}
+
+/// Shared data of the client.
+#[derive(Debug)]
+struct Blob {
+    data: Arc<SharedData>,
+    /// Grids of offered functions that have copies.
+    copies: Vec<Arc<Grid>>,
+    /// Permission to keep it, where that needs one.
+    _permit: Option<Box<dyn Permit>>,
 }
 
 /// A worker that the client has reserved.
 #[derive(Debug)]
 struct Reserved {
-    reservation: Reservation,
+    /// None until the first call: which grid it belongs to depends on the function.
+    reservation: Option<(Arc<Grid>, Reservation)>,
     /// Whether its readiness has been reported.
     is_reported: bool,
     _permit: Option<Box<dyn Permit>>,
@@ -116,8 +128,7 @@ struct Client {
     spreading: Option<Broadcast>,
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
-    /// Shared data, and the permission to keep it, where that needs one.
-    blobs: HashMap<u64, Option<Box<dyn Permit>>>,
+    blobs: HashMap<u64, Blob>,
     /// Shared data that the client may not keep.
     denied_blobs: HashMap<u64, Denied>,
     numbers: Arc<BlobNumbers>,
@@ -230,14 +241,14 @@ impl Client {
     fn leave(&mut self) {
         self.waiting.give_up();
         for running in self.answers.forget_all() {
-            self.grid.cancel(&running.call);
+            running.grid.cancel(&running.call);
         }
         for (_, reserved) in self.guests.drain() {
-            self.grid.release(reserved.reservation);
+            release(reserved.reservation);
         }
-        for (blob, _) in self.blobs.drain() {
-            self.grid.unshare_named(BlobId(blob));
-            self.numbers.free(blob);
+        for (number, blob) in self.blobs.drain() {
+            drop_blob(&self.grid, number, blob);
+            self.numbers.free(number);
         }
     }
 
@@ -278,8 +289,12 @@ impl Client {
     /// a microsecond.
     fn look_for_an_answer(&mut self) {
         let fresh = std::mem::take(&mut self.submitted) == 1;
-        if fresh && let Some(call) = self.answers.lone() {
-            self.waiter.look(&call, &mut self.patience);
+        if fresh && let Some((call, grid)) = self.answers.lone() {
+            if Arc::ptr_eq(&grid, &self.grid) {
+                self.waiter.look(&call, &mut self.patience);
+            } else {
+                grid.waiter().look(&call, &mut self.patience);
+            }
         }
     }
 
@@ -291,10 +306,16 @@ impl Client {
             self.ready = Some(ready);
             self.answers.tell(&Message::Workers { ready, wanted });
         }
-        let Client { grid, answers, guests, .. } = self;
+        let Client { answers, guests, .. } = self;
         guests.retain(|number, reserved| {
             let number = *number;
-            match grid.standing(reserved.reservation) {
+            let Some((grid, reservation)) = &reserved.reservation else {
+                if !std::mem::replace(&mut reserved.is_reported, true) {
+                    answers.tell(&Message::Reserved { number, lost: None });
+                }
+                return true;
+            };
+            match grid.standing(*reservation) {
                 Standing::Starting => true,
                 Standing::Ready => {
                     if !std::mem::replace(&mut reserved.is_reported, true) {
@@ -305,7 +326,7 @@ impl Client {
                 Standing::Lost(loss) => {
                     let lost = Some(loss_on_the_wire(&loss));
                     answers.tell(&Message::Reserved { number, lost });
-                    grid.release(reserved.reservation);
+                    grid.release(*reservation);
                     false
                 }
                 Standing::Released => {
@@ -344,16 +365,16 @@ impl Client {
             }
             Message::DropBlob { blob } => {
                 self.denied_blobs.remove(&blob);
-                if self.blobs.remove(&blob).is_some() {
-                    self.grid.unshare_named(BlobId(blob));
+                if let Some(dropped) = self.blobs.remove(&blob) {
+                    drop_blob(&self.grid, blob, dropped);
                     self.numbers.free(blob);
                 }
                 self.places.blobs.forget(blob);
                 self.answers.tell(&Message::BlobDropped { blob, unread: true });
             }
             Message::Cancel { call } => {
-                if let Some(call) = self.answers.call(call) {
-                    self.grid.cancel(&call);
+                if let Some((call, grid)) = self.answers.call(call) {
+                    grid.cancel(&call);
                 } else if let Some(at) = self.early.iter().position(|early| early.call == call) {
                     self.early.remove(at);
                     self.answers.refuse(call, "it was cancelled");
@@ -364,9 +385,8 @@ impl Client {
             Message::FetchResult { call } => self.answers.fetch(call),
             Message::DropResult { call } => self.answers.kept.drop_result(call),
             Message::CallbackReply { call, sections } => {
-                let payload = self.places.arguments(&self.grid, None, &sections, streams);
-                let answer = payload.map(|(payload, _)| payload).map_err(|error| error.to_string());
-                self.waiting.answer(call, answer);
+                let answer = self.places.answer(&self.grid, &sections, streams);
+                self.waiting.answer(call, answer.map_err(|error| error.to_string()));
             }
             Message::CallbackFailure { call, message } => {
                 self.waiting.answer(call, Err(message.to_owned()));
@@ -374,7 +394,7 @@ impl Client {
             Message::Reserve { number } => self.reserve(number),
             Message::Dismiss { number } => {
                 if let Some(reserved) = self.guests.remove(&number) {
-                    self.grid.release(reserved.reservation);
+                    release(reserved.reservation);
                 }
                 self.answers.tell(&Message::Reserved { number, lost: Some(given_up()) });
             }
@@ -416,8 +436,9 @@ impl Client {
         };
         match found {
             Ok(Found::Sent) => {}
-            Ok(Found::Offered(function)) => {
-                self.functions.insert(number, Known::Function(function));
+            Ok(Found::Offered(offered)) => {
+                self.places.offer(number, offered);
+                self.functions.insert(number, Known::Offered);
                 return;
             }
             Err(denied) => {
@@ -485,8 +506,9 @@ impl Client {
                     let what = format!("shared data {blob}, a number that another client uses");
                     return Err(LinkError::Unexpected(what));
                 }
-                self.blobs.insert(blob, permit);
                 filling.data().protect()?;
+                let data = Arc::clone(filling.data());
+                self.blobs.insert(blob, Blob { data, copies: Vec::new(), _permit: permit });
                 self.grid.share_as(BlobId(blob), Arc::clone(filling.data()));
             }
         }
@@ -503,12 +525,13 @@ impl Client {
         if !sections.iter().all(is_listed) {
             return self.answers.refuse(call, "it refers to shared data that it does not list");
         }
-        match self.places.arguments(&self.grid, Some(call), sections, streams) {
-            Ok((payload, lent)) => {
+        match self.places.arguments_of(&self.grid, message, streams) {
+            Ok(arguments) => {
                 let blobs = blobs.clone();
-                self.submit(Arrived { call, function, on, idempotent, blobs, payload, lent });
+                self.submit(Arrived { call, function, on, idempotent, blobs, arguments });
             }
-            Err(error) => {
+            Err(ArgumentsError::Denied(denied)) => self.answers.deny(call, &denied),
+            Err(ArgumentsError::System(error)) => {
                 self.answers.refuse(call, &format!("its arguments cannot be taken: {error}"));
             }
         }
@@ -528,19 +551,31 @@ impl Client {
         }
         let here = arrived.blobs.iter().all(|blob| self.blobs.contains_key(blob));
         let function = match self.functions.get(&arrived.function) {
-            Some(Known::Function(function)) if here => Arc::clone(function),
+            Some(Known::Function(function)) if here => Some(Arc::clone(function)),
+            Some(Known::Offered) if here => None,
             Some(Known::Broken(denied)) => return self.answers.deny(arrived.call, denied),
             _ if self.access.is_some() && self.early.len() >= MOST_KNOWN => {
                 return self.answers.refuse(arrived.call, "too many calls wait for their data");
             }
             _ => return self.early.push(arrived),
         };
-        let Arrived { call, on, idempotent, blobs, payload, lent, .. } = arrived;
+        let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
+        let Arguments { payload, lent, target } = arguments;
+        let (grid, function, owner) = match (target, function) {
+            (Some(Target { grid, function, owner }), _) => (grid, function, owner),
+            (None, Some(function)) => (Arc::clone(&self.grid), function, self.owner),
+            (None, None) => return self.answers.refuse(call, "its function is offered no more"),
+        };
+        if !Arc::ptr_eq(&grid, &self.grid)
+            && let Err(error) = self.copy_blobs(&blobs, &grid)
+        {
+            return self.answers.refuse(call, &format!("its shared data cannot be kept: {error}"));
+        }
         let on = match on {
             u32::MAX => None,
-            number => match self.guests.get(&number) {
-                Some(reserved) => Some(reserved.reservation),
-                None => return self.answers.refuse(call, "its worker was given up"),
+            number => match self.reserved_on(number, &grid) {
+                Ok(reservation) => Some(reservation),
+                Err(why) => return self.answers.refuse(call, &why),
             },
         };
         let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
@@ -553,7 +588,7 @@ impl Client {
         let mut options = CallOptions {
             idempotent,
             // At most as many as there are: the client counted workers and resources before one was lost.
-            cores: slots.min(self.grid.workers()).max(1),
+            cores: slots.min(grid.workers()).max(1),
             threads,
             on,
             ..CallOptions::DEFAULT
@@ -566,18 +601,48 @@ impl Client {
             },
         };
         let request = Request {
-            owner: self.owner,
+            owner,
             blobs: blobs.into_iter().map(BlobId).collect(),
             callbacks: Some(Callbacks(Arc::new(backwards))),
             ..Request::new(function, payload, options)
         };
-        match self.grid.submit_at_once(request) {
+        match grid.submit_at_once(request) {
             Ok(taken) => {
                 self.submitted += 1;
                 let keep = self.answers.kept.take_expected(call);
-                self.answers.expect(call, Running { call: taken, lent, keep, permit });
+                self.answers.expect(call, Running { call: taken, grid, lent, keep, permit });
             }
             Err(error) => self.answers.refuse_with(call, &error),
+        }
+    }
+
+    /// Copies shared data to the grid of an offered function, once for each grid.
+    fn copy_blobs(&mut self, blobs: &[u64], grid: &Arc<Grid>) -> io::Result<()> {
+        for number in blobs {
+            let Some(blob) = self.blobs.get_mut(number) else { continue };
+            if blob.copies.iter().any(|other| Arc::ptr_eq(other, grid)) {
+                continue;
+            }
+            let parts: Vec<&[u8]> =
+                (0..blob.data.parts()).map(|part| blob.data.part(part)).collect();
+            let copy = SharedData::new(&parts, grid.shared_pool())?;
+            grid.share_as(BlobId(*number), Arc::new(copy));
+            blob.copies.push(Arc::clone(grid));
+        }
+        Ok(())
+    }
+
+    /// The client's reserved worker, on the grid of the function that it calls there.
+    fn reserved_on(&mut self, number: u32, grid: &Arc<Grid>) -> Result<Reservation, String> {
+        let reserved = self.guests.get_mut(&number).ok_or("its worker was given up")?;
+        let (on, reservation) = match &mut reserved.reservation {
+            Some(known) => known,
+            none => none.insert(reserve_on(grid)?),
+        };
+        if Arc::ptr_eq(on, grid) {
+            Ok(*reservation)
+        } else {
+            Err("its worker runs functions of another pool".to_owned())
         }
     }
 
@@ -588,7 +653,8 @@ impl Client {
                 self.early.remove(at);
                 return true;
             }
-            let withdrawn = self.answers.call(*id).is_some_and(|call| self.grid.withdraw(&call));
+            let call = self.answers.call(*id);
+            let withdrawn = call.is_some_and(|(call, grid)| grid.withdraw(&call));
             if withdrawn {
                 self.answers.forget(*id);
             }
@@ -606,17 +672,15 @@ impl Client {
         let permit = self.access.as_ref().map(|access| access.reserve()).transpose();
         let permit = permit.map_err(|denied| denied.message);
         let reserved = permit.and_then(|permit| {
-            let reserved = self.grid.reserve(1, None, true).map_err(|error| error.to_string())?;
-            Ok((reserved, permit))
+            let reservation = match permit {
+                Some(_) => None,
+                None => Some(reserve_on(&self.grid)?),
+            };
+            Ok(Reserved { reservation, is_reported: false, _permit: permit })
         });
         match reserved {
-            Ok((reserved, permit)) => {
-                let reserved = reserved.first().map(|one| Reserved {
-                    reservation: *one,
-                    is_reported: false,
-                    _permit: permit,
-                });
-                self.guests.extend(reserved.map(|reserved| (number, reserved)));
+            Ok(reserved) => {
+                self.guests.insert(number, reserved);
             }
             Err(why) => {
                 let why = &why;
@@ -624,6 +688,27 @@ impl Client {
                 self.answers.tell(&Message::Reserved { number, lost: Some(lost) });
             }
         }
+    }
+}
+
+/// Reserves a worker of a grid.
+fn reserve_on(grid: &Arc<Grid>) -> Result<(Arc<Grid>, Reservation), String> {
+    let reserved = grid.reserve(1, None, true).map_err(|error| error.to_string())?;
+    let one = reserved.first().ok_or("no worker can be reserved")?;
+    Ok((Arc::clone(grid), *one))
+}
+
+fn release(reservation: Option<(Arc<Grid>, Reservation)>) {
+    if let Some((grid, reservation)) = reservation {
+        grid.release(reservation);
+    }
+}
+
+/// Ends the sharing of data, with its copies.
+fn drop_blob(grid: &Grid, number: u64, blob: Blob) {
+    grid.unshare_named(BlobId(number));
+    for grid in blob.copies {
+        grid.unshare_named(BlobId(number));
     }
 }
 
