@@ -1,5 +1,7 @@
-//! Dialling a client. Tries all its addresses, each a moment after the previous one, and uses the first that answers
-//! as the client.
+//! Dialling a client or a server. Tries all its addresses, each a moment after the previous one, and uses the first
+//! that answers as the expected one.
+
+mod server;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,9 +19,13 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
 };
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use thiserror::Error;
 
+use crate::keys::no_name;
 use crate::{AgentKeys, KeysError, Tcp, Ticket, Tls, Transport, set_blocking};
+pub use server::{ServerDialError, ServerFailure, Stage, dial_server};
 
 /// A connection to a client.
 #[derive(Debug)]
@@ -116,15 +122,11 @@ const STAGGER: Duration = Duration::from_millis(300);
 /// When no address has answered as the client in time.
 pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialled, DialError> {
     let keys = ticket.keys.as_ref().map(AgentKeys::new).transpose()?;
-    let mut dialling = Dialling::begin(ticket, keys, Instant::now() + timeout)?;
-    let winner = loop {
-        if let Some(winner) = dialling.turn()? {
-            break winner;
-        }
-        if dialling.is_over() {
-            return Err(DialError::Unreachable(dialling.give_up()));
-        }
-        dialling.wait()?;
+    let encryption = keys.map(|keys| Encryption { config: keys.config(), name: no_name() });
+    let until = Instant::now() + timeout;
+    let mut dialling = Dialling::begin(&ticket.addresses, encryption, until)?;
+    let Some(winner) = dialling.run()? else {
+        return Err(DialError::Unreachable(dialling.give_up()));
     };
     let Attempt { name, address, line } = winner;
     let transport: Arc<dyn Transport> = match line {
@@ -155,15 +157,21 @@ fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {
 /// Resolved addresses, by the name's position in the ticket.
 type Resolved = (usize, io::Result<Vec<SocketAddr>>);
 
+/// How connections are encrypted, and the name that the other end has to prove.
+struct Encryption {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
 struct Dialling {
     names: Vec<String>,
-    keys: Option<AgentKeys>,
+    encryption: Option<Encryption>,
     until: Instant,
     /// Names being resolved, each by its own thread because it may take long.
     unresolved: Vec<usize>,
     resolved: mpsc::Receiver<Resolved>,
     news: Arc<EventFd>,
-    /// Addresses to try, in the order of the ticket.
+    /// Addresses to try, in the order of the names.
     waiting: BTreeMap<(usize, usize), SocketAddr>,
     attempts: Vec<Attempt>,
     tried: Vec<Tried>,
@@ -172,13 +180,17 @@ struct Dialling {
 }
 
 impl Dialling {
-    fn begin(ticket: &Ticket, keys: Option<AgentKeys>, until: Instant) -> io::Result<Dialling> {
+    fn begin(
+        names: &[String],
+        encryption: Option<Encryption>,
+        until: Instant,
+    ) -> io::Result<Dialling> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let news = Arc::new(EventFd::from_value_and_flags(0, flags)?);
         let (sender, resolved) = mpsc::channel::<Resolved>();
         let mut waiting = BTreeMap::new();
         let mut unresolved = Vec::new();
-        for (index, name) in ticket.addresses.iter().enumerate() {
+        for (index, name) in names.iter().enumerate() {
             if let Ok(address) = name.parse() {
                 waiting.insert((index, 0), address);
                 continue;
@@ -193,8 +205,8 @@ impl Dialling {
             unresolved.push(index);
         }
         Ok(Dialling {
-            names: ticket.addresses.clone(),
-            keys,
+            names: names.to_vec(),
+            encryption,
             until,
             unresolved,
             resolved,
@@ -206,12 +218,25 @@ impl Dialling {
         })
     }
 
-    /// Makes all possible progress. Returns the attempt that has reached the client, if any.
+    /// The attempt that has reached the other end, if one does in time.
+    fn run(&mut self) -> io::Result<Option<Attempt>> {
+        loop {
+            if let Some(winner) = self.turn()? {
+                return Ok(Some(winner));
+            }
+            if self.is_over() {
+                return Ok(None);
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Makes all possible progress. Returns the attempt that has reached the other end, if any.
     fn turn(&mut self) -> io::Result<Option<Attempt>> {
         self.take_resolved();
         let mut index = 0;
         while index < self.attempts.len() {
-            match self.attempts[index].advance(self.keys.as_ref()) {
+            match self.attempts[index].advance(self.encryption.as_ref()) {
                 Ok(true) => return Ok(Some(self.attempts.swap_remove(index))),
                 Ok(false) => index += 1,
                 Err(failure) => {
@@ -340,8 +365,8 @@ impl Attempt {
         }
     }
 
-    /// Continues without blocking. `Ok(true)`: it has reached the client.
-    fn advance(&mut self, keys: Option<&AgentKeys>) -> Result<bool, Failure> {
+    /// Continues without blocking. `Ok(true)`: it has reached the other end.
+    fn advance(&mut self, encryption: Option<&Encryption>) -> Result<bool, Failure> {
         if let Line::Connecting(stream) = &self.line {
             if let Some(error) = stream.take_error().map_err(Failure::Unconnected)? {
                 return Err(Failure::Unconnected(error));
@@ -353,10 +378,11 @@ impl Attempt {
             }
             if let Line::Connecting(stream) = std::mem::replace(&mut self.line, Line::Moving) {
                 let socket = OwnedFd::from(stream);
-                self.line = match keys {
+                self.line = match encryption {
                     None => Line::Plain(Tcp(socket)),
-                    Some(keys) => {
-                        let tls = Tls::connect(socket, keys).map_err(Failure::Unconnected)?;
+                    Some(Encryption { config, name }) => {
+                        let tls = Tls::connect_with(socket, Arc::clone(config), name.clone());
+                        let tls = tls.map_err(Failure::Unconnected)?;
                         Line::Encrypted(Arc::new(tls))
                     }
                 };

@@ -150,7 +150,7 @@ pub(super) fn no_name() -> ServerName<'static> {
 }
 
 /// Set explicitly: a program that embeds a client may have set another provider for the process.
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     // The fastest first, on processors with instructions for it.
     let cipher_suites =
         vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256];

@@ -2,6 +2,7 @@
 //! above.
 
 pub mod addresses;
+pub mod certificates;
 pub mod dial;
 mod keys;
 pub mod listener;

@@ -1,17 +1,20 @@
-//! Listener that agents on other hosts dial to reach their client. It admits agents that present a secret they have
-//! been given, and over TLS only agents with the key of the grid.
+//! Listener that other hosts dial. It admits agents that present a secret they have been given, over TLS only those
+//! with the key of the grid, or users with a certificate of a trusted authority.
 //!
 //! Anybody who reaches the port may connect. So one thread handles all connections, never blocks on one, and drops
-//! those that do not present a secret soon.
+//! those that do not present a secret or a certificate soon.
 
 mod handshake;
+mod pending;
+mod refusal;
 mod sockets;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -20,29 +23,56 @@ use gridrpc_sys::forks;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use crate::certificates::ServerKeys;
 use crate::{Keys, SECRET};
 
-pub use handshake::Admitted;
-use handshake::{Handshake, Shown};
+pub use handshake::{ADMITTED, Admitted};
+use handshake::{Handshake, Progress};
+use pending::Pending;
+pub use refusal::Refusal;
 
-/// A port that agents dial. Dropping it closes the port.
+/// A port that other hosts dial. Dropping it closes the port.
 pub struct Listener {
     port: u16,
+    refused: Arc<AtomicU64>,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Maximum number of connections that have not presented a secret.
+/// What a connection has to present.
+pub enum Entry {
+    /// A secret of an invited agent, which is accepted once.
+    Secret {
+        /// The keys of the grid. Without them connections are plain TCP, and the secret alone admits.
+        keys: Option<Arc<Keys>>,
+        /// How many agents may wait for a moment until they are invited, because they may connect before the listener
+        /// learns of them.
+        early: usize,
+    },
+    /// A certificate of a user.
+    Certificate {
+        /// The keys of the server.
+        keys: ServerKeys,
+        /// Receives the address of each connection that was not admitted, and the reason. The listener's thread calls
+        /// it, so it must not block.
+        refused: Refused,
+    },
+}
+
+/// Receives the connections that were not admitted.
+pub type Refused = Box<dyn Fn(SocketAddr, Refusal) + Send + Sync>;
+
+/// Maximum number of connections that have not been admitted.
 const PENDING: usize = 256;
-/// How long each connection has to present it.
+/// How long each connection has to present its secret or certificate.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of connections accepted before the others are handled.
 const AT_ONCE: usize = 16;
 /// How long the listener stops accepting when the system has no room for more connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Receives the admitted agents.
+/// Receives the admitted agents and users.
 type Admit = Box<dyn Fn(Admitted) + Send + Sync>;
 
 /// Expected agents, by the hash of the secret: the duration of a lookup reveals nothing about secrets.
@@ -100,44 +130,50 @@ impl Invitations {
 
 impl Listener {
     /// Opens a port at each of these addresses, or at all addresses of this host if there are none: one in `ports`,
-    /// from the first to the last, or else one that the system chooses. Without `keys` connections are plain TCP, and
-    /// the secret alone admits. `early`: how many agents may wait for a moment until they are invited, because they
-    /// may connect before the listener learns of them. `admit` is called by the listener's thread, or by the thread
-    /// that invites, and must not block.
+    /// from the first to the last, or else one that the system chooses. `admit` is called by the listener's thread, or
+    /// by the thread that invites, and must not block.
     ///
     /// # Errors
     /// When no port is free, or an address is none of this host's.
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
-        keys: Option<Arc<Keys>>,
-        early: usize,
+        entry: Entry,
         admit: impl Fn(Admitted) + Send + Sync + 'static,
     ) -> io::Result<Listener> {
         let (listeners, port) = sockets::listen(addresses, ports)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
         let (known, admit) = (Mutex::default(), Box::new(admit));
+        let early = if let Entry::Secret { early, .. } = &entry { *early } else { 0 };
+        let refused = Arc::new(AtomicU64::new(0));
         let invitations = Arc::new(Invitations { known, admit, early });
         let porter = Porter {
             listeners,
-            keys,
+            entry,
+            refused: Arc::clone(&refused),
             invitations: Arc::clone(&invitations),
             end: Arc::clone(&end),
-            pending: Vec::new(),
+            pending: Pending::new(PENDING),
             pause: None,
         };
         // A forked child must not keep the port.
         porter.listeners.iter().for_each(|one| forks::close_in_children(one.as_raw_fd()));
         let name = "gridrpc-door".to_owned();
         let thread = thread::Builder::new().name(name).spawn(move || porter.serve())?;
-        Ok(Listener { port, invitations, end, thread: Some(thread) })
+        Ok(Listener { port, refused, invitations, end, thread: Some(thread) })
     }
 
     /// The port, the same at all addresses.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Number of connections that were not admitted.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Admits the first connection that presents this secret, as this agent. Its earlier invitation becomes invalid.
@@ -178,11 +214,11 @@ impl fmt::Debug for Listener {
 /// State of the listener's thread.
 struct Porter {
     listeners: Vec<TcpListener>,
-    keys: Option<Arc<Keys>>,
+    entry: Entry,
+    refused: Arc<AtomicU64>,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
-    /// The oldest first.
-    pending: Vec<Handshake>,
+    pending: Pending<Handshake>,
     /// Time until which nothing is accepted.
     pause: Option<Instant>,
 }
@@ -191,27 +227,46 @@ impl Porter {
     fn serve(mut self) {
         loop {
             let now = Instant::now();
-            self.pending.retain(|one| one.until > now);
+            for late in self.pending.take_expired(now) {
+                self.refuse(late.from, Refusal::Timeout);
+            }
             self.pause = self.pause.filter(|until| *until > now);
             let Some((newcomers, ready)) = self.wait(now) else { return };
-            let mut ready = ready.into_iter();
-            let mut shown = Vec::new();
-            let pending = std::mem::take(&mut self.pending);
-            for mut one in pending {
-                if !ready.next().unwrap_or(false) {
-                    self.pending.push(one);
-                    continue;
-                }
-                match one.look() {
-                    Shown::NotYet => self.pending.push(one),
-                    Shown::Nothing => {}
-                    Shown::Secret(secret) => shown.push((secret, one.admitted())),
-                }
-            }
-            shown.into_iter().for_each(|(secret, who)| self.invitations.shown(&secret, who));
+            self.advance(&ready);
             if newcomers {
                 self.accept();
             }
+        }
+    }
+
+    /// Continues the connections that are ready.
+    fn advance(&mut self, ready: &[bool]) {
+        let mut ready = ready.iter();
+        let mut ended = Vec::new();
+        for mut one in self.pending.take_all() {
+            if !*ready.next().unwrap_or(&false) {
+                self.pending.push(one);
+                continue;
+            }
+            match one.advance() {
+                Progress::Pending => self.pending.push(one),
+                progress => ended.push((one, progress)),
+            }
+        }
+        for (one, progress) in ended {
+            match progress {
+                Progress::Pending => {}
+                Progress::Refused(reason) => self.refuse(one.from, reason),
+                Progress::Secret(secret) => self.invitations.shown(&secret, one.admitted(None)),
+                Progress::Certificate(who) => (self.invitations.admit)(one.admitted(Some(who))),
+            }
+        }
+    }
+
+    fn refuse(&self, from: SocketAddr, reason: Refusal) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        if let Entry::Certificate { refused, .. } = &self.entry {
+            refused(from, reason);
         }
     }
 
@@ -263,21 +318,15 @@ impl Porter {
                 };
                 let until = Instant::now() + HANDSHAKE_TIMEOUT;
                 // A connection that is already closed can be ignored.
-                let Ok(one) = Handshake::new(stream, from, self.keys.as_deref(), until) else {
+                let Ok(one) = Handshake::new(stream, from, &self.entry, until) else {
                     continue;
                 };
-                if self.pending.len() >= PENDING {
-                    self.send_one_away();
+                if let Some(dropped) = self.pending.make_room() {
+                    self.refuse(dropped.from, Refusal::Crowded);
                 }
                 self.pending.push(one);
             }
         }
-    }
-
-    /// Drops the oldest connection, preferably one that has not sent anything: an agent sends at once.
-    fn send_one_away(&mut self) {
-        let silent = self.pending.iter().position(|one| one.is_silent());
-        self.pending.remove(silent.unwrap_or(0));
     }
 }
 

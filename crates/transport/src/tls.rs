@@ -5,11 +5,14 @@ use std::fmt;
 use std::io::{self, BufRead as _, IoSlice, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recv, sendmsg};
-use rustls::{ClientConnection, Connection, ServerConnection};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, InvalidMessage, ServerConfig, ServerConnection,
+};
 
 use crate::keys::{AgentKeys, Keys, no_name};
 use crate::{Transport, refuse_descriptors};
@@ -41,6 +44,8 @@ const AHEAD: usize = 256 << 10;
 /// How much is read from the socket at once, bytes: before the other end is authenticated, and afterwards.
 const FIRST: usize = 4 << 10;
 const BULK: usize = 128 << 10;
+/// How many reads of [`FIRST`] bytes drain a failed connection.
+const DRAINED: usize = 16;
 
 impl Tls {
     /// The client's end of an accepted connection. The socket stays blocking or non-blocking.
@@ -48,8 +53,7 @@ impl Tls {
     /// # Errors
     /// When there is no memory or the descriptor is no socket.
     pub fn accept(socket: OwnedFd, keys: &Keys) -> io::Result<Tls> {
-        let tls = ServerConnection::new(keys.config()).map_err(io::Error::other)?;
-        Tls::new(socket, tls.into())
+        Tls::accept_with(socket, keys.config())
     }
 
     /// An agent's end of a connection that it has opened.
@@ -57,7 +61,20 @@ impl Tls {
     /// # Errors
     /// As [`Tls::accept`].
     pub fn connect(socket: OwnedFd, keys: &AgentKeys) -> io::Result<Tls> {
-        let tls = ClientConnection::new(keys.config(), no_name()).map_err(io::Error::other)?;
+        Tls::connect_with(socket, keys.config(), no_name())
+    }
+
+    pub(super) fn accept_with(socket: OwnedFd, config: Arc<ServerConfig>) -> io::Result<Tls> {
+        let tls = ServerConnection::new(config).map_err(io::Error::other)?;
+        Tls::new(socket, tls.into())
+    }
+
+    pub(super) fn connect_with(
+        socket: OwnedFd,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<Tls> {
+        let tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         Tls::new(socket, tls.into())
     }
 
@@ -96,6 +113,23 @@ impl Tls {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The certificate of the other end, which has been verified.
+    pub(super) fn peer_certificate(&self) -> Option<CertificateDer<'static>> {
+        Some(self.lock().tls.peer_certificates()?.first()?.clone().into_owned())
+    }
+
+    /// Lets the other end read why the handshake has failed: closing a socket with unread data resets the connection,
+    /// and the reason may be lost.
+    pub(super) fn drain(&self) {
+        let mut rest = [0; FIRST];
+        for _ in 0..DRAINED {
+            match recv(self.socket.as_raw_fd(), &mut rest, MsgFlags::MSG_DONTWAIT) {
+                Ok(1..) => {}
+                _ => return,
             }
         }
     }
@@ -206,6 +240,23 @@ impl State {
         self.kept = 0;
         Ok(true)
     }
+}
+
+/// The reason for an error that is one of the TLS protocol.
+pub(super) fn reason(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// Whether the other end has sent something that is not TLS.
+pub(super) fn is_not_tls(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidMessage(message) = error else { return false };
+    matches!(
+        message,
+        InvalidMessage::InvalidContentType
+            | InvalidMessage::UnknownProtocolVersion
+            | InvalidMessage::InvalidEmptyPayload
+            | InvalidMessage::MessageTooLarge
+    )
 }
 
 /// A socket for writing without blocking.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::dial::{DialError, Dialled, Failure, dial};
-use gridrpc_transport::listener::{Admitted, Listener};
+use gridrpc_transport::listener::{Admitted, Entry, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 
 const SOON: Duration = Duration::from_secs(1);
@@ -29,8 +29,13 @@ fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> House {
     let (sender, come) = channel();
     let ticket = keys.as_ref().map(Keys::ticket);
     let admit = move |admitted| sender.send(admitted).unwrap();
-    let listener = Listener::open(addresses, None, keys.map(Arc::new), early, admit).unwrap();
+    let entry = Entry::Secret { keys: keys.map(Arc::new), early };
+    let listener = Listener::open(addresses, None, entry, admit).unwrap();
     House { listener, come, keys: ticket }
+}
+
+fn plain() -> Entry {
+    Entry::Secret { keys: None, early: 0 }
 }
 
 fn house() -> House {
@@ -231,18 +236,18 @@ fn a_closed_door_is_closed_at_once() {
 fn ports_are_those_that_may_be_taken() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let open = |last| Listener::open(&[NEAR], Some((port, last)), None, 0, |_| ());
+    let open = |last| Listener::open(&[NEAR], Some((port, last)), plain(), |_| ());
     let error = open(port).unwrap_err().to_string();
     assert_eq!(error, format!("port {port} is taken"));
     if let Ok(listener) = open(port.saturating_add(20)) {
         assert!((port + 1..=port.saturating_add(20)).contains(&listener.port()));
     }
     let both =
-        Listener::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, None, 0, |_| ()).unwrap();
+        Listener::open(&[NEAR, "127.0.0.2".parse().unwrap()], None, plain(), |_| ()).unwrap();
     for host in ["127.0.0.1", "127.0.0.2"] {
         TcpStream::connect((host, both.port())).unwrap();
     }
-    assert!(Listener::open(&["192.0.2.1".parse().unwrap()], None, None, 0, |_| ()).is_err());
+    assert!(Listener::open(&["192.0.2.1".parse().unwrap()], None, plain(), |_| ()).is_err());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A connection at the listener that has not presented its secret.
+//! A connection at the listener that has not been admitted.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -6,17 +6,22 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::{Keys, SECRET, Tcp, Tls, Transport};
+use super::{Entry, Refusal};
+use crate::certificates::Identity;
+use crate::{SECRET, Tcp, Tls, Transport};
 
 /// A new connection.
 pub(super) struct Handshake {
     line: Line,
-    from: SocketAddr,
+    /// Whether it has to present a secret, and not a certificate.
+    needs_secret: bool,
+    pub(super) from: SocketAddr,
     /// When it is dropped.
     pub(super) until: Instant,
     secret: [u8; SECRET],
     come: usize,
-    silent: bool,
+    /// Whether it has sent nothing at all.
+    pub(super) silent: bool,
 }
 
 enum Line {
@@ -24,32 +29,39 @@ enum Line {
     Encrypted(Arc<Tls>),
 }
 
-/// Result of reading the secret.
-pub(super) enum Shown {
-    /// The secret may still arrive.
-    NotYet,
-    /// No secret, and none will come.
-    Nothing,
+/// Result of reading what has arrived.
+pub(super) enum Progress {
+    /// More has to arrive.
+    Pending,
+    /// It will not be admitted.
+    Refused(Refusal),
     Secret([u8; SECRET]),
+    Certificate(Identity),
 }
 
 impl Handshake {
     pub(super) fn new(
         stream: TcpStream,
         from: SocketAddr,
-        keys: Option<&Keys>,
+        entry: &Entry,
         until: Instant,
     ) -> io::Result<Handshake> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let socket = OwnedFd::from(stream);
-        let line = match keys {
-            None => Line::Plain(Tcp(socket)),
-            Some(keys) => Line::Encrypted(Arc::new(Tls::accept(socket, keys)?)),
+        let config = match entry {
+            Entry::Secret { keys, .. } => keys.as_ref().map(|keys| keys.config()),
+            Entry::Certificate { keys, .. } => Some(keys.config()),
         };
+        let line = match config {
+            None => Line::Plain(Tcp(socket)),
+            Some(config) => Line::Encrypted(Arc::new(Tls::accept_with(socket, config)?)),
+        };
+        let needs_secret = matches!(entry, Entry::Secret { .. });
         // A dual-stack listener reports IPv4 addresses as IPv6.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        Ok(Handshake { line, from, until, secret: [0; SECRET], come: 0, silent: true })
+        let secret = [0; SECRET];
+        Ok(Handshake { line, needs_secret, from, until, secret, come: 0, silent: true })
     }
 
     fn transport(&self) -> &dyn Transport {
@@ -63,53 +75,83 @@ impl Handshake {
         self.transport().socket()
     }
 
-    /// Whether it has sent nothing at all.
-    pub(super) fn is_silent(&self) -> bool {
-        self.silent
-    }
-
     /// Reads what has arrived, no more than the secret, without blocking.
-    pub(super) fn look(&mut self) -> Shown {
+    pub(super) fn advance(&mut self) -> Progress {
         self.silent = false;
         if let Line::Encrypted(tls) = &self.line {
             match tls.advance() {
                 Ok(true) => {}
-                Ok(false) => return Shown::NotYet,
-                Err(_) => return Shown::Nothing,
+                Ok(false) => return Progress::Pending,
+                Err(error) => {
+                    tls.drain();
+                    return Progress::Refused(Refusal::of(error));
+                }
             }
         }
+        if self.needs_secret { self.read_secret() } else { self.identify() }
+    }
+
+    fn read_secret(&mut self) -> Progress {
         while self.come < SECRET {
             let mut rest = [0; SECRET];
             let wanted = SECRET - self.come;
             match self.transport().receive_into(&mut rest[..wanted]) {
-                Ok(0) => return Shown::Nothing,
+                Ok(0) => return Progress::Refused(Refusal::Closed),
                 Ok(count) => {
                     self.secret[self.come..self.come + count].copy_from_slice(&rest[..count]);
                     self.come += count;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Shown::NotYet,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Progress::Pending;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Shown::Nothing,
+                Err(error) => return Progress::Refused(Refusal::of(error)),
             }
         }
-        Shown::Secret(self.secret)
+        Progress::Secret(self.secret)
     }
 
-    /// Its connection, once its agent is known.
-    pub(super) fn admitted(self) -> Admitted {
+    /// Learns who the user is, and answers that the certificate has been accepted.
+    fn identify(&self) -> Progress {
+        let Line::Encrypted(tls) = &self.line else {
+            return Progress::Refused(Refusal::NoCertificate);
+        };
+        let Some(certificate) = tls.peer_certificate() else {
+            return Progress::Refused(Refusal::NoCertificate);
+        };
+        let identity = match Identity::of(&certificate) {
+            Ok(identity) => identity,
+            Err(error) => return Progress::Refused(Refusal::NoIdentity(error)),
+        };
+        // A new connection accepts that much at once.
+        match tls.send(&ADMITTED, &[]) {
+            Ok(count) if count == ADMITTED.len() => Progress::Certificate(identity),
+            Ok(_) => Progress::Refused(Refusal::Closed),
+            Err(error) => Progress::Refused(Refusal::of(error)),
+        }
+    }
+
+    /// Its connection, once it is known who has dialled.
+    pub(super) fn admitted(self, identity: Option<Identity>) -> Admitted {
         let transport: Arc<dyn Transport> = match self.line {
             Line::Plain(tcp) => Arc::new(tcp),
             Line::Encrypted(tls) => tls,
         };
-        Admitted { agent: 0, transport, from: self.from }
+        Admitted { agent: 0, identity, transport, from: self.from }
     }
 }
 
-/// An agent that has presented its secret.
+/// First bytes that a server sends to a user whose certificate it has accepted. In TLS 1.3 the user's side of the
+/// handshake is complete before that.
+pub const ADMITTED: [u8; 8] = *b"gridrpc1";
+
+/// An agent that has presented its secret, or a user who has presented a certificate.
 #[derive(Debug)]
 pub struct Admitted {
-    /// The number that it was invited by.
+    /// The number that the agent was invited by; 0 for users.
     pub agent: u32,
+    /// The user, if the listener admits by certificate.
+    pub identity: Option<Identity>,
     /// The connection, which is non-blocking. Data may be buffered already ([`Transport::has_more`]) although the
     /// socket is not readable.
     pub transport: Arc<dyn Transport>,

@@ -1,0 +1,21 @@
+//! Certificates of a server and its users: both sides of a TLS connection prove who they are to each other.
+//!
+//! Certificates are signed by an authority that both sides trust. The keys of a grid (keys.rs) need none: its client
+//! starts its agents itself.
+
+mod credentials;
+mod error;
+mod identity;
+mod keys;
+mod pem;
+mod revocations;
+
+pub use credentials::{CredentialFiles, Credentials};
+pub(crate) use error::Utc;
+pub use error::{CredentialsError, RevocationsError};
+pub use identity::{Identity, IdentityError};
+pub use keys::{CredentialKeysError, ServerKeys, UserKeys};
+pub use revocations::Revocations;
+
+#[cfg(test)]
+mod tests;

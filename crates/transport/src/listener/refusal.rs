@@ -1,0 +1,104 @@
+//! Reasons why a connection is not admitted.
+
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+use thiserror::Error as ThisError;
+
+use crate::certificates::IdentityError;
+
+/// Reason why a connection was not admitted.
+#[derive(Debug, ThisError)]
+pub enum Refusal {
+    /// It does not use TLS.
+    #[error("it does not use TLS")]
+    NotTls,
+    /// It only supports versions of TLS before 1.3.
+    #[error("its version of TLS is older than 1.3")]
+    OldTls,
+    /// It has presented no certificate.
+    #[error("it has presented no certificate")]
+    NoCertificate,
+    /// None of the trusted authorities has signed the certificate.
+    #[error("no trusted authority has signed its certificate")]
+    UnknownAuthority,
+    /// The certificate is not valid any more.
+    #[error("its certificate has expired")]
+    Expired,
+    /// The certificate is not valid yet.
+    #[error("its certificate is not valid yet; is the clock of this host right?")]
+    NotYetValid,
+    /// The authority has revoked the certificate.
+    #[error("its certificate has been revoked")]
+    Revoked,
+    /// The certificate cannot be accepted for another reason.
+    #[error("its certificate is not valid: {0}")]
+    BadCertificate(CertificateError),
+    /// The certificate names no user.
+    #[error("its certificate names no user: {0}")]
+    NoIdentity(IdentityError),
+    /// The other end does not accept this server.
+    #[error("it does not accept this server: {0:?}")]
+    ByPeer(AlertDescription),
+    /// It has closed the connection.
+    #[error("it has closed the connection early")]
+    Closed,
+    /// It has not presented a secret or a certificate in time.
+    #[error("it has not completed the handshake in time")]
+    Timeout,
+    /// It had to make room for newer connections.
+    #[error("too many connections were pending, most of them from its address")]
+    Crowded,
+    /// It violates the TLS protocol.
+    #[error("it violates the TLS protocol: {0}")]
+    Tls(Error),
+    /// The connection has failed.
+    #[error("the connection has failed: {0}")]
+    Connection(io::Error),
+}
+
+impl Refusal {
+    /// The reason why a handshake has failed.
+    pub(super) fn of(error: io::Error) -> Refusal {
+        match crate::tls::reason(&error) {
+            Some(error) => Refusal::of_tls(error.clone()),
+            None => match error.kind() {
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe => Refusal::Closed,
+                _ => Refusal::Connection(error),
+            },
+        }
+    }
+
+    fn of_tls(error: Error) -> Refusal {
+        match error {
+            Error::InvalidMessage(_) if crate::tls::is_not_tls(&error) => Refusal::NotTls,
+            Error::PeerIncompatible(
+                PeerIncompatible::SupportedVersionsExtensionRequired
+                | PeerIncompatible::Tls12NotOffered
+                | PeerIncompatible::Tls12NotOfferedOrEnabled
+                | PeerIncompatible::ServerDoesNotSupportTls12Or13,
+            ) => Refusal::OldTls,
+            Error::NoCertificatesPresented => Refusal::NoCertificate,
+            Error::InvalidCertificate(error) => Refusal::of_certificate(error),
+            Error::AlertReceived(alert) => Refusal::ByPeer(alert),
+            error => Refusal::Tls(error),
+        }
+    }
+
+    fn of_certificate(error: CertificateError) -> Refusal {
+        match error {
+            // A foreign authority may have the same name.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                Refusal::UnknownAuthority
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Refusal::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Refusal::NotYetValid
+            }
+            CertificateError::Revoked => Refusal::Revoked,
+            error => Refusal::BadCertificate(error),
+        }
+    }
+}
