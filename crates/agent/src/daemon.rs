@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -14,6 +15,8 @@ use std::time::Duration;
 use gridrpc_client::{Grid, Parent};
 use gridrpc_link::{LinkError, Socket};
 use gridrpc_sys::forks;
+use gridrpc_transport::certificates::ServerKeys;
+use gridrpc_transport::listener::{Entry, Listener, Refused};
 use gridrpc_transport::{Unix, listen_local, user_of};
 use gridrpc_wire::{HostLoss, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -40,6 +43,7 @@ pub struct Daemon {
     clients: Arc<Clients>,
     end: Arc<EventFd>,
     threads: Vec<JoinHandle<()>>,
+    listeners: Vec<Listener>,
 }
 
 /// A connection.
@@ -77,7 +81,7 @@ impl Daemon {
             next: AtomicU64::new(0),
             ended: Condvar::new(),
         });
-        Ok(Daemon { clients, end, threads: Vec::new() })
+        Ok(Daemon { clients, end, threads: Vec::new(), listeners: Vec::new() })
     }
 
     /// Listens at a Unix socket, and replaces an old file there.
@@ -95,6 +99,31 @@ impl Daemon {
         let thread = thread::Builder::new().name("gridrpc-daemon".to_owned()).spawn(accepting)?;
         self.threads.push(thread);
         Ok(())
+    }
+
+    /// Listens at a port of each of these addresses, for users with certificates. `ports`: the first and last to try;
+    /// none: the system chooses. `refused` gets the address of each connection that was not admitted, and the reason;
+    /// it must not block. Returns the port.
+    ///
+    /// # Errors
+    /// When no port is free, or an address is none of this host's.
+    pub fn listen_with(
+        &mut self,
+        addresses: &[IpAddr],
+        ports: Option<(u16, u16)>,
+        keys: ServerKeys,
+        refused: Refused,
+    ) -> io::Result<u16> {
+        let clients = Arc::clone(&self.clients);
+        let entry = Entry::Certificate { keys, refused };
+        let listener = Listener::open(addresses, ports, entry, move |admitted| {
+            let Some(user) = User::admitted(&admitted) else { return };
+            // Connections are admitted one after the other; a refusal has been reported.
+            let _ = clients.admit(admitted.transport, user);
+        })?;
+        let port = listener.port();
+        self.listeners.push(listener);
+        Ok(port)
     }
 
     /// Number of connections.
@@ -124,6 +153,7 @@ impl Daemon {
             // Its panic has been reported where it happened.
             let _ = thread.join();
         }
+        self.listeners.clear();
         self.disconnect(|_| true);
         let open = self.clients.lock();
         let some = |open: &mut HashMap<u64, Open>| !open.is_empty();

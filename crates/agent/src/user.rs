@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gridrpc_transport::certificates::Identity;
+use gridrpc_transport::listener::Admitted;
+
 /// How a user was recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
@@ -12,10 +15,7 @@ pub enum Proof {
         uid: u32,
     },
     /// A certificate of a trusted authority, over TLS.
-    Certificate {
-        /// Its serial number, hexadecimal.
-        serial: String,
-    },
+    Certificate(Identity),
 }
 
 /// The user at the other end of a connection.
@@ -39,6 +39,17 @@ impl User {
         let name = found.map_or_else(|| format!("uid {uid}"), |user| user.name);
         let (groups, address) = (Vec::new(), "local".to_owned());
         User { name: name.into(), groups, address, proof: Proof::Local { uid } }
+    }
+
+    /// The user of an admitted certificate.
+    pub(super) fn admitted(admitted: &Admitted) -> Option<User> {
+        let identity = admitted.identity.clone()?;
+        Some(User {
+            name: identity.user.as_str().into(),
+            groups: identity.groups.clone(),
+            address: admitted.from.to_string(),
+            proof: Proof::Certificate(identity),
+        })
     }
 }
 
