@@ -16,14 +16,20 @@ use crate::held_results::KeptResults;
 use crate::service::{Denied, Offered, Target};
 use crate::shared_data::{Filling, Fillings};
 
-/// By call: where it will run, if its function is offered, and one entry for each streamed section.
-type Calls = HashMap<u64, (Option<Target>, Vec<Option<Arc<Lent>>>)>;
+/// A call whose streamed sections are arriving.
+#[derive(Debug)]
+enum Placed {
+    /// Where it will run, if its function is offered, and one entry for each streamed section.
+    At(Option<Target>, Vec<Option<Arc<Lent>>>),
+    /// It may not run.
+    Denied(Denied),
+}
 
 /// Memory for sections in transit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// One for each streamed section of a call that is long enough.
-    calls: Arc<Mutex<Calls>>,
+    /// Calls with streamed sections, until all of them have arrived.
+    calls: Arc<Mutex<HashMap<u64, Placed>>>,
     pub(super) blobs: Fillings,
     /// Functions that the daemon offers, by the client's numbers.
     offered: Arc<Mutex<HashMap<u32, Arc<dyn Offered>>>>,
@@ -55,7 +61,7 @@ impl Places {
         Places { kept, ..Places::default() }
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Placed>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,11 +70,14 @@ impl Places {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).insert(function, offered);
     }
 
-    /// Where the next call of a function runs, if it is offered.
-    pub(super) fn target(&self, function: u32) -> Option<Result<Target, Denied>> {
+    /// Begins a call, if its function is offered.
+    fn begin(&self, message: &HostCall<'_>) -> Option<Result<Target, Denied>> {
         let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-        let offered = offered.get(&function).cloned()?;
-        Some(offered.open())
+        let offered = offered.get(&message.function).cloned()?;
+        let moved = message.sections.iter().filter(|section| {
+            matches!(section.place, Place::Inline(_) | Place::Stream | Place::Kept { .. })
+        });
+        Some(offered.begin(moved.map(|section| section.len).sum()))
     }
 
     /// Allocates memory from this grid.
@@ -85,21 +94,21 @@ impl Places {
         Box::new(move |message, lengths| {
             let Some(memory) = places.memory.get() else { return Vec::new() };
             match message {
-                Message::HostCall(HostCall { call, function, .. }) => {
-                    match places.target(*function) {
-                        None => {
-                            let (pool, threshold) = (&memory.pool, memory.threshold);
-                            places.place_call(pool, threshold, *call, None, lengths)
-                        }
-                        Some(Ok(target)) => {
-                            let grid = Arc::clone(&target.grid);
-                            let (pool, threshold) = (grid.pool(), grid.shared_threshold());
-                            places.place_call(pool, threshold, *call, Some(target), lengths)
-                        }
-                        // It is refused when it has arrived.
-                        Some(Err(_)) => Vec::new(),
+                Message::HostCall(message) => match places.begin(message) {
+                    None => {
+                        let (pool, threshold) = (&memory.pool, memory.threshold);
+                        places.place_call(pool, threshold, message.call, None, lengths)
                     }
-                }
+                    Some(Ok(target)) => {
+                        let grid = Arc::clone(&target.grid);
+                        let (pool, threshold) = (grid.pool(), grid.shared_threshold());
+                        places.place_call(pool, threshold, message.call, Some(target), lengths)
+                    }
+                    Some(Err(denied)) => {
+                        places.calls().insert(message.call, Placed::Denied(denied));
+                        Vec::new()
+                    }
+                },
                 Message::Blob { blob, sections } => {
                     let streamed = sections.iter().all(|section| section.place == Place::Stream);
                     let filling = streamed
@@ -130,7 +139,7 @@ impl Places {
             unsafe { Sink::segment(lent.as_ref()?, *len) }.ok().map(Arc::new)
         });
         let sinks = sinks.collect();
-        self.calls().insert(call, (target, lents));
+        self.calls().insert(call, Placed::At(target, lents));
         sinks
     }
 
@@ -146,8 +155,9 @@ impl Places {
     ) -> Result<Arguments, ArgumentsError> {
         let placed = self.calls().remove(&message.call);
         let (target, placed) = match placed {
-            Some((target, placed)) => (target, placed),
-            None => (self.target(message.function).transpose()?, Vec::new()),
+            Some(Placed::At(target, placed)) => (target, placed),
+            Some(Placed::Denied(denied)) => return Err(denied.into()),
+            None => (self.begin(message).transpose()?, Vec::new()),
         };
         let grid = target.as_ref().map_or(grid, |target| &*target.grid);
         let passes_on = target.is_none();

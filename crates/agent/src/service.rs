@@ -59,7 +59,8 @@ pub trait Access: fmt::Debug + Send + Sync {
     /// When the client may not call it, or there is none.
     fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied>;
 
-    /// Begins a call. May change its options.
+    /// Begins a call, with this many bytes of arguments, of a function that the client has sent. May change its
+    /// options.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -97,15 +98,16 @@ pub enum Found {
 
 /// A function that a daemon offers to one client.
 pub trait Offered: fmt::Debug + Send + Sync {
-    /// Where its next call runs. Starts that grid if necessary.
+    /// Begins a call with this many bytes of arguments, some of which may not have arrived. Starts the call's grid if
+    /// necessary.
     ///
     /// # Errors
-    /// When it is not offered any more, or its grid cannot start.
-    fn open(&self) -> Result<Target, Denied>;
+    /// When a limit is reached, the function is not offered any more, or the grid cannot start.
+    fn begin(&self, bytes: u64) -> Result<Target, Denied>;
 }
 
-/// Where a call runs.
-#[derive(Clone, Debug)]
+/// Where and how a call runs.
+#[derive(Debug)]
 pub struct Target {
     /// The grid.
     pub grid: Arc<Grid>,
@@ -113,6 +115,10 @@ pub struct Target {
     pub function: Arc<FunctionRef>,
     /// The owner of the call there.
     pub owner: Owner,
+    /// Its options. The client adds whether it is idempotent, and its reserved worker.
+    pub options: CallOptions,
+    /// Permission to run it; none: it needs none.
+    pub permit: Option<Box<dyn Permit>>,
 }
 
 /// Permission for a call, a worker or shared data. It ends when it is dropped.

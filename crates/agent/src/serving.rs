@@ -561,10 +561,15 @@ impl Client {
         };
         let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
         let Arguments { payload, lent, target } = arguments;
-        let (grid, function, owner) = match (target, function) {
-            (Some(Target { grid, function, owner }), _) => (grid, function, owner),
-            (None, Some(function)) => (Arc::clone(&self.grid), function, self.owner),
-            (None, None) => return self.answers.refuse(call, "its function is offered no more"),
+        let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
+        let target = match (target, function) {
+            (Some(target), _) => Ok(target),
+            (None, Some(function)) => self.target_of_sent(function, payload.bytes, wide),
+            (None, None) => return self.answers.refuse(call, "its function is not offered"),
+        };
+        let Target { grid, function, owner, options, permit } = match target {
+            Ok(target) => target,
+            Err(denied) => return self.answers.deny(call, &denied),
         };
         if !Arc::ptr_eq(&grid, &self.grid)
             && let Err(error) = self.copy_blobs(&blobs, &grid)
@@ -578,28 +583,12 @@ impl Client {
                 Err(why) => return self.answers.refuse(call, &why),
             },
         };
-        let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
-        let (slots, threads) = wide.unwrap_or((1, 0));
         let backwards = Backwards {
             call,
             answers: Arc::clone(&self.answers),
             waiting: Arc::clone(&self.waiting),
         };
-        let mut options = CallOptions {
-            idempotent,
-            // At most as many as there are: the client counted workers and resources before one was lost.
-            cores: slots.min(grid.workers()).max(1),
-            threads,
-            on,
-            ..CallOptions::DEFAULT
-        };
-        let permit = match &self.access {
-            None => None,
-            Some(access) => match access.begin(&function, payload.bytes, &mut options) {
-                Ok(permit) => Some(permit),
-                Err(denied) => return self.answers.deny(call, &denied),
-            },
-        };
+        let options = CallOptions { idempotent, on, ..options };
         let request = Request {
             owner,
             blobs: blobs.into_iter().map(BlobId).collect(),
@@ -614,6 +603,25 @@ impl Client {
             }
             Err(error) => self.answers.refuse_with(call, &error),
         }
+    }
+
+    /// Begins a call of a function that the client has sent. `wide`: the workers' places and the threads that it takes.
+    fn target_of_sent(
+        &self,
+        function: Arc<FunctionRef>,
+        bytes: u64,
+        wide: Option<(u32, u32)>,
+    ) -> Result<Target, Denied> {
+        let grid = Arc::clone(&self.grid);
+        let (slots, threads) = wide.unwrap_or((1, 0));
+        // At most as many as there are: the client counted workers and resources before one was lost.
+        let cores = slots.min(grid.workers()).max(1);
+        let mut options = CallOptions { cores, threads, ..CallOptions::DEFAULT };
+        let permit = match &self.access {
+            None => None,
+            Some(access) => Some(access.begin(&function, bytes, &mut options)?),
+        };
+        Ok(Target { grid, function, owner: self.owner, options, permit })
     }
 
     /// Copies shared data to the grid of an offered function, once for each grid.
