@@ -18,7 +18,7 @@ use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sect
 use nix::sys::eventfd::EventFd;
 
 use crate::held_results::KeptResults;
-use crate::service::{CallEnd, Denied, Permit};
+use crate::service::{CallEnd, Denied, Notify, Permit};
 use crate::serving::now;
 
 /// Most bytes that a frame carries inline, over all sections, and the longest of those sections.
@@ -63,6 +63,8 @@ pub(super) struct Answers {
     /// Wakes the agent's main thread.
     pub(super) wake: EventFd,
     changed: AtomicBool,
+    /// Calls that wait for a permit may get it now.
+    freed: AtomicBool,
     /// Whether the client gets no output of workers: they may run calls of other users.
     silent: AtomicBool,
 }
@@ -79,8 +81,19 @@ impl Answers {
             hold,
             wake,
             changed,
+            freed: AtomicBool::new(false),
             silent: AtomicBool::new(false),
         }
+    }
+
+    /// Whether calls that wait for a permit may have got it since the last check.
+    pub(super) fn take_freed(&self) -> bool {
+        self.freed.load(Ordering::Relaxed) && self.freed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Reports that a call was cancelled before the grid had it.
+    pub(super) fn cancelled(&self, call: u64) {
+        self.tell_end(call, &End::Cancelled);
     }
 
     /// Sends no output of workers from now on.
@@ -298,6 +311,14 @@ impl Watcher for Answers {
             };
             self.tell(&failure);
         }
+    }
+}
+
+impl Notify for Answers {
+    fn notify(&self) {
+        self.freed.store(true, Ordering::Release);
+        // Fails only when the counter is full, and then the thread is awake anyway.
+        let _ = self.wake.write(1);
     }
 }
 

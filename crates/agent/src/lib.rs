@@ -30,5 +30,5 @@ pub use daemon::Daemon;
 pub use daemon_connection::{AskError, DaemonConnection};
 pub use error::AgentError;
 pub use requests::RequestError;
-pub use service::{Access, CallEnd, Denied, Found, Offered, Permit, Rights, Service, Target};
+pub use service::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Rights, Service, Target};
 pub use user::{Proof, User};

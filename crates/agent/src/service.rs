@@ -123,8 +123,17 @@ pub struct Target {
 
 /// Permission for a call, a worker or shared data. It ends when it is dropped.
 pub trait Permit: fmt::Debug + Send + Sync {
+    /// Whether the call may go to workers now. If not, `waiting` is notified when it is worth another try.
+    fn try_start(&self, waiting: &Arc<dyn Notify>) -> bool;
+
     /// Records how the call ended.
     fn ended(&self, end: CallEnd<'_>);
+}
+
+/// A client that waits for something to change.
+pub trait Notify: fmt::Debug + Send + Sync {
+    /// Something has changed. Returns at once, and takes no lock of a grid.
+    fn notify(&self);
 }
 
 /// How a call ended.

@@ -1,6 +1,6 @@
 //! Service loop for one client, whose calls run on a grid of this process. The grid may have other clients.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,9 @@ use gridrpc_client::{
     Callbacks, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
 };
 use gridrpc_core::{BlobId, CallOptions, Owner, Reservation, Standing};
+use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Received, Receiver, Stream};
+use gridrpc_shm::segment::Lent;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_sys::spin_wait::SpinWait;
 use gridrpc_wire::{
@@ -26,7 +28,7 @@ use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
 use crate::incoming::{Arguments, ArgumentsError, Places, all, whole};
 use crate::modules::ModuleFiles;
-use crate::service::{Access, Denied, Found, Permit, Target};
+use crate::service::{Access, Denied, Found, Notify, Permit, Target};
 use crate::shared_data::Filling;
 
 /// A client may be silent for this multiple of the heartbeat: it may be delayed or suspended by its user. If
@@ -59,6 +61,16 @@ struct Arrived {
     idempotent: bool,
     blobs: Vec<u64>,
     arguments: Arguments,
+}
+
+/// A call that has everything it needs.
+#[derive(Debug)]
+struct Ready {
+    call: u64,
+    target: Target,
+    payload: Payload,
+    lent: Vec<Option<Arc<Lent>>>,
+    blobs: Vec<u64>,
 }
 
 /// Shared data of the client.
@@ -135,6 +147,8 @@ struct Client {
     /// Expected multi-core calls: number of workers' slots, and of threads.
     wide: HashMap<u64, (u32, u32)>,
     early: Vec<Arrived>,
+    /// Calls that wait for a limit of their user, in order.
+    held: VecDeque<Ready>,
     /// Reserved workers by the client's numbers.
     guests: HashMap<u32, Reserved>,
     /// The number of ready workers reported last.
@@ -183,6 +197,7 @@ pub(super) fn serve(
         numbers,
         wide: HashMap::new(),
         early: Vec::new(),
+        held: VecDeque::new(),
         guests: HashMap::new(),
         ready: None,
         unwanted,
@@ -214,6 +229,9 @@ impl Client {
             if self.answers.take_changed() {
                 self.tell_workers();
             }
+            if self.answers.take_freed() {
+                self.start_held();
+            }
             self.share_arrived()?;
             let due = self.spreading.as_ref().and_then(Broadcast::look);
             self.answers.settle();
@@ -240,6 +258,7 @@ impl Client {
     /// Ends everything that the client has on the grid.
     fn leave(&mut self) {
         self.waiting.give_up();
+        self.held.clear();
         for running in self.answers.forget_all() {
             running.grid.cancel(&running.call);
         }
@@ -378,6 +397,8 @@ impl Client {
                 } else if let Some(at) = self.early.iter().position(|early| early.call == call) {
                     self.early.remove(at);
                     self.answers.refuse(call, "it was cancelled");
+                } else if self.take_held(call) {
+                    self.answers.cancelled(call);
                 }
             }
             Message::Retract { calls } => self.retract(calls),
@@ -567,28 +588,58 @@ impl Client {
             (None, Some(function)) => self.target_of_sent(function, payload.bytes, wide),
             (None, None) => return self.answers.refuse(call, "its function is not offered"),
         };
-        let Target { grid, function, owner, options, permit } = match target {
+        let mut target = match target {
             Ok(target) => target,
             Err(denied) => return self.answers.deny(call, &denied),
         };
-        if !Arc::ptr_eq(&grid, &self.grid)
-            && let Err(error) = self.copy_blobs(&blobs, &grid)
+        if !Arc::ptr_eq(&target.grid, &self.grid)
+            && let Err(error) = self.copy_blobs(&blobs, &target.grid)
         {
             return self.answers.refuse(call, &format!("its shared data cannot be kept: {error}"));
         }
-        let on = match on {
+        target.options.on = match on {
             u32::MAX => None,
-            number => match self.reserved_on(number, &grid) {
+            number => match self.reserved_on(number, &target.grid) {
                 Ok(reservation) => Some(reservation),
                 Err(why) => return self.answers.refuse(call, &why),
             },
         };
+        target.options.idempotent = idempotent;
+        self.held.push_back(Ready { call, target, payload, lent, blobs });
+        if self.held.len() == 1 {
+            self.start_held();
+        }
+    }
+
+    /// Submits calls that wait for a limit of their user, in order, up to the first that has to wait on.
+    fn start_held(&mut self) {
+        while let Some(ready) = self.held.front() {
+            if let Some(permit) = &ready.target.permit {
+                let waiting: Arc<dyn Notify> = Arc::clone(&self.answers) as _;
+                if !permit.try_start(&waiting) {
+                    return;
+                }
+            }
+            if let Some(ready) = self.held.pop_front() {
+                self.start(ready);
+            }
+        }
+    }
+
+    /// Removes a call that waits for a limit of its user. Returns whether it did.
+    fn take_held(&mut self, call: u64) -> bool {
+        let at = self.held.iter().position(|ready| ready.call == call);
+        at.and_then(|at| self.held.remove(at)).is_some()
+    }
+
+    fn start(&mut self, ready: Ready) {
+        let Ready { call, target, payload, lent, blobs } = ready;
+        let Target { grid, function, owner, options, permit } = target;
         let backwards = Backwards {
             call,
             answers: Arc::clone(&self.answers),
             waiting: Arc::clone(&self.waiting),
         };
-        let options = CallOptions { idempotent, on, ..options };
         let request = Request {
             owner,
             blobs: blobs.into_iter().map(BlobId).collect(),
@@ -659,6 +710,9 @@ impl Client {
         back.retain(|id| {
             if let Some(at) = self.early.iter().position(|early| early.call == *id) {
                 self.early.remove(at);
+                return true;
+            }
+            if self.take_held(*id) {
                 return true;
             }
             let call = self.answers.call(*id);
