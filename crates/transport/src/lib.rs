@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 pub use keys::{AgentKeys, Keys, KeysError};
-pub use local::{dial_local, listen_local, may_connect, user_of};
+pub use local::{dial_local, dial_local_server, listen_local, may_connect, user_of};
 pub use memory::Memory;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 pub use tcp::Tcp;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,6 +26,22 @@ use crate::{Unix, set_blocking};
 /// `WouldBlock` if the daemon has not made room in time, `NotFound` and `ConnectionRefused` if there is no daemon, and
 /// `PermissionDenied` if another user's process listens there.
 pub fn dial_local(path: &Path, timeout: Duration) -> io::Result<Unix> {
+    dial(path, timeout, may_connect)
+}
+
+/// As [`dial_local`], to a server that another user may run: the owner of the socket's folder, who alone decides what
+/// is there. In a folder where everybody can write, such as `/tmp`, nobody but this user and root is accepted.
+///
+/// # Errors
+/// As `dial_local`.
+pub fn dial_local_server(path: &Path, timeout: Duration) -> io::Result<Unix> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = std::fs::metadata(folder.unwrap_or(Path::new(".")))?;
+    let is_shared = folder.mode() & OTHERS_WRITE != 0;
+    dial(path, timeout, |user| may_connect(user) || (!is_shared && user == folder.uid()))
+}
+
+fn dial(path: &Path, timeout: Duration, may_serve: impl Fn(u32) -> bool) -> io::Result<Unix> {
     let mut flags = SockFlag::SOCK_CLOEXEC;
     flags.set(SockFlag::SOCK_NONBLOCK, timeout.is_zero());
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -44,7 +61,7 @@ pub fn dial_local(path: &Path, timeout: Duration) -> io::Result<Unix> {
     }
     drop(folder);
     let user = user_of(socket.as_fd())?;
-    if !may_connect(user) {
+    if !may_serve(user) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("a process of user {user} listens at `{}`", path.display()),
@@ -88,6 +105,9 @@ pub fn may_connect(user: u32) -> bool {
 
 /// Connections that wait to be accepted; the next one waits before it connects.
 const BACKLOG: i32 = 64;
+
+/// Permission of a folder where everybody can write.
+const OTHERS_WRITE: u32 = 0o002;
 
 /// Shortest limit that the system accepts.
 const SHORTEST: Duration = Duration::from_micros(1);
