@@ -34,6 +34,8 @@ pub use grid::{Counts, Grid, Waiter};
 pub use gridrpc_sys::status_line::Progress;
 pub use hosts::dialled_server::dial_session;
 pub use hosts::listeners::Listeners;
+pub use hosts::server_hints::ServerUnreachable;
+pub use hosts::shared_server::ServerAccess;
 pub use hosts::states::HostState;
 pub use live::name_program;
 pub use output::Output;

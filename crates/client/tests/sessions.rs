@@ -1,21 +1,18 @@
 //! A grid whose host is a session, which the test plays.
 
+mod played;
+
 use std::fs;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use gridrpc_client::{Config, Grid, HostGroups, Launch, RemoteWorkers};
 use gridrpc_config::from_url;
 use gridrpc_core::Settings;
-use gridrpc_link::{LinkError, Outbound, Received, Receiver};
-use gridrpc_transport::Unix;
-use gridrpc_wire::{Join, Message, VERSION};
+use gridrpc_wire::Message;
+use played::{Daemon, WAIT, wait_for_detail};
 
-/// Upper limit for every step.
-const WAIT: Duration = Duration::from_secs(60);
 /// Set in the process that has the grid.
 const PART: &str = "GRIDRPC_TEST_SESSIONS";
 
@@ -51,77 +48,6 @@ fn open() -> Grid {
     let settings = Settings { workers: 0, ..Settings::default() };
     let config = Config { groups: Some(groups), ..Config::here(Launch::default(), settings) };
     Grid::open(config).unwrap()
-}
-
-/// Waits until the details of the only host contain this text.
-fn wait_for_detail(grid: &Grid, text: &str) {
-    let until = Instant::now() + WAIT;
-    loop {
-        let hosts = grid.hosts();
-        if hosts[0].detail.contains(text) {
-            return;
-        }
-        assert!(Instant::now() < until, "{hosts:?} lacks {text:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The session's end of a connection.
-struct Daemon {
-    up: Outbound,
-    receiver: Receiver,
-}
-
-impl Daemon {
-    fn accept(listener: &UnixListener) -> Daemon {
-        let stream: UnixStream = listener.accept().unwrap().0;
-        stream.set_read_timeout(Some(WAIT)).unwrap();
-        let socket = Arc::new(Unix(stream.into()));
-        let up = Outbound::new(socket.clone(), Box::new(|_| ()));
-        Daemon { up, receiver: Receiver::new(socket, 1 << 20) }
-    }
-
-    fn send(&self, message: &Message<'_>) {
-        self.up.push(message).unwrap();
-        self.up.flush();
-    }
-
-    /// Does the handshake, and reports this many workers.
-    fn join(&mut self, workers: u32) {
-        self.send(&Message::Join(Join {
-            min_version: VERSION,
-            max_version: VERSION,
-            pid: std::process::id(),
-            processors: 2,
-            clock: 0,
-            memory: 0,
-            host: "here",
-            boot: "",
-            program: env!("CARGO_PKG_VERSION"),
-            port: 0,
-            addresses: Vec::new(),
-        }));
-        assert!(self.receive(|message| matches!(message, Message::Serve(_))));
-        self.send(&Message::Workers { ready: workers, wanted: workers });
-    }
-
-    /// Receives messages until this one has come. Returns false if the connection ends first.
-    fn receive(&mut self, is_wanted: impl Fn(&Message<'_>) -> bool) -> bool {
-        loop {
-            let mut came = false;
-            let each = |received: Received<'_>| -> Result<(), LinkError> {
-                came |= is_wanted(&received.message);
-                Ok(())
-            };
-            self.receiver.drain(each).unwrap();
-            if came {
-                return true;
-            }
-            if self.receiver.fill().unwrap() == 0 {
-                return false;
-            }
-        }
-    }
 }
 
 #[test]

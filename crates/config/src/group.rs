@@ -7,6 +7,7 @@ use gridrpc_wire::Compression;
 
 use super::batch_systems::BatchSystem;
 use super::host_list::Host;
+use super::server::ServerAddress;
 use super::values::memory_of;
 
 /// Default time for an agent to connect.
@@ -32,7 +33,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(6);
 pub struct HostGroup {
     /// Its name, unique in a grid.
     pub name: String,
-    /// What starts the agents, or the session that is its host.
+    /// What starts the agents, or the session or server that is its host.
     pub launcher: LauncherKind,
     /// Its hosts, with one agent each.
     pub hosts: Vec<Host>,
@@ -86,7 +87,12 @@ impl HostGroup {
     pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> HostGroup {
         let waits = matches!(launcher, LauncherKind::Batch(_));
         // The bytes stay within this machine.
-        let is_socket = matches!(launcher, LauncherKind::Session { .. });
+        let is_socket = matches!(
+            launcher,
+            LauncherKind::Session { .. }
+                | LauncherKind::Server { address: ServerAddress::Socket(_), .. }
+        );
+        let is_shared = matches!(launcher, LauncherKind::Server { .. });
         HostGroup {
             name: name.into(),
             launcher,
@@ -107,7 +113,7 @@ impl HostGroup {
             staging: None,
             output: WorkerOutput::default(),
             encryption: !is_socket,
-            trusted: true,
+            trusted: !is_shared,
             compression: if is_socket { Compression::Off } else { Compression::default() },
             min_hosts: None,
             idle: IDLE,
@@ -128,7 +134,8 @@ impl HostGroup {
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
             | LauncherKind::Program { .. }
-            | LauncherKind::Session { .. } => self.memory,
+            | LauncherKind::Session { .. }
+            | LauncherKind::Server { .. } => self.memory,
         };
         let named = self.resources.iter().map(|(name, amount)| (name.as_str().into(), *amount));
         let memory = said.or(memory).map(|bytes| (MEMORY.into(), bytes));
@@ -161,6 +168,14 @@ pub enum LauncherKind {
         /// Its name.
         name: String,
     },
+    /// Nothing: a server that many clients share is the only host.
+    Server {
+        /// Where it listens.
+        address: ServerAddress,
+        /// The folder with the client's certificate and private key; none: see
+        /// [`credentials_folder`](crate::credentials_folder).
+        credentials: Option<String>,
+    },
 }
 
 impl LauncherKind {
@@ -171,19 +186,8 @@ impl LauncherKind {
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
             | LauncherKind::Program { .. }
-            | LauncherKind::Session { .. } => 1,
-        }
-    }
-
-    /// The name of the session that is the host, if it is one.
-    #[must_use]
-    pub fn session(&self) -> Option<&str> {
-        match self {
-            LauncherKind::Session { name } => Some(name),
-            LauncherKind::Local { .. }
-            | LauncherKind::Ssh { .. }
-            | LauncherKind::Program { .. }
-            | LauncherKind::Batch(_) => None,
+            | LauncherKind::Session { .. }
+            | LauncherKind::Server { .. } => 1,
         }
     }
 
@@ -194,7 +198,9 @@ impl LauncherKind {
             LauncherKind::Local { .. } | LauncherKind::Batch(_) | LauncherKind::Session { .. } => {
                 true
             }
-            LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => false,
+            LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Server { .. } => false,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::batch_systems::BatchSystem;
 use super::group::{FOREVER, HostGroup, LauncherKind, WorkerOutput};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
+use super::server::{self, ServerAddress};
 use super::session;
 
 pub use super::schema::{kind, names};
@@ -38,9 +39,10 @@ enum Launcher {
     Program,
     Batch(BatchSystem),
     Session,
+    Server,
 }
 
-const LAUNCHERS: [(&str, Launcher); 8] = [
+const LAUNCHERS: [(&str, Launcher); 9] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
@@ -49,6 +51,7 @@ const LAUNCHERS: [(&str, Launcher); 8] = [
     ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
     ("mpi", Launcher::Batch(BatchSystem::Mpi)),
     ("session", Launcher::Session),
+    ("server", Launcher::Server),
 ];
 const OUTPUTS: [(&str, WorkerOutput); 3] = [
     ("labelled", WorkerOutput::Labelled),
@@ -91,8 +94,13 @@ pub(super) struct Draft {
     /// With its position.
     session: Option<(usize, String)>,
     session_is_wrong: bool,
-    /// Keys that have no meaning for a session, with their positions.
-    not_of_sessions: Vec<(usize, &'static str)>,
+    /// With its position.
+    server: Option<(usize, ServerAddress)>,
+    server_is_wrong: bool,
+    /// With its position.
+    credentials: Option<(usize, String)>,
+    /// The keys that are set, with their positions.
+    given: Vec<(usize, &'static str)>,
     python: Option<String>,
     program: Option<String>,
     directory: Option<String>,
@@ -124,8 +132,8 @@ impl Draft {
         for (name, value) in in_order(table) {
             let key: &str = name.get_ref();
             let entry = Entry { key, value };
-            let known = names().find(|known| *known == key && !session::takes(known));
-            draft.not_of_sessions.extend(known.map(|known| (entry.at(), known)));
+            let known = names().find(|known| *known == key);
+            draft.given.extend(known.map(|known| (entry.at(), known)));
             match key {
                 "hosts" if report.part == Part::Defaults => {
                     report.add(name.span().start, Fault::DefaultHosts);
@@ -164,6 +172,12 @@ impl Draft {
                 self.session_is_wrong = name.is_err();
                 self.session = Some((entry.at(), name?));
             }
+            "server" => {
+                let address = entry.text().and_then(|text| server::address(&text));
+                self.server_is_wrong = address.is_err();
+                self.server = Some((entry.at(), address?));
+            }
+            "credentials" => self.credentials = Some((entry.at(), entry.text()?)),
             "memory" => {
                 let (bytes, written) = entry.memory()?;
                 (self.memory, self.batch.memory) = (Some(bytes), Some(written));
@@ -196,20 +210,34 @@ impl Draft {
         }
         let launcher = self.launcher(defaults);
         let name = launcher.name();
-        if launcher == Launcher::Session {
-            let fits = "those that start agents";
-            for (at, key) in &self.not_of_sessions {
+        let has_owner = |key| matches!(key, "session" | "server" | "credentials");
+        for (at, key) in &self.given {
+            let is_taken = match launcher {
+                Launcher::Session => session::takes(key),
+                Launcher::Server => server::takes(key),
+                Launcher::Local | Launcher::Ssh | Launcher::Program | Launcher::Batch(_) => {
+                    !has_owner(*key)
+                }
+            };
+            let fits = match *key {
+                "session" => "\"session\"",
+                "server" | "credentials" => "\"server\"",
+                _ => "those that start agents",
+            };
+            if !is_taken {
                 report.add(*at, Fault::NotForLauncher { key, launcher: name, fits });
             }
-            return;
         }
-        if let Some((at, _)) = &self.session {
-            let fits = "\"session\"";
-            report.add(*at, Fault::NotForLauncher { key: "session", launcher: name, fits });
+        if matches!(launcher, Launcher::Session | Launcher::Server) {
+            return;
         }
         let system = match launcher {
             Launcher::Batch(system) => Some(system),
-            Launcher::Local | Launcher::Ssh | Launcher::Program | Launcher::Session => None,
+            Launcher::Local
+            | Launcher::Ssh
+            | Launcher::Program
+            | Launcher::Session
+            | Launcher::Server => None,
         };
         if let Some((at, _)) = self.hosts.as_ref().filter(|_| system.is_some()) {
             let fits = "those that are told their hosts (here `nodes` says how many)";
@@ -246,6 +274,25 @@ impl Draft {
         }
     }
 
+    /// The defaults of servers. Trust in the hosts that agents run on is not trust in a server of others.
+    fn for_server(&self) -> Draft {
+        let is_theirs = self.launcher == Some(Launcher::Server);
+        Draft {
+            launcher: self.launcher,
+            server: self.server.clone(),
+            server_is_wrong: self.server_is_wrong,
+            credentials: self.credentials.clone(),
+            memory: self.memory,
+            resources: self.resources.clone(),
+            start_timeout: self.start_timeout,
+            heartbeat: self.heartbeat,
+            output: self.output,
+            compression: self.compression,
+            trusted: self.trusted.filter(|_| is_theirs),
+            ..Draft::default()
+        }
+    }
+
     /// The group, with `defaults` and then the built-in defaults for missing values. `at` is the start of its
     /// table.
     pub(super) fn group(
@@ -259,13 +306,17 @@ impl Draft {
         self.check(Some(defaults), report);
         let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
         let launcher = self.launcher(Some(defaults));
-        let of_session;
+        let chosen;
         let defaults = match launcher {
             Launcher::Session => {
-                of_session = defaults.for_session();
-                &of_session
+                chosen = defaults.for_session();
+                &chosen
             }
-            _ => defaults,
+            Launcher::Server => {
+                chosen = defaults.for_server();
+                &chosen
+            }
+            Launcher::Local | Launcher::Ssh | Launcher::Program | Launcher::Batch(_) => defaults,
         };
         // A command belongs to its launcher: ssh's is of no use to another program.
         let is_the_defaults = launcher == defaults.launcher(None);
@@ -286,6 +337,12 @@ impl Draft {
             session.is_none() && !self.session_is_wrong && !defaults.session_is_wrong;
         if is_known && launcher == Launcher::Session && lacks_session {
             report.add(at, Fault::NoSession);
+        }
+        let server = self.server.as_ref().or(defaults.server.as_ref().filter(|_| is_the_defaults));
+        let server = server.map(|(_, address)| address.clone());
+        let lacks_server = server.is_none() && !self.server_is_wrong && !defaults.server_is_wrong;
+        if is_known && launcher == Launcher::Server && lacks_server {
+            report.add(at, Fault::NoServerAddress);
         }
         let needs_hosts = matches!(launcher, Launcher::Ssh | Launcher::Program);
         if is_known && needs_hosts && self.hosts.is_none() {
@@ -316,6 +373,16 @@ impl Draft {
                 let name = session.unwrap_or_default();
                 let hosts = vec![Host::named(name.clone())];
                 (LauncherKind::Session { name }, hosts)
+            }
+            Launcher::Server => {
+                // Without an address the group is not used: there is a problem.
+                let address = server.unwrap_or_else(|| ServerAddress::Socket("/".into()));
+                let own = self.credentials.or(defaults.credentials.clone());
+                let hosts = vec![Host::named(address.name())];
+                (
+                    LauncherKind::Server { address, credentials: own.map(|(_, folder)| folder) },
+                    hosts,
+                )
             }
         };
         let environment = merged(self.environment, &defaults.environment);

@@ -11,6 +11,7 @@ mod problems;
 mod read;
 mod schema;
 pub mod selection;
+mod server;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use host_list::{Host, HostFault};
 pub use problems::{Fault, Part, Problem, Problems, listed};
 pub use read::{read, read_file, small_text};
 pub use selection::chosen;
+pub use server::{SERVER_PORT, ServerAddress, credentials_folder};
 pub use session::session_socket;
 pub use url::from_url;
 pub use write::write;

@@ -138,6 +138,12 @@ pub enum Fault {
     /// Launcher "session" without a name.
     #[error("the launcher is \"session\", and no `session` says which: write its name")]
     NoSession,
+    /// Launcher "server" without an address.
+    #[error(
+        "the launcher is \"server\", and no `server` says which: write its address, as in \
+         server = \"lab.example.org\""
+    )]
+    NoServerAddress,
     /// A key of another launcher.
     #[error(
         "`{key}` has no meaning for the launcher {launcher:?}, only for {fits}: take it out, or \
@@ -147,7 +153,7 @@ pub enum Fault {
     /// An unknown URL scheme.
     #[error(
         "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, \
-         session:NAME or program:COMMAND"
+         session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND"
     )]
     Scheme,
     /// Neither a name in the file nor a URL.
@@ -163,6 +169,14 @@ pub enum Fault {
         "has {found} behind the host, which means nothing: write ?directory=PATH for a directory"
     )]
     PathInUrl { found: String },
+    /// A path behind the host of a server, which offers functions and no folders.
+    #[error("has {found} behind the host, which means nothing: the call itself names the function")]
+    PathOfServer { found: String },
+    /// A path of a Unix socket that is not absolute.
+    #[error(
+        "names no socket: write its absolute path, as in gridrpc+unix:///run/gridrpc/server.sock"
+    )]
+    NoSocketInUrl,
     /// An invalid escape sequence `%..`.
     #[error("has {found}: write % with two hexadecimal digits that stand for a byte of UTF-8")]
     Escape { found: String },

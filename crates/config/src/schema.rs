@@ -16,13 +16,15 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 41] = [
+const KEYS: [(&str, Kind); 43] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
     ("command", Kind::Text),
     ("prefix", Kind::Text),
     ("session", Kind::Text),
+    ("server", Kind::Text),
+    ("credentials", Kind::Text),
     ("python", Kind::Text),
     ("program", Kind::Text),
     ("directory", Kind::Text),

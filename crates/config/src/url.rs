@@ -1,5 +1,6 @@
 //! A group as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
-//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`, `session:NAME`.
+//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`, `session:NAME`,
+//! `gridrpc://host:7711`, `gridrpc+unix:///run/server.sock`.
 //!
 //! The keys of the query are those of a table. A URL is converted into a table and read as one, so that
 //! errors in values are reported in one place.
@@ -8,6 +9,7 @@ use super::group::{HostGroup, LauncherKind};
 use super::problems::{Fault, Part, Problem};
 use super::read::read;
 use super::schema::{Kind, kind};
+use super::server::{ServerAddress, address, parse_port};
 use super::session::check_name;
 use super::values::shown;
 use super::write::{key as written_key, list, quoted};
@@ -54,8 +56,12 @@ fn table(text: &str) -> Result<Table, Fault> {
     let mut port = None;
     let mut lines = Vec::new();
     let mut set = |key: &str, value: String| lines.push(format!("{key} = {value}"));
-    let launcher = scheme.to_ascii_lowercase();
-    let name = match launcher.as_str() {
+    let scheme = scheme.to_ascii_lowercase();
+    let launcher = match scheme.as_str() {
+        "gridrpc" | "gridrpc+unix" => "server",
+        scheme => scheme,
+    };
+    let name = match scheme.as_str() {
         "ssh" => {
             let authority = authority(body)?.ok_or(Fault::Scheme)?;
             let Authority { user, host, port: given } = split(authority)?;
@@ -87,16 +93,39 @@ fn table(text: &str) -> Result<Table, Fault> {
             set("session", quoted(&name));
             name
         }
+        "gridrpc" | "gridrpc+unix" => {
+            let address = server(&scheme, body)?;
+            set("server", quoted(&address.to_string()));
+            address.name()
+        }
         "slurm" | "gridengine" | "htcondor" | "mpi" => match authority(body)? {
-            None | Some("") => launcher.clone(),
+            None | Some("") => scheme.clone(),
             Some(name) => decoded(name)?,
         },
         _ => return Err(Fault::Scheme),
     };
-    set("launcher", quoted(&launcher));
+    set("launcher", quoted(launcher));
     let has_hosts = lines.iter().any(|line| line.starts_with("hosts"));
-    lines.extend(self::query(query, &launcher, has_hosts)?);
+    lines.extend(self::query(query, launcher, has_hosts)?);
     Ok(Table { text: format!("[server.{}]\n{}\n", written_key(&name), lines.join("\n")), port })
+}
+
+/// The address of a server: what stands after two slashes.
+fn server(scheme: &str, body: &str) -> Result<ServerAddress, Fault> {
+    let text = body.strip_prefix("//").ok_or(Fault::Scheme)?;
+    if scheme == "gridrpc+unix" {
+        let is_path = text.starts_with('/') && text.len() > 1;
+        return if is_path { address(&decoded(text)?) } else { Err(Fault::NoSocketInUrl) };
+    }
+    match text.split_once(['/', '#']) {
+        None | Some((_, "")) => {}
+        Some((host, _)) => return Err(Fault::PathOfServer { found: shown(&text[host.len()..]) }),
+    }
+    let host = text.strip_suffix('/').unwrap_or(text);
+    if host.is_empty() || host.starts_with(':') {
+        return Err(Fault::NoHostInUrl);
+    }
+    address(&decoded(host)?)
 }
 
 /// The text after two slashes; none if there are no slashes and no text.
@@ -144,8 +173,7 @@ fn split(authority: &str) -> Result<Authority, Fault> {
 }
 
 fn number(port: &str) -> Result<u16, Fault> {
-    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-    port.parse().ok().filter(|port| is_number && *port > 0).ok_or_else(|| Fault::Value {
+    parse_port(port).ok_or_else(|| Fault::Value {
         key: "port".into(),
         found: shown(port),
         expected: "a number from 1 to 65535; workers are written as ?workers=4".into(),
@@ -176,6 +204,7 @@ fn check(key: &str, launcher: &str, has_hosts: bool) -> Result<(), Fault> {
         ("launcher", _) => "what stands before the colon is the launcher",
         ("hosts", _) if has_hosts => "the host stands behind the slashes",
         ("command", "program") => "the command stands behind `program:`",
+        ("server", "server") => "the server stands behind the slashes",
         ("session", "session") => "the name stands behind `session:`",
         ("environment", _) => "write environment.NAME=VALUE for each variable",
         ("resources", _) => "write resources.NAME=NUMBER for each resource",

@@ -9,7 +9,7 @@ use super::batch_systems::BatchSystem;
 use super::group::{Batch, HostGroup, IDLE, LauncherKind};
 use super::host_list::Host;
 use super::keys::{compression_name, output_name};
-use super::session;
+use super::{server, session};
 
 /// A file with these groups. Keys that are absent have the value that [`HostGroup`] uses for none.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn write(groups: &[HostGroup]) -> String {
 }
 
 fn table(group: &HostGroup) -> String {
-    let mut session = None;
+    let (mut session, mut server) = (None, None);
     let (launcher, words) = match &group.launcher {
         LauncherKind::Local { prefix } if prefix.is_empty() => ("local", None),
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
@@ -30,14 +30,27 @@ fn table(group: &HostGroup) -> String {
             session = Some(name);
             ("session", None)
         }
+        LauncherKind::Server { address, credentials } => {
+            server = Some((address.to_string(), credentials));
+            ("server", None)
+        }
     };
     let hosts: Vec<String> = group.hosts.iter().map(host).collect();
     let mut lines = vec![format!("launcher = {}", quoted(launcher))];
     let mut line = |key: &str, value: Option<String>| {
-        let value = value.filter(|_| session.is_none() || session::takes(key));
+        let is_taken = match (&session, &server) {
+            (Some(_), _) => session::takes(key),
+            (_, Some(_)) => server::takes(key),
+            (None, None) => !matches!(key, "session" | "server"),
+        };
+        let value = value.filter(|_| is_taken);
         lines.extend(value.map(|value| format!("{key} = {value}")));
     };
     line("session", session.map(|name| quoted(name)));
+    if let Some((address, credentials)) = &server {
+        line("server", Some(quoted(address)));
+        line("credentials", credentials.as_deref().map(quoted));
+    }
     if let Some((key, words)) = words {
         line(key, Some(list(words)));
     }
@@ -64,7 +77,7 @@ fn table(group: &HostGroup) -> String {
     line("staging", group.staging.as_deref().map(quoted));
     line("output", Some(quoted(output_name(group.output))));
     line("encryption", Some(quoted(if group.encryption { "tls" } else { "none" })));
-    line("trusted", (!group.trusted).then(|| "false".to_owned()));
+    line("trusted", (group.trusted == server.is_some()).then(|| group.trusted.to_string()));
     line("min_hosts", group.min_hosts.map(|least| least.to_string()));
     line("idle", (group.idle != IDLE).then(|| seconds(group.idle)));
     line("compression", Some(quoted(compression_name(group.compression))));

@@ -28,7 +28,8 @@ pub use launcher::{
 };
 
 /// Opens the launcher of a group. `own_program` is this installation's `gridrpc`, for hosts whose group names
-/// no other; `report` receives the agents' events. None: its host is a session, which runs already.
+/// no other; `report` receives the agents' events. None: its host is a session or a server, which runs
+/// already.
 #[must_use]
 pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Option<Box<dyn Launcher>> {
     Some(match &group.launcher {
@@ -47,7 +48,7 @@ pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Option<Box
             BatchSystem::HtCondor => htcondor::open(group, batch, own_program, report),
             BatchSystem::Mpi => mpi::open(group, batch, own_program, report),
         },
-        LauncherKind::Session { .. } => return None,
+        LauncherKind::Session { .. } | LauncherKind::Server { .. } => return None,
     })
 }
 
@@ -67,6 +68,7 @@ pub fn script(group: &HostGroup, own_program: &Path) -> Option<Result<String, St
         LauncherKind::Local { .. }
         | LauncherKind::Ssh { .. }
         | LauncherKind::Program { .. }
-        | LauncherKind::Session { .. } => None,
+        | LauncherKind::Session { .. }
+        | LauncherKind::Server { .. } => None,
     }
 }

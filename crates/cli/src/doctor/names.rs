@@ -3,7 +3,7 @@
 use std::net::ToSocketAddrs as _;
 use std::process::{Command, Stdio};
 
-use gridrpc_config::LauncherKind;
+use gridrpc_config::{LauncherKind, ServerAddress};
 
 use super::report::{Complaint, Name, Point};
 
@@ -14,8 +14,21 @@ use super::report::{Complaint, Name, Point};
 pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
     match launcher {
         // Names are only labels here.
-        LauncherKind::Local { .. } | LauncherKind::Batch(_) | LauncherKind::Session { .. } => {
-            Ok(None)
+        LauncherKind::Local { .. }
+        | LauncherKind::Batch(_)
+        | LauncherKind::Session { .. }
+        | LauncherKind::Server { address: ServerAddress::Socket(_), .. } => Ok(None),
+        LauncherKind::Server { address: ServerAddress::Tls { host: name, .. }, .. } => {
+            match addresses(name) {
+                Ok(addresses) => {
+                    Ok(Some(Name { host: name.clone(), addresses, through: String::new() }))
+                }
+                Err(why) => Err(Complaint::fault(
+                    Point::Name,
+                    format!("no address is known here for `{name}`: {why}"),
+                    "see how it is written in `server` or in the URL".to_owned(),
+                )),
+            }
         }
         // The launcher program defines the meaning of its names.
         LauncherKind::Program { .. } => {

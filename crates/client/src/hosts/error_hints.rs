@@ -36,14 +36,18 @@ pub(crate) fn no_workers(python: &str, loss: &Loss) -> String {
         ),
         Cause::Failed(why) if why.starts_with(NOT_PRELOADED) => why.clone(),
         cause => {
-            let last = loss.stderr.lines().rev().find(|line| !line.trim().is_empty());
-            let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+            let last = last_line(&loss.stderr).map(|line| format!(": {line}")).unwrap_or_default();
             format!(
                 "its workers cannot be started: the last one {cause}{last}; see `python`, `directory` and \
                  `environment` in the configuration of the server"
             )
         }
     }
+}
+
+/// The last line of an output that is not blank.
+pub(crate) fn last_line(output: &str) -> Option<&str> {
+    output.lines().rev().map(str::trim).find(|line| !line.is_empty())
 }
 
 /// An agent whose connection ended unexpectedly.

@@ -13,6 +13,7 @@ use crate::config::{HostGroups, RemoteWorkers};
 use crate::hosts::agent_messages::Conversation;
 use crate::hosts::clock::Clock;
 use crate::hosts::connectors::Connectors;
+use crate::hosts::dialled::Dialled;
 use crate::hosts::fetches::Fetches;
 use crate::hosts::inbox::{Deliver, Inbox};
 use crate::hosts::plans::{Plan, plans};
@@ -134,9 +135,9 @@ impl Hosts {
         WorkerId(self.first + index as u32)
     }
 
-    /// The name of the session that is this host, if it is one.
-    pub(crate) fn session(&self, index: usize) -> Option<&str> {
-        self.connectors.group(&self.plans[index]).launcher.session()
+    /// The session or server that is this host; none: its agent is started.
+    pub(crate) fn dialled(&self, index: usize) -> Option<Dialled<'_>> {
+        Dialled::of(&self.connectors.group(&self.plans[index]).launcher)
     }
 
     /// Whether this executor is one of the hosts.

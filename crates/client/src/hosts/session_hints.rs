@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use gridrpc_core::Loss;
 
+use crate::hosts::error_hints::last_line;
+
 /// A session that cannot be dialled. `socket`: none: this user has no folder for sessions.
 pub(crate) fn session_unreachable(name: &str, socket: Option<&Path>, error: &io::Error) -> String {
     let Some(socket) = socket else {
@@ -60,8 +62,7 @@ pub(crate) fn session_of_other_version(name: &str, version: Option<&str>) -> Str
 
 /// A session whose workers cannot start.
 pub(crate) fn session_without_workers(name: &str, loss: &Loss) -> String {
-    let last = loss.stderr.lines().rev().find(|line| !line.trim().is_empty());
-    let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+    let last = last_line(&loss.stderr).map(|line| format!(": {line}")).unwrap_or_default();
     format!(
         "session `{name}` cannot start its workers: the last one {}{last}; see `gridrpc session show {name}`",
         loss.cause

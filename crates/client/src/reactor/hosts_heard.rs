@@ -13,11 +13,9 @@ use crate::hosts::agent_messages::HostEvent;
 use crate::hosts::apply::Applied;
 use crate::hosts::clock::Offset;
 use crate::hosts::commands::is_here;
+use crate::hosts::dialled::Dialled;
 use crate::hosts::error_hints::{agent_gone, no_workers, other_version};
 use crate::hosts::peers::{Peer, Stage};
-use crate::hosts::session_hints::{
-    session_gone, session_of_other_version, session_without_workers,
-};
 use crate::reactor::{Reactor, Token};
 use crate::sync::now;
 
@@ -89,8 +87,8 @@ impl Reactor {
     /// Handles the end of a host's connection.
     fn lose_connection(&mut self, index: usize, how: &str) {
         let Some(hosts) = &self.hosts else { return };
-        let why = match hosts.session(index) {
-            Some(session) => session_gone(session, how),
+        let why = match hosts.dialled(index) {
+            Some(dialled) => dialled.gone(how),
             None => agent_gone(how),
         };
         self.leave_host(index, why);
@@ -98,8 +96,8 @@ impl Reactor {
 
     /// Why a host with another message format cannot serve this client.
     fn other_version(&self, index: usize, version: Option<&str>) -> String {
-        match self.hosts.as_ref().and_then(|hosts| hosts.session(index)) {
-            Some(session) => session_of_other_version(session, version),
+        match self.hosts.as_ref().and_then(|hosts| hosts.dialled(index)) {
+            Some(dialled) => dialled.of_other_version(version),
             None => other_version(version),
         }
     }
@@ -190,8 +188,8 @@ impl Reactor {
                 let Some(hosts) = &mut self.hosts else { return };
                 let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
                 let group = hosts.connectors.group(&plan);
-                let why = match group.launcher.session() {
-                    Some(session) => session_without_workers(session, &loss),
+                let why = match Dialled::of(&group.launcher) {
+                    Some(dialled) => dialled.without_workers(&loss),
                     None => no_workers(hosts.python(group).unwrap_or_default(), &loss),
                 };
                 if !stderr.is_empty() {

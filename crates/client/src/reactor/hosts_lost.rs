@@ -9,7 +9,6 @@ use crate::call::Outcome;
 use crate::hosts::error_hints::{agent_left, not_come, silent};
 use crate::hosts::peers::{HostEntry, Left, Stage, called};
 use crate::hosts::plans::Plan;
-use crate::hosts::session_hints::session_silent;
 use crate::reactor::Reactor;
 use crate::reactor::deadlines::{Agent, Connection, Due};
 use crate::sync::{now, ns};
@@ -48,8 +47,8 @@ impl Reactor {
             peer.heard = now;
         }
         if peer.heard + ns(heartbeat) <= now {
-            let why = match hosts.session(index) {
-                Some(session) => session_silent(session, heartbeat),
+            let why = match hosts.dialled(index) {
+                Some(dialled) => dialled.silent(heartbeat),
                 None => silent(heartbeat),
             };
             return self.leave_host(index, why);

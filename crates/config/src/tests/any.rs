@@ -13,7 +13,7 @@ fn nearly() -> impl Strategy<Value = String> {
         Just("hosts = ['a[1-3]:2', 'b']\n".to_owned()),
         Just("[[server.b]]\n".to_owned()),
         Just("environment = { A = 1 }\n".to_owned()),
-        "(hosts|workers|ports|preload|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment|resources|session) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
+        "(hosts|workers|ports|preload|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment|resources|session|server|credentials) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
         "\\PC{0,20}",
     ];
     prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn no_url_is_a_panic(
-        text in "(ssh://|local:|program:|slurm:|gridengine:|htcondor:|session:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
+        text in "(ssh://|local:|program:|slurm:|gridengine:|htcondor:|session:|gridrpc://|gridrpc\\+unix://)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
         if let Ok(group) = from_url(&text) {
             prop_assert_eq!(read(&write(std::slice::from_ref(&group)), "").unwrap(), vec![group]);

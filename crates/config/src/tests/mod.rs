@@ -219,6 +219,58 @@ output = "labelled"
 }
 
 #[test]
+fn servers_use_the_defaults_that_they_take() {
+    let text = "
+        [defaults]
+        python = '/opt/python'
+        workers = 4
+        compression = 'zstd'
+        encryption = 'none'
+        trusted = true
+        start_timeout = 7
+        heartbeat = 3
+        [server.lab]
+        launcher = 'server'
+        server = 'lab.example.org:80'
+        credentials = '/home/ann/lab'";
+    let groups = read(text, "").unwrap();
+    let address = ServerAddress::Tls { host: "lab.example.org".into(), port: 80 };
+    let launcher = LauncherKind::Server { address, credentials: Some("/home/ann/lab".into()) };
+    let expected = HostGroup {
+        compression: Compression::On,
+        start_timeout: Duration::from_secs(7),
+        heartbeat: Duration::from_secs(3),
+        ..HostGroup::new("lab", launcher, vec![Host::named("lab.example.org:80")])
+    };
+    assert!(!expected.trusted);
+    assert_eq!(groups, [expected]);
+    let expected = r#"[server.lab]
+launcher = "server"
+server = "lab.example.org:80"
+credentials = "/home/ann/lab"
+start_timeout = 7
+heartbeat = 3
+output = "labelled"
+compression = "zstd"
+"#;
+    assert_eq!(write(&groups), expected);
+    assert_eq!(read(expected, "").unwrap(), groups);
+    let inherited = "
+        [defaults]
+        launcher = 'server'
+        server = '/run/server.sock'
+        trusted = true
+        [server.a]
+        [server.b]
+        trusted = false";
+    let groups = read(inherited, "").unwrap();
+    let address = ServerAddress::Socket("/run/server.sock".into());
+    assert_eq!(groups[0].launcher, LauncherKind::Server { address, credentials: None });
+    assert_eq!(groups.iter().map(|group| group.trusted).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(read(&write(&groups), "").unwrap(), groups);
+}
+
+#[test]
 fn a_session_listens_in_the_folder_of_state() {
     // This process may have either variable: both lead to the same end.
     let path = session_socket("work").expect("a home folder");

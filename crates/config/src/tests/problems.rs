@@ -169,7 +169,7 @@ fn values_that_keys_cannot_have() {
         ),
         (
             "launcher = 'shh'",
-            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\", \"session\": is \"ssh\" meant?"
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\", \"session\", \"server\": is \"ssh\" meant?"
                 .into(),
         ),
         (
@@ -312,9 +312,13 @@ fn keys_that_sessions_do_not_take() {
     let values =
         ["'a'", "1", "true", "['a']", "{ a = 1 }", "'1 GB'", "'--a'", "['--a']", "'job'", "'none'"];
     for key in schema::names().filter(|key| !taken.contains(key)) {
+        let fits = match key {
+            "server" | "credentials" => "\"server\"",
+            _ => "those that start agents",
+        };
         let refusal = format!(
             "grid.toml:4: server \"a\": `{key}` has no meaning for the launcher \"session\", only for \
-             those that start agents: take it out, or choose another `launcher`"
+             {fits}: take it out, or choose another `launcher`"
         );
         let refused = values.iter().any(|value| {
             let text = format!("[server.a]\nlauncher = 'session'\nsession = 'b'\n{key} = {value}");
@@ -340,6 +344,32 @@ fn keys_that_sessions_do_not_take() {
         told("[defaults]\nlauncher = 'session'\nworkers = 2")
             .starts_with("grid.toml:3: [defaults]: `workers` has no meaning")
     );
+}
+
+#[test]
+fn servers_without_an_address_and_with_keys_of_others() {
+    let expected = "grid.toml:1: server \"a\": the launcher is \"server\", and no `server` says which: \
+                    write its address, as in server = \"lab.example.org\"";
+    assert_eq!(told("[server.a]\nlauncher = 'server'"), expected);
+    let expected = "`server` is \"lab:99999\": write HOST, HOST:PORT or [ADDRESS]:PORT (without a port it \
+                    is 7711), or the absolute path of a Unix socket";
+    assert_eq!(
+        told("[server.a]\nlauncher = 'server'\nserver = 'lab:99999'"),
+        format!("grid.toml:3: server \"a\": {expected}")
+    );
+    for (key, fits) in [("server", "\"server\""), ("credentials", "\"server\"")] {
+        let expected = format!(
+            "`{key}` has no meaning for the launcher \"ssh\", only for {fits}: take it out, or choose \
+             another `launcher`"
+        );
+        assert_eq!(of_group(&format!("{key} = 'a'")), expected);
+    }
+    for line in ["session = 'b'", "workers = 2", "preload = ['numpy']", "nodes = 2", "hosts = 'a'"]
+    {
+        let text = told(&format!("[server.a]\nlauncher = 'server'\nserver = 'b'\n{line}"));
+        assert!(text.contains("has no meaning for the launcher \"server\""), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 }
 
 #[test]

@@ -71,6 +71,18 @@ fn its_hosts_and_urls_are_understood() {
         blocks("text")[1].lines().map(|url| from_url(url).unwrap().name).collect();
     assert_eq!(
         names,
-        ["node1", "node2", "gpu1", "local", "n1", "start-agents", "slurm", "lab", "work"]
+        [
+            "node1",
+            "node2",
+            "gpu1",
+            "local",
+            "n1",
+            "start-agents",
+            "slurm",
+            "lab",
+            "work",
+            "lab.example.org",
+            "/run/server.sock"
+        ]
     );
 }

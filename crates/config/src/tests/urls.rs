@@ -147,15 +147,15 @@ fn what_is_wrong() {
     for (url, expected) in [
         (
             "node1",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         (
             "http://a",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         (
             "ssh:",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
@@ -239,6 +239,62 @@ fn sessions() {
         ("wrokers=2", "there is no key `wrokers`: did you mean `workers`?"),
     ] {
         let text = told(&format!("session:work?{query}"));
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn servers() {
+    let tls = |host: &str, port| ServerAddress::Tls { host: host.into(), port };
+    let of = |address: ServerAddress, name: &str, credentials: Option<&str>| {
+        let credentials = credentials.map(str::to_owned);
+        HostGroup::new(name, LauncherKind::Server { address, credentials }, vec![Host::named(name)])
+    };
+    let lab = from_url("gridrpc://lab.example.org").unwrap();
+    assert_eq!(lab, of(tls("lab.example.org", 7711), "lab.example.org", None));
+    assert!(!lab.trusted && lab.encryption && lab.compression == Compression::Auto);
+    let other =
+        from_url("GRIDRPC://lab:80/?credentials=/etc/keys%20of%20ann&trusted=true").unwrap();
+    let expected = of(tls("lab", 80), "lab:80", Some("/etc/keys of ann"));
+    assert_eq!(other, HostGroup { trusted: true, ..expected });
+    let group = from_url("gridrpc://[fd00::7]:80?heartbeat=2&start_timeout=3").unwrap();
+    let expected = HostGroup {
+        heartbeat: Duration::from_secs(2),
+        start_timeout: Duration::from_secs(3),
+        ..of(tls("fd00::7", 80), "[fd00::7]:80", None)
+    };
+    assert_eq!(group, expected);
+    assert_eq!(from_url("gridrpc://[fd00::7]").unwrap().name, "fd00::7");
+    let local = from_url("gridrpc+unix:///run/gridrpc/a%3fb.sock").unwrap();
+    let path = "/run/gridrpc/a?b.sock";
+    assert_eq!(local, of(ServerAddress::Socket(path.into()), path, None));
+    assert!(!local.trusted && !local.encryption && local.compression == Compression::Off);
+    for (url, expected) in [
+        ("gridrpc:lab", "is not the URL of a server: "),
+        ("gridrpc://", "names no host: "),
+        ("gridrpc://:80", "names no host: "),
+        (
+            "gridrpc://lab/linear/solve",
+            "has \"/linear/solve\" behind the host, which means nothing",
+        ),
+        ("gridrpc://lab:0", "`server` is \"lab:0\": write HOST, HOST:PORT or [ADDRESS]:PORT"),
+        ("gridrpc://ann@lab", "`server` is \"ann@lab\": write HOST, HOST:PORT or"),
+        ("gridrpc://fd00::7:x", "`server` is \"fd00::7:x\": write HOST, HOST:PORT or"),
+        ("gridrpc+unix:run/server.sock", "is not the URL of a server: "),
+        ("gridrpc+unix://", "names no socket: write its absolute path"),
+        ("gridrpc+unix://run/server.sock", "names no socket: write its absolute path"),
+        ("gridrpc://lab?server=a", "has the key `server` in its query: the server stands behind"),
+        ("gridrpc://lab?workers=2", "`workers` has no meaning for the launcher \"server\", only"),
+        (
+            "gridrpc://lab?encryption=none",
+            "`encryption` has no meaning for the launcher \"server\"",
+        ),
+        (
+            "ssh://lab?credentials=a",
+            "`credentials` has no meaning for the launcher \"ssh\", only for",
+        ),
+    ] {
+        let text = told(url);
         assert!(text.contains(expected), "{text}");
     }
 }

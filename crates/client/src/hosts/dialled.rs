@@ -1,0 +1,68 @@
+//! Hosts that run already and that the client dials: their kinds, and why they do not serve.
+
+use std::time::Duration;
+
+use gridrpc_config::{LauncherKind, ServerAddress};
+use gridrpc_core::Loss;
+
+use crate::hosts::server_hints::{
+    server_gone, server_of_other_version, server_silent, server_without_workers,
+};
+use crate::hosts::session_hints::{
+    session_gone, session_of_other_version, session_silent, session_without_workers,
+};
+
+/// A host that the client dials.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dialled<'a> {
+    /// A session with this name.
+    Session(&'a str),
+    /// A server with this address.
+    Server(&'a ServerAddress),
+}
+
+impl<'a> Dialled<'a> {
+    /// The host of a group; none: it has an agent, which is started.
+    pub(crate) fn of(launcher: &'a LauncherKind) -> Option<Dialled<'a>> {
+        match launcher {
+            LauncherKind::Session { name } => Some(Dialled::Session(name)),
+            LauncherKind::Server { address, .. } => Some(Dialled::Server(address)),
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Batch(_) => None,
+        }
+    }
+
+    /// Its connection ended unexpectedly.
+    pub(crate) fn gone(self, how: &str) -> String {
+        match self {
+            Dialled::Session(name) => session_gone(name, how),
+            Dialled::Server(address) => server_gone(address, how),
+        }
+    }
+
+    /// Nothing has arrived from it for as long as `heartbeat`.
+    pub(crate) fn silent(self, heartbeat: Duration) -> String {
+        match self {
+            Dialled::Session(name) => session_silent(name, heartbeat),
+            Dialled::Server(address) => server_silent(address, heartbeat),
+        }
+    }
+
+    /// It has another message format. `version`: of its gridrpc, if it sent one.
+    pub(crate) fn of_other_version(self, version: Option<&str>) -> String {
+        match self {
+            Dialled::Session(name) => session_of_other_version(name, version),
+            Dialled::Server(address) => server_of_other_version(address, version),
+        }
+    }
+
+    /// It has no workers.
+    pub(crate) fn without_workers(self, loss: &Loss) -> String {
+        match self {
+            Dialled::Session(name) => session_without_workers(name, loss),
+            Dialled::Server(address) => server_without_workers(address, loss),
+        }
+    }
+}
