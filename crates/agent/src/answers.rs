@@ -12,18 +12,14 @@ use gridrpc_client::{
 use gridrpc_core::{End, Loss, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
-use gridrpc_link::payload::Incoming;
+use gridrpc_link::payload::{Incoming, MAX_INLINE, divide};
 use gridrpc_shm::segment::{Left, Lent};
-use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::held_results::KeptResults;
 use crate::service::{CallEnd, Denied, Notify, Permit};
 use crate::serving::now;
-
-/// Most bytes that a frame carries inline, over all sections, and the longest of those sections.
-const MAX_INLINE: usize = 512 << 10;
-const INLINE: usize = 32 << 10;
 
 /// A client's call that the grid runs.
 #[derive(Debug)]
@@ -375,22 +371,4 @@ fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<
         other => Ok(other),
     };
     parts.into_iter().map(find).collect()
-}
-
-/// Splits sections into those that a message describes and those that are streamed.
-pub(super) fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>) {
-    let mut inline = 0;
-    let mut streams = VecDeque::new();
-    let mut sections = Vec::with_capacity(parts.len());
-    for part in parts {
-        let bytes = part.bytes();
-        if bytes.len() < INLINE && inline + bytes.len() <= MAX_INLINE {
-            inline += bytes.len();
-            sections.push(Section::inline(bytes));
-        } else {
-            sections.push(Section { len: bytes.len() as u64, place: Place::Stream });
-            streams.push_back(Arc::new(Source::held(part.clone())));
-        }
-    }
-    (sections, streams)
 }

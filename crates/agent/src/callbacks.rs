@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::CallbackHandler;
 use gridrpc_client::Parent as _;
-use gridrpc_link::payload::{Incoming, Payload};
+use gridrpc_link::payload::{Incoming, Payload, divide};
 use gridrpc_wire::Message;
 
-use crate::answers::{Answers, divide};
+use crate::answers::Answers;
 
 /// The client's answer.
 pub(super) type Answer = Result<Payload, String>;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gridrpc_client::Grid;
 use gridrpc_link::buffers::Sink;
-use gridrpc_link::payload::{Outgoing, Payload};
+use gridrpc_link::payload::{Outgoing, Payload, section_bytes};
 use gridrpc_link::{Placement, Stream};
 use gridrpc_shm::segment::{Lent, Pool};
 use gridrpc_wire::{HostCall, Message, Place, Section};
@@ -242,19 +242,7 @@ impl From<io::Error> for ArgumentsError {
     }
 }
 
-/// The bytes of each section.
-pub(super) fn all(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<Vec<u8>> {
-    let mut streams = streams.into_iter();
-    sections
-        .iter()
-        .map(|section| match section.place {
-            Place::Inline(bytes) => bytes.to_vec(),
-            _ => streams.next().map(Stream::into_bytes).unwrap_or_default(),
-        })
-        .collect()
-}
-
 /// The bytes of the first section.
 pub(super) fn whole(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<u8> {
-    all(sections, streams).into_iter().next().unwrap_or_default()
+    section_bytes(sections, streams).into_iter().next().unwrap_or_default()
 }

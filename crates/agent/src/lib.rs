@@ -9,7 +9,6 @@ mod broadcast;
 mod callbacks;
 mod connection;
 mod daemon;
-mod daemon_connection;
 mod error;
 mod examination;
 mod handshake;
@@ -27,8 +26,9 @@ mod user;
 
 pub use agent::{Options, run};
 pub use daemon::Daemon;
-pub use daemon_connection::{AskError, DaemonConnection};
 pub use error::AgentError;
-pub use requests::RequestError;
-pub use service::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Rights, Service, Target};
+pub use gridrpc_client::RequestError;
+pub use service::{
+    Access, CallEnd, Denied, Found, Notify, Offered, Permit, Rights, Service, Target,
+};
 pub use user::{Proof, User};

@@ -7,15 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use gridrpc_client::Parent as _;
-use gridrpc_link::payload::Incoming;
+use gridrpc_client::{Parent as _, RequestError};
+use gridrpc_link::payload::{Incoming, divide, section_bytes};
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{FunctionForm, HostCall, Message};
 
-use crate::answers::{Answers, divide};
+use crate::answers::Answers;
 use crate::handshake::BeforeServing;
-use crate::incoming::all;
 use crate::service::Service;
 use crate::serving::now;
 use crate::user::User;
@@ -24,19 +23,6 @@ use crate::user::User;
 const MOST: usize = 16;
 /// Names of requests that a connection may use.
 const MOST_NAMES: usize = 1024;
-
-/// Why a request has failed, as a function reports its exceptions.
-#[derive(Clone, Debug, Default)]
-pub struct RequestError {
-    /// Name of the type, as in `Failure`.
-    pub error: String,
-    /// Message for people.
-    pub message: String,
-    /// Stack trace.
-    pub trace: String,
-    /// The pickled exception and its buffers; may be empty.
-    pub sections: Vec<Vec<u8>>,
-}
 
 /// The requests of one connection.
 pub(super) struct Asked {
@@ -109,7 +95,7 @@ impl BeforeServing for Asked {
                 self.names.insert(function, name.to_owned());
             }
             Message::HostCall(HostCall { call, function, ref sections, .. }) => {
-                let sections = all(sections, received.streams);
+                let sections = section_bytes(sections, received.streams);
                 match self.names.get(&function) {
                     Some(name) => self.begin(call, name, sections, answers),
                     None => fail(answers, call, &refusal("the request has no name")),

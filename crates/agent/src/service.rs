@@ -7,8 +7,8 @@ use gridrpc_client::{FunctionRef, Grid, Profile};
 use gridrpc_core::{CallOptions, Owner};
 use gridrpc_wire::FunctionForm;
 
-use crate::requests::RequestError;
 use crate::user::User;
+use gridrpc_client::RequestError;
 
 /// The owner of a daemon's grid.
 pub trait Service: Send + Sync {

@@ -10,7 +10,7 @@ use gridrpc_client::{
     Callbacks, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
 };
 use gridrpc_core::{BlobId, CallOptions, Owner, Reservation, Standing};
-use gridrpc_link::payload::Payload;
+use gridrpc_link::payload::{Payload, section_bytes};
 use gridrpc_link::{LinkError, Received, Receiver, Stream};
 use gridrpc_shm::segment::Lent;
 use gridrpc_sys::monotonic_ns;
@@ -26,7 +26,7 @@ use crate::connection::Connection;
 use crate::error::AgentError;
 use crate::handshake::is_passing;
 use crate::heartbeat::Heartbeat;
-use crate::incoming::{Arguments, ArgumentsError, Places, all, whole};
+use crate::incoming::{Arguments, ArgumentsError, Places, whole};
 use crate::modules::ModuleFiles;
 use crate::service::{Access, Denied, Found, Notify, Permit, Target};
 use crate::shared_data::Filling;
@@ -494,7 +494,7 @@ impl Client {
     ) -> Result<(), LinkError> {
         let placed = streams.iter().all(|stream| matches!(stream, Stream::Placed(..)));
         if !placed || streams.is_empty() {
-            let parts = all(sections, streams);
+            let parts = section_bytes(sections, streams);
             let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
             let data = SharedData::new(&parts, self.grid.shared_pool())?;
             if self.places.blobs.add(blob, Filling::whole(data)).is_none() {

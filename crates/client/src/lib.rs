@@ -6,6 +6,7 @@
 mod call;
 mod common;
 mod config;
+mod daemon_connection;
 mod error;
 mod function;
 mod grid;
@@ -28,6 +29,7 @@ pub use call::{
 pub use call::{loss_from_the_wire, loss_on_the_wire};
 pub use common::request::{Request, SubmitError};
 pub use config::{Config, HostGroups, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers};
+pub use daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
 pub use error::GridError;
 pub use function::FunctionRef;
 pub use grid::{Counts, Grid, Waiter};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_agent::{AskError, Proof, RequestError, Rights, Service, User};
+use gridrpc_agent::{Proof, Rights, Service, User};
+use gridrpc_client::{AskError, MAX_ANSWER, RequestError};
 use gridrpc_core::{Owner, Quota};
 use gridrpc_transport::{dial_local, may_connect};
 use pyo3::exceptions::{
@@ -118,7 +119,7 @@ impl Daemon {
 
 /// A program's connection to a daemon, for requests.
 #[pyclass(frozen, module = "gridrpc._native")]
-pub struct DaemonConnection(Mutex<Option<gridrpc_agent::DaemonConnection>>);
+pub struct DaemonConnection(Mutex<Option<gridrpc_client::DaemonConnection>>);
 
 #[pymethods]
 impl DaemonConnection {
@@ -133,7 +134,12 @@ impl DaemonConnection {
                 _ => error.into(),
             })?;
         let opened = interruptible(py, |interrupted| {
-            gridrpc_agent::DaemonConnection::open(dialled, until, interrupted)
+            gridrpc_client::DaemonConnection::open(
+                Arc::new(dialled),
+                MAX_ANSWER,
+                until,
+                interrupted,
+            )
         })?;
         Ok(DaemonConnection(Mutex::new(Some(opened))))
     }

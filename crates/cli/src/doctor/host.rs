@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::inspect::HostFindings;
-use gridrpc_client::{dial_session, loss_from_the_wire};
+use gridrpc_client::{ServerAccess, dial_session, loss_from_the_wire};
 use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_launch::Event;
 use gridrpc_link::LinkError;
+use gridrpc_transport::Transport;
 use gridrpc_transport::listener::Admitted;
 use gridrpc_wire::{Examine, HostLoss, Message, Serve, VERSION};
 
@@ -64,10 +65,25 @@ impl Course<'_> {
     }
 
     fn look(&self, report: &mut HostReport) -> Result<(), Complaint> {
-        if let Some(session) = self.server.launcher.session() {
-            (self.state)("dials its socket");
-            report.complaints.push(look_at_session(session)?);
-            return Ok(());
+        match &self.server.launcher {
+            LauncherKind::Session { name } => {
+                (self.state)("dials its socket");
+                report.complaints.push(look_at_session(name)?);
+                return Ok(());
+            }
+            LauncherKind::Server { .. } => {
+                (self.state)("looks up its name");
+                report.name = names::look_up(&self.server.launcher, self.host)?;
+                (self.state)("dials it");
+                if let Some(server) = ServerAccess::of(self.server) {
+                    report.complaints.push(look_at_server(&server)?);
+                }
+                return Ok(());
+            }
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Batch(_) => {}
         }
         (self.state)("looks up its name");
         report.name = names::look_up(&self.server.launcher, self.host)?;
@@ -293,32 +309,54 @@ fn look_at_session(name: &str) -> Result<Complaint, Complaint> {
     let transport = dial_session(name, DIALLING)
         .map_err(|why| Complaint::fault(Point::Agent, why, String::new()))?;
     let show = format!("`gridrpc session show {name}`");
+    let restart =
+        format!("end it by `gridrpc session stop {name}`, and start it with this version");
+    look_at_daemon(transport, &format!("session `{name}`"), &show, restart)
+}
+
+/// Dials a server, and says where its workers are examined.
+fn look_at_server(server: &ServerAccess) -> Result<Complaint, Complaint> {
+    let dialled = ServerAccess { timeout: server.timeout.min(JOINING), ..server.clone() }.dial();
+    let transport = dialled
+        .map_err(|error| Complaint::fault(Point::Agent, error.to_string(), String::new()))?;
+    let update = "install the server's version, or ask its operators for an update".to_owned();
+    let name = format!("server `{}`", server.address);
+    look_at_daemon(transport, &name, "`gridrpc server status` there", update)
+}
+
+/// `name`: of the daemon. `show`: what examines it. `update`: what to do about another version.
+fn look_at_daemon(
+    transport: Arc<dyn Transport>,
+    name: &str,
+    show: &str,
+    update: String,
+) -> Result<Complaint, Complaint> {
     let mut line = Line::new(transport);
     let (understood, program) = hear_join(&mut line).map_err(|error| {
         let what = match error {
             LineError::Silent(time) => {
-                format!("session `{name}` has not answered in {time:.0?}")
+                format!("{name} has not answered in {time:.0?}")
             }
-            LineError::Gone => format!("session `{name}` closes connections"),
-            LineError::Link(error) => format!("session `{name}`: {error}"),
+            LineError::Gone => format!("{name} closes connections"),
+            LineError::Link(error) => format!("{name}: {error}"),
         };
         Complaint::fault(Point::Agent, what, format!("see {show}"))
     })?;
-    // If this fails, the session sees the end of the connection.
+    // If this fails, the daemon sees the end of the connection.
     let _ = line.send(&Message::Goodbye, VecDeque::new());
     if !understood {
         return Err(Complaint::fault(
             Point::Version,
             format!(
-                "session `{name}` runs gridrpc {program}, which does not understand {}",
+                "{name} runs gridrpc {program}, which does not understand {}",
                 env!("CARGO_PKG_VERSION")
             ),
-            format!("end it by `gridrpc session stop {name}`, and start it with this version"),
+            update,
         ));
     }
     Ok(Complaint::note(
         Point::Agent,
-        format!("session `{name}` is reached through its socket, and answers"),
+        format!("{name} is reached, and answers"),
         format!("{show} examines its process and workers"),
     ))
 }

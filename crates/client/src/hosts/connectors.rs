@@ -16,9 +16,6 @@ use crate::hosts::listeners::Listeners;
 use crate::hosts::plans::Plan;
 use crate::hosts::shared_server::{ServerAccess, SharedServer};
 
-/// Share of `start_timeout` for dialling a server.
-const DIAL_SHARE: f64 = 0.9;
-
 /// Connects the hosts of all groups.
 #[derive(Debug)]
 pub(crate) struct Connectors {
@@ -42,12 +39,7 @@ impl Connectors {
                     Box::new(DialledServer::new(name, deliver.clone()))
                 }
                 LauncherKind::Server { address, credentials } => {
-                    let access = ServerAccess {
-                        address: address.clone(),
-                        credentials: credentials.as_ref().map(Into::into),
-                        // Its own error comes before that of the reactor, which does not know the reason.
-                        timeout: group.start_timeout.mul_f64(DIAL_SHARE),
-                    };
+                    let access = ServerAccess::new(address, credentials.as_deref(), group);
                     Box::new(SharedServer::new(access, deliver.clone()))
                 }
                 LauncherKind::Local { .. }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use gridrpc_config::{ServerAddress, credentials_folder};
+use gridrpc_config::{HostGroup, LauncherKind, ServerAddress, credentials_folder};
 use gridrpc_launch::{Event, Launcher};
 use gridrpc_transport::certificates::{CredentialFiles, Credentials, UserKeys};
 use gridrpc_transport::dial::dial_server;
@@ -26,7 +26,37 @@ pub struct ServerAccess {
     pub timeout: Duration,
 }
 
+/// Share of `start_timeout` for dialling: its error comes before that of the reactor, which does not know the reason.
+const DIAL_SHARE: f64 = 0.9;
+
 impl ServerAccess {
+    pub(crate) fn new(
+        address: &ServerAddress,
+        credentials: Option<&str>,
+        group: &HostGroup,
+    ) -> ServerAccess {
+        ServerAccess {
+            address: address.clone(),
+            credentials: credentials.map(PathBuf::from),
+            timeout: group.start_timeout.mul_f64(DIAL_SHARE),
+        }
+    }
+
+    /// Access to the server that is the host of this group, if it is one.
+    #[must_use]
+    pub fn of(group: &HostGroup) -> Option<ServerAccess> {
+        match &group.launcher {
+            LauncherKind::Server { address, credentials } => {
+                Some(ServerAccess::new(address, credentials.as_deref(), group))
+            }
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Batch(_)
+            | LauncherKind::Session { .. } => None,
+        }
+    }
+
     /// Connects to the server. It reads the credentials each time, as they are renewed now and then.
     ///
     /// # Errors

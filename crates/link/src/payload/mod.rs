@@ -1,6 +1,7 @@
 //! Payloads of calls and replies, outgoing and incoming.
 
 mod builder;
+mod section_bytes;
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +16,7 @@ use crate::buffers::{Held, Sink, Source};
 use crate::{LinkError, Push, Stream};
 
 pub use builder::PayloadBuilder;
+pub use section_bytes::{MAX_INLINE, divide, section_bytes};
 
 /// An outgoing section.
 #[derive(Debug)]

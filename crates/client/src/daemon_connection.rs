@@ -6,21 +6,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_link::payload::Incoming;
+use gridrpc_link::payload::{Incoming, divide, section_bytes};
 use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket};
-use gridrpc_transport::Unix;
 use gridrpc_wire::{FunctionForm, HostCall, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use thiserror::Error;
 
-use crate::answers::divide;
-use crate::connection::MAX_PAYLOAD;
-use crate::handshake::is_passing;
-use crate::incoming::all;
-use crate::requests::RequestError;
-
 /// How long a wait lasts before it checks for signals.
 const SLICE: Duration = Duration::from_millis(100);
+
+/// Longest message of a daemon of this user, bytes.
+pub const MAX_ANSWER: u64 = 1 << 40;
+
+/// Why a request has failed, as a function reports its exceptions.
+#[derive(Clone, Debug, Default)]
+pub struct RequestError {
+    /// Name of the type, as in `Failure`.
+    pub error: String,
+    /// Message for people.
+    pub message: String,
+    /// Stack trace.
+    pub trace: String,
+    /// The pickled exception and its buffers; may be empty.
+    pub sections: Vec<Vec<u8>>,
+}
 
 /// Why a request has no answer.
 #[derive(Debug, Error)]
@@ -62,22 +71,22 @@ pub struct DaemonConnection {
 type Answer = Result<Vec<Vec<u8>>, RequestError>;
 
 impl DaemonConnection {
-    /// Uses a connected socket, and waits until the daemon has greeted. `interrupted` is called several times a
-    /// second and ends the wait when it returns `true`.
+    /// Uses a connected socket, and waits until the daemon has greeted. `most`: longest message of the daemon, bytes.
+    /// `interrupted` is called several times a second and ends the wait when it returns `true`.
     ///
     /// # Errors
     /// When the daemon refuses the connection, is gone, or does not answer in time.
     pub fn open(
-        socket: Unix,
+        socket: Socket,
+        most: u64,
         until: Option<Instant>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<DaemonConnection, AskError> {
-        let socket: Socket = Arc::new(socket);
         let blocked = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&blocked);
         let watch = move |is_blocked| watched.store(is_blocked, Ordering::Release);
         let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
-        let receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
+        let receiver = Receiver::new(Arc::clone(&socket), most);
         let (names, calls) = (HashMap::new(), 0);
         let mut connection = DaemonConnection { socket, receiver, up, blocked, names, calls };
         let greeted =
@@ -120,7 +129,7 @@ impl DaemonConnection {
             let Received { message, streams, .. } = received;
             Ok(match message {
                 Message::Reply { call: of, ref sections, .. } if of == call => {
-                    Some(Ok(all(sections, streams)))
+                    Some(Ok(section_bytes(sections, streams)))
                 }
                 Message::Failure { call: of, error, message, trace, ref sections, .. }
                     if of == call =>
@@ -129,7 +138,7 @@ impl DaemonConnection {
                         error: error.to_owned(),
                         message: message.to_owned(),
                         trace: trace.to_owned(),
-                        sections: all(sections, streams),
+                        sections: section_bytes(sections, streams),
                     }))
                 }
                 other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
@@ -195,4 +204,9 @@ impl DaemonConnection {
             self.up.flush();
         }
     }
+}
+
+/// Whether the error only means that nothing can be read right now.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
