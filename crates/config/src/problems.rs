@@ -1,4 +1,7 @@
-//! Errors in a description of groups, each with its position and a remedy.
+//! Errors in a configuration file, each with its position and a remedy.
+//!
+//! [`Fault`] has the errors of host groups. A crate with another kind of file has an enum of its own, from which it
+//! makes `Problems<F>`.
 
 use std::fmt;
 
@@ -18,12 +21,17 @@ pub enum Part {
     Defaults,
     /// The table of the group with this name.
     HostGroup(String),
+    /// Another table, by its name.
+    Table(String),
 }
 
 /// A problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{part}{fault}", within(.place, .line))]
-pub struct Problem {
+pub struct Problem<F = Fault>
+where
+    F: fmt::Debug + fmt::Display,
+{
     /// The file's name, or the URL.
     pub place: String,
     /// The line, from 1; 0: the file as a whole.
@@ -31,7 +39,7 @@ pub struct Problem {
     /// The part of the file.
     pub part: Part,
     /// The error.
-    pub fault: Box<Fault>,
+    pub fault: Box<F>,
 }
 
 fn within(place: &str, line: &usize) -> String {
@@ -44,6 +52,7 @@ impl fmt::Display for Part {
             Part::Whole => Ok(()),
             Part::Defaults => f.write_str("[defaults]: "),
             Part::HostGroup(name) => write!(f, "server {name:?}: "),
+            Part::Table(name) => write!(f, "[{name}]: "),
         }
     }
 }
@@ -55,8 +64,8 @@ pub enum Fault {
     /// The file does not exist or is not a file.
     #[error("cannot be read: {reason}")]
     Unreadable { reason: String },
-    /// The file is too long for a description.
-    #[error("has more than {} MiB: give the file that describes the grid", .most >> 20)]
+    /// The file is too long for a configuration.
+    #[error("has more than {} MiB: check that it is the configuration file", .most >> 20)]
     TooLarge { most: usize },
     /// The file is not UTF-8 text.
     #[error("the line is not UTF-8: save the file as UTF-8")]
@@ -225,14 +234,17 @@ fn key_meant(near: &Option<&'static str>, option: Option<&'static str>) -> Strin
 
 /// All problems of a file, in the order of its lines; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Problems {
+pub struct Problems<F = Fault>
+where
+    F: fmt::Debug + fmt::Display,
+{
     /// The first problems, a hundred at most.
-    pub told: Vec<Problem>,
+    pub told: Vec<Problem<F>>,
     /// The number of further problems.
     pub more: usize,
 }
 
-impl fmt::Display for Problems {
+impl<F: fmt::Debug + fmt::Display> fmt::Display for Problems<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.told.iter().enumerate() {
             if index > 0 {
@@ -250,16 +262,19 @@ impl fmt::Display for Problems {
 
 /// Collects problems while a text is read.
 #[derive(Debug)]
-pub(super) struct Report<'t> {
+pub struct Report<'t, F = Fault>
+where
+    F: fmt::Debug + fmt::Display,
+{
     place: &'t str,
     /// Ends of the lines.
     ends: Vec<usize>,
     /// The part being read.
-    pub(super) part: Part,
-    found: Vec<Problem>,
+    pub part: Part,
+    found: Vec<Problem<F>>,
 }
 
-impl<'t> Report<'t> {
+impl<'t, F: fmt::Debug + fmt::Display> Report<'t, F> {
     pub(super) fn new(place: &'t str, text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let ends = ends.map(|(at, _)| at).collect();
@@ -267,9 +282,9 @@ impl<'t> Report<'t> {
     }
 
     /// Adds a problem at this byte of the text.
-    pub(super) fn add(&mut self, at: usize, fault: Fault) {
+    pub fn add(&mut self, at: usize, fault: impl Into<F>) {
         let line = 1 + self.ends.partition_point(|end| *end < at);
-        self.found.push(whole(self.place, line, self.part.clone(), fault));
+        self.found.push(whole(self.place, line, self.part.clone(), fault.into()));
     }
 
     /// Start of the line of this byte.
@@ -278,37 +293,43 @@ impl<'t> Report<'t> {
         before.checked_sub(1).map_or(0, |last| self.ends[last] + 1)
     }
 
-    /// Whether there are no problems so far.
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+    /// Returns itself, unless there are problems so far.
+    pub(super) fn checked(self) -> Result<Self, Problems<F>> {
+        if self.found.is_empty() { Ok(self) } else { Err(self.problems()) }
     }
 
     /// Returns the result, unless there are problems.
-    pub(super) fn finish<T>(self, made: T) -> Result<T, Problems> {
-        let Report { mut found, .. } = self;
-        if found.is_empty() {
-            return Ok(made);
-        }
+    pub(super) fn finish<T>(self, made: T) -> Result<T, Problems<F>> {
+        if self.found.is_empty() { Ok(made) } else { Err(self.problems()) }
+    }
+
+    fn problems(self) -> Problems<F> {
+        let mut found = self.found;
         found.sort_by_key(|problem| problem.line);
         let more = found.len().saturating_sub(MOST_TOLD);
         found.truncate(MOST_TOLD);
-        Err(Problems { told: found, more })
+        Problems { told: found, more }
     }
 }
 
-fn whole(place: &str, line: usize, part: Part, fault: Fault) -> Problem {
+fn whole<F: fmt::Debug + fmt::Display>(
+    place: &str,
+    line: usize,
+    part: Part,
+    fault: F,
+) -> Problem<F> {
     Problem { place: place.into(), line, part, fault: Box::new(fault) }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Problems {
+impl<F: fmt::Debug + fmt::Display> From<Problem<F>> for Problems<F> {
+    fn from(problem: Problem<F>) -> Problems<F> {
         Problems { told: vec![problem], more: 0 }
     }
 }
 
-impl Problems {
+impl<F: fmt::Debug + fmt::Display> Problems<F> {
     /// The single problem of a file that cannot be read any further.
-    pub(super) fn one(place: &str, line: usize, fault: Fault) -> Problems {
-        Problems { told: vec![whole(place, line, Part::Whole, fault)], more: 0 }
+    pub(super) fn one(place: &str, line: usize, fault: impl Into<F>) -> Problems<F> {
+        Problems { told: vec![whole(place, line, Part::Whole, fault.into())], more: 0 }
     }
 }

@@ -1,19 +1,16 @@
 //! Reads groups from a TOML file and reports all problems at once.
 
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use super::document::{cut, parse, read_text};
 use super::group::HostGroup;
 use super::host_list::MOST_HOSTS;
 use super::keys::Draft;
 use super::problems::{Fault, Part, Problems, Report};
 use super::values::{found, in_order, shown};
 
-/// Longest description, bytes.
-const LONGEST: usize = 1 << 20;
 /// Limit on groups.
 const MOST_SERVERS: usize = 1000;
 /// The tables of a file.
@@ -26,42 +23,7 @@ const TABLES: [&str; 3] = ["grid", "defaults", "server"];
 /// All problems of the file.
 pub fn read_file(path: &Path) -> Result<Vec<HostGroup>, Problems> {
     let file = &path.display().to_string();
-    let content = load(path)
-        .map_err(|error| Problems::one(file, 0, Fault::Unreadable { reason: error.to_string() }))?;
-    match std::str::from_utf8(&content) {
-        Ok(text) => read(text, file),
-        // The end may be cut off within a character.
-        Err(_) if content.len() > LONGEST => {
-            Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }))
-        }
-        Err(error) => {
-            let before = &content[..error.valid_up_to()];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            Err(Problems::one(file, line, Fault::NotUtf8))
-        }
-    }
-}
-
-/// Reads a small text file written by a person.
-///
-/// # Errors
-/// When it cannot be read, exceeds the size limit for files of groups, or is not text.
-pub fn small_text(path: &Path) -> std::io::Result<String> {
-    let content = load(path)?;
-    if content.len() > LONGEST {
-        return Err(std::io::Error::other(format!("it is larger than {LONGEST} bytes")));
-    }
-    String::from_utf8(content).map_err(|_| std::io::Error::other("it is not text in UTF-8"))
-}
-
-fn load(path: &Path) -> std::io::Result<Vec<u8>> {
-    // A pipe would block, and a device may never end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is not a regular file"));
-    }
-    let mut content = Vec::new();
-    fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut content)?;
-    Ok(content)
+    read(&read_text(path, file)?, file)
 }
 
 /// Reads the groups of a description, in order. `file` is its name in messages. Ignores the table `[grid]`.
@@ -70,51 +32,7 @@ fn load(path: &Path) -> std::io::Result<Vec<u8>> {
 ///
 /// All problems of the text, or only the syntax error if it is not valid TOML.
 pub fn read(text: &str, file: &str) -> Result<Vec<HostGroup>, Problems> {
-    if text.len() > LONGEST {
-        return Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }));
-    }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut report = Report::new(file, text);
-    let (document, mut errors) = DeTable::parse_recoverable(text);
-    errors.sort_by_key(|error| error.span().map(|span| span.start));
-    syntax(text, &errors, &mut report);
-    // A key that could not be read would look like a missing one.
-    if !report.is_empty() {
-        return report.finish(Vec::new());
-    }
-    let groups = tables(document.get_ref(), &mut report);
-    report.finish(groups)
-}
-
-/// Reports TOML syntax errors in the parser's words, except duplicates.
-fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
-    // After a duplicate table: up to where the text is known to contain no other header.
-    let mut second: Option<usize> = None;
-    // Later errors in a line mostly follow from the first one.
-    let mut line_told = None;
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        let named = text.get(span.clone()).unwrap_or_default();
-        let line = report.line_start(span.start);
-        if error.message() != "duplicate key" || named.is_empty() {
-            if line_told.replace(line) != Some(line) {
-                report.add(span.start, Fault::NotToml { reason: error.message().into() });
-            }
-            continue;
-        }
-        let header = |line: &str| line.trim_start().starts_with('[');
-        // The keys of a duplicate table repeat those of the first one.
-        let follows = second.is_some_and(|from| {
-            text.get(from..span.start).is_some_and(|new| !new.split('\n').skip(1).any(header))
-        });
-        if follows {
-            second = Some(span.start);
-            continue;
-        }
-        report.add(span.start, Fault::Twice { name: cut(named) });
-        let is_header = text.get(line..).is_some_and(header);
-        second = is_header.then_some(span.start);
-    }
+    parse(text, file, tables)
 }
 
 fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<HostGroup> {
@@ -175,12 +93,8 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<HostGroup> {
     made
 }
 
-/// Shortens a name for messages.
-fn cut(name: &str) -> String {
-    name.chars().take(255).collect()
-}
-
-/// Names prefix lines of output and appear in messages.
-pub(super) fn is_name(name: &str) -> bool {
+/// Whether a text can be a name in a file: names prefix lines of output and appear in messages.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }

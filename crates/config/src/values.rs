@@ -1,5 +1,6 @@
 //! Values of keys: texts, numbers, times, choices, commands.
 
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use gridrpc_core::MEMORY;
@@ -23,13 +24,16 @@ const MOST_SHOWN: usize = 60;
 
 /// A key with its value.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
-    pub(super) key: &'a str,
-    pub(super) value: &'a Spanned<DeValue<'a>>,
+pub struct Entry<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The value.
+    pub value: &'a Spanned<DeValue<'a>>,
 }
 
 /// A text, formatted for messages.
-pub(super) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
         None => format!("{text:?}"),
@@ -37,7 +41,8 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// A value, formatted for messages.
-pub(super) fn found(value: &DeValue<'_>) -> String {
+#[must_use]
+pub fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => shown(text),
         DeValue::Integer(number) => cut(&number.to_string()),
@@ -62,25 +67,25 @@ fn whole(number: &DeInteger<'_>) -> Option<i64> {
 
 impl<'a> Entry<'a> {
     /// Position of the value in the text.
-    pub(super) fn at(&self) -> usize {
+    pub fn at(&self) -> usize {
         self.value.span().start
     }
 
     /// Error: the value is invalid.
-    pub(super) fn wrong(&self, expected: impl Into<String>) -> Fault {
+    pub fn wrong(&self, expected: impl Into<String>) -> Fault {
         let found = found(self.value.get_ref());
         Fault::Value { key: self.key.into(), found, expected: expected.into() }
     }
 
     /// The items of a list, each with the key.
-    fn items(&self) -> Option<impl Iterator<Item = Entry<'a>>> {
+    pub fn items(&self) -> Option<impl Iterator<Item = Entry<'a>>> {
         let key = self.key;
         let list = self.value.get_ref().as_array()?;
         Some(list.iter().map(move |value| Entry { key, value }))
     }
 
     /// A text that is neither empty nor too long.
-    pub(super) fn text(&self) -> Result<String, Fault> {
+    pub fn text(&self) -> Result<String, Fault> {
         match self.value.get_ref().as_str() {
             None => Err(self.wrong("a text in quotes")),
             Some("") => Err(self.wrong("a text, or leave the key out")),
@@ -107,7 +112,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A whole number, 1 or more.
-    pub(super) fn count(&self, most: u32) -> Result<u32, Fault> {
+    pub fn count(&self, most: u32) -> Result<u32, Fault> {
         let number = self.value.get_ref().as_integer().and_then(whole);
         let number = number.and_then(|number| u32::try_from(number).ok());
         number
@@ -146,7 +151,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A whole number, 0 or more; 0 means none.
-    pub(super) fn least(&self, most: u32) -> Result<u32, Fault> {
+    pub fn least(&self, most: u32) -> Result<u32, Fault> {
         let number = self.value.get_ref().as_integer().and_then(whole);
         let number = number.and_then(|number| u32::try_from(number).ok());
         let number = number.filter(|number| *number <= most);
@@ -154,12 +159,12 @@ impl<'a> Entry<'a> {
     }
 
     /// True or false.
-    pub(super) fn flag(&self) -> Result<bool, Fault> {
+    pub fn flag(&self) -> Result<bool, Fault> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
     /// A text of one line, for use in a line of a script.
-    pub(super) fn line(&self) -> Result<String, Fault> {
+    pub fn line(&self) -> Result<String, Fault> {
         let text = self.text()?;
         let is_line = !text.contains(char::is_control);
         is_line.then_some(text).ok_or_else(|| self.wrong("a text of one line"))
@@ -262,20 +267,31 @@ impl<'a> Entry<'a> {
     }
 
     /// A time in seconds.
-    pub(super) fn seconds(&self, least: f64, most: f64) -> Result<Duration, Fault> {
-        let seconds = match self.value.get_ref() {
-            DeValue::Integer(number) => whole(number).map(|number| number as f64),
-            DeValue::Float(number) => number.as_str().parse().ok(),
-            _ => None,
-        };
+    pub fn seconds(&self, least: f64, most: f64) -> Result<Duration, Fault> {
+        let seconds = self.decimal().filter(|seconds| (least..=most).contains(seconds));
         seconds
-            .filter(|seconds| (least..=most).contains(seconds))
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .ok_or_else(|| self.wrong(format!("seconds, a number from {least} to {most}")))
     }
 
+    /// A number, whole or not.
+    #[must_use]
+    pub fn decimal(&self) -> Option<f64> {
+        match self.value.get_ref() {
+            DeValue::Integer(number) => whole(number).map(|number| number as f64),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// A whole number.
+    #[must_use]
+    pub fn integer(&self) -> Option<i64> {
+        self.value.get_ref().as_integer().and_then(whole)
+    }
+
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, Fault> {
+    pub fn choice<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, Fault> {
         let word = self.value.get_ref().as_str();
         let chosen = choices.iter().find(|(name, _)| Some(*name) == word);
         chosen.map(|(_, value)| *value).ok_or_else(|| {
@@ -318,7 +334,10 @@ impl<'a> Entry<'a> {
     }
 
     /// A list of texts or a single text, with positions.
-    pub(super) fn texts(&self, expected: &str, report: &mut Report<'_>) -> Vec<(usize, &'a str)> {
+    pub fn texts<F>(&self, expected: &str, report: &mut Report<'_, F>) -> Vec<(usize, &'a str)>
+    where
+        F: From<Fault> + Debug + Display,
+    {
         let value: &'a DeValue<'a> = self.value.get_ref();
         if let Some(text) = value.as_str() {
             return vec![(self.at(), text)];
@@ -427,7 +446,8 @@ impl<'a> Entry<'a> {
 }
 
 /// The entries of a table in the order of the text.
-pub(super) fn in_order<'a>(
+#[must_use]
+pub fn in_order<'a>(
     table: &'a DeTable<'a>,
 ) -> Vec<(&'a Spanned<std::borrow::Cow<'a, str>>, &'a Spanned<DeValue<'a>>)> {
     let mut entries: Vec<_> = table.iter().collect();

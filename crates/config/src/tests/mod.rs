@@ -313,7 +313,7 @@ fn files_are_read() {
     );
     let expected = "FILE:2: the line is not UTF-8: save the file as UTF-8";
     assert_eq!(reads(b"# \n# \xff\n").unwrap_err(), expected);
-    let expected = "FILE: has more than 1 MiB: give the file that describes the grid";
+    let expected = "FILE: has more than 1 MiB: check that it is the configuration file";
     assert_eq!(reads(&vec![b'#'; (1 << 20) + 1]).unwrap_err(), expected);
     assert_eq!(reads(&b"\xc3\xa4".repeat(1 << 20)).unwrap_err(), expected);
     assert_eq!(reads(&[b"#", &b"\xc3\xa4".repeat(1 << 19)[..]].concat()).unwrap_err(), expected);

@@ -382,5 +382,5 @@ fn a_hundred_problems_are_told() {
 #[test]
 fn a_text_that_is_too_long() {
     let text = told(&"#".repeat((1 << 20) + 1));
-    assert_eq!(text, "grid.toml: has more than 1 MiB: give the file that describes the grid");
+    assert_eq!(text, "grid.toml: has more than 1 MiB: check that it is the configuration file");
 }
