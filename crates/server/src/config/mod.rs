@@ -1,0 +1,25 @@
+//! Configuration of a server, from `server.toml` (reference: docs/server-toml.md).
+
+mod calendar;
+mod call_settings;
+mod defaults;
+mod fault;
+mod grants;
+mod keys;
+mod python_module;
+mod read;
+mod schema;
+mod server_config;
+#[cfg(test)]
+mod tests;
+
+pub use calendar::{Period, workers_at};
+pub use call_settings::{CallSettings, Cores, Isolation, Policy};
+pub use defaults::Defaults;
+pub use fault::{ServerFault, ServerProblems};
+pub use grants::{Grants, Modules};
+pub use python_module::{PythonModule, PythonName};
+pub use read::{read, read_file};
+pub use server_config::{
+    AuditConfig, Network, ResultsConfig, ServerConfig, TlsConfig, WorkersConfig,
+};

@@ -1,0 +1,54 @@
+//! Schema: the tables of `server.toml` and their keys.
+
+/// The tables.
+pub(super) const TABLES: [&str; 10] = [
+    "server", "tls", "workers", "modules", "python", "everyone", "users", "groups", "audit",
+    "results",
+];
+
+/// `[server]`
+pub(super) const SERVER: &[&str] =
+    &["name", "state", "socket", "addresses", "port", "most_connections"];
+/// `[tls]`
+pub(super) const TLS: &[&str] = &["certificate", "key", "authority", "revoked"];
+/// `[workers]`
+pub(super) const WORKERS: &[&str] = &["count", "python", "config", "servers", "idle"];
+/// `[modules]`, beside the tables `[modules.NAME]`
+pub(super) const MODULES: &[&str] = &["files", "folders"];
+/// `[python.NAME]`, beside [`CALLS`]
+pub(super) const PYTHON: &[&str] = &["functions", "classes", "path"];
+/// `[modules.NAME]` and `[python.NAME]`
+pub(super) const CALLS: &[&str] = &[
+    "isolation",
+    "policy",
+    "most_running",
+    "most_queued",
+    "cores",
+    "memory",
+    "cpu_seconds",
+    "wall_seconds",
+    "open_files",
+    "processes",
+    "calendar",
+    "users",
+    "groups",
+];
+/// An entry of `calendar`.
+pub(super) const PERIOD: &[&str] = &["hours", "days", "workers"];
+/// `[everyone]`, `[users.NAME]` and `[groups.NAME]`
+pub(super) const GRANTS: &[&str] = &[
+    "modules",
+    "code",
+    "weight",
+    "priority",
+    "calls",
+    "queued",
+    "bytes",
+    "rate",
+    "workers",
+    "cpu_seconds_per_day",
+];
+/// `[audit]`
+pub(super) const AUDIT: &[&str] = &["file", "size", "keep"];
+/// `[results]`
+pub(super) const RESULTS: &[&str] = &["keep_days", "bytes"];

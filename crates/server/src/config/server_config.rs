@@ -1,0 +1,130 @@
+//! The configuration of a server, with all defaults filled in.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gridrpc_config::HostGroup;
+
+use super::call_settings::CallSettings;
+use super::grants::Grants;
+use super::python_module::PythonModule;
+
+/// Default of `port`.
+pub(super) const PORT: u16 = 7711;
+/// Default of `addresses`.
+pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// Default of `most_connections`.
+pub(super) const MOST_CONNECTIONS: u32 = 4096;
+/// Default of `idle`.
+pub(super) const IDLE: Duration = Duration::from_secs(60);
+/// Default of `size` in `[audit]`.
+pub(super) const AUDIT_SIZE: u64 = 64 << 20;
+/// Default of `keep` in `[audit]`.
+pub(super) const AUDIT_KEEP: u32 = 8;
+/// Default of `keep_days` in `[results]`.
+pub(super) const RESULT_DAYS: u32 = 7;
+/// Default of `bytes` in `[results]`.
+pub(super) const RESULT_BYTES: u64 = 10 << 30;
+
+/// The configuration of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    /// Name of the server.
+    pub name: String,
+    /// Folder of the journal, of results, and of the control socket.
+    pub state: PathBuf,
+    /// Unix socket for local users.
+    pub socket: PathBuf,
+    /// Where clients in the network connect; none: local users only.
+    pub network: Option<Network>,
+    /// Most connections at a time.
+    pub most_connections: u32,
+    /// Workers.
+    pub workers: WorkersConfig,
+    /// Files of modules.
+    pub files: Vec<PathBuf>,
+    /// Watched folders with files of modules.
+    pub folders: Vec<PathBuf>,
+    /// Settings of compiled modules, by name.
+    pub modules: BTreeMap<String, CallSettings>,
+    /// Modules of Python functions and classes, by name.
+    pub python: BTreeMap<String, PythonModule>,
+    /// What everyone may do, unless a user or group has another value.
+    pub everyone: Grants,
+    /// What users may do, by name.
+    pub users: BTreeMap<String, Grants>,
+    /// What groups may do, by name.
+    pub groups: BTreeMap<String, Grants>,
+    /// The audit log.
+    pub audit: AuditConfig,
+    /// Stored results.
+    pub results: ResultsConfig,
+}
+
+/// Where clients in the network connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Addresses to listen at.
+    pub addresses: Vec<IpAddr>,
+    /// Port; 0: any.
+    pub port: u16,
+    /// Certificates.
+    pub tls: TlsConfig,
+}
+
+/// Files with certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// The server's certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificates of the authority that signs those of users.
+    pub authority: PathBuf,
+    /// List of revoked certificates.
+    pub revoked: Option<PathBuf>,
+}
+
+/// Workers of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkersConfig {
+    /// Number of workers on this machine.
+    pub count: u32,
+    /// The Python interpreter of workers; none: no Python functions.
+    pub python: Option<String>,
+    /// Host groups whose workers it uses as well.
+    pub hosts: Vec<HostGroup>,
+    /// Time after which an idle worker ends.
+    pub idle: Duration,
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// The file.
+    pub file: PathBuf,
+    /// Size at which it is rotated, bytes.
+    pub size: u64,
+    /// Number of rotated files.
+    pub keep: u32,
+}
+
+/// Stored results of detached calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultsConfig {
+    /// How long a result is kept.
+    pub keep: Duration,
+    /// Most bytes of all results.
+    pub bytes: u64,
+}
+
+impl ServerConfig {
+    /// The settings of a module with this name, compiled or in Python.
+    #[must_use]
+    pub fn calls(&self, module: &str) -> Option<&CallSettings> {
+        let python = || self.python.get(module).map(|python| &python.calls);
+        self.modules.get(module).or_else(python)
+    }
+}
