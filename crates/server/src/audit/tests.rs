@@ -1,0 +1,315 @@
+//! The log with its thread: order, rotation, full disks, an overflow.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use gridrpc_sys::lock;
+
+use super::*;
+use crate::config::AuditConfig;
+
+/// A folder of a test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("gridrpc-audit-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn config(&self) -> AuditConfig {
+        AuditConfig { file: self.0.join("audit.jsonl"), size: 1 << 20, keep: 3 }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the log has reported.
+#[derive(Clone, Default)]
+struct Reports(Arc<Mutex<Vec<AuditStatus>>>);
+
+impl Reports {
+    fn open(&self, config: &AuditConfig) -> AuditLog {
+        let reports = self.clone();
+        AuditLog::open(config, move |status| lock(&reports.0).push(status)).unwrap()
+    }
+
+    fn all(&self) -> Vec<AuditStatus> {
+        lock(&self.0).clone()
+    }
+}
+
+fn call(number: usize) -> AuditRecord {
+    let function = Some(format!("fft/f{number}"));
+    AuditRecord { function, ..AuditRecord::now(AuditEvent::Call) }
+}
+
+/// The lines of a file as JSON.
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn functions(path: &Path) -> Vec<String> {
+    let lines = lines(path).into_iter();
+    lines.filter_map(|line| Some(line.get("function")?.as_str()?.to_owned())).collect()
+}
+
+/// Records missing according to the log.
+fn missing(path: &Path) -> u64 {
+    let lines = lines(path).into_iter().filter(|line| line["event"] == "dropped");
+    lines.map(|line| line["records"].as_u64().unwrap()).sum()
+}
+
+/// Waits until this holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn records_are_written_in_order() {
+    let folder = Folder::new("order");
+    let (config, reports) = (folder.config(), Reports::default());
+    let log = reports.open(&config);
+    for number in 0..1000 {
+        log.record(call(number));
+    }
+    drop(log);
+    let expected: Vec<String> = (0..1000).map(|number| format!("fft/f{number}")).collect();
+    assert_eq!(functions(&config.file), expected);
+    assert_eq!(fs::metadata(&config.file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(reports.all(), []);
+}
+
+#[test]
+fn a_log_is_continued() {
+    let folder = Folder::new("continued");
+    let (config, reports) = (folder.config(), Reports::default());
+    fs::write(&config.file, "{\"event\":\"end\"}\n{\"event\":\"a cra").unwrap();
+    fs::set_permissions(&config.file, fs::Permissions::from_mode(0o644)).unwrap();
+    let log = reports.open(&config);
+    log.record(call(1));
+    drop(log);
+    let text = fs::read_to_string(&config.file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..2], ["{\"event\":\"end\"}", "{\"event\":\"a cra"]);
+    assert!(lines[2].ends_with("\"function\":\"fft/f1\"}"), "{text}");
+    assert_eq!(fs::metadata(&config.file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_an_error() {
+    let folder = Folder::new("unopened");
+    let config = AuditConfig { file: folder.0.join("none/audit.jsonl"), ..folder.config() };
+    let error = AuditLog::open(&config, |_| {}).unwrap_err().to_string();
+    let expected = format!("the audit log `{}` cannot be opened: ", config.file.display());
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[test]
+fn a_file_is_rotated_by_size() {
+    let folder = Folder::new("rotation");
+    let config = AuditConfig { size: 4096, keep: 2, ..folder.config() };
+    let reports = Reports::default();
+    let log = reports.open(&config);
+    for number in 0..200 {
+        log.record(call(number));
+        // Batches are not split, so each record is one.
+        let written = || {
+            let last = format!("f{number}\"}}\n");
+            fs::read_to_string(&config.file).is_ok_and(|text| text.ends_with(&last))
+        };
+        wait_until("it is written", written);
+    }
+    drop(log);
+    let mut names: Vec<String> = fs::read_dir(&folder.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]);
+    let mut all = Vec::new();
+    for name in names.iter().rev() {
+        let file = folder.0.join(name);
+        let data = fs::metadata(&file).unwrap();
+        assert!(data.len() <= 4096 && data.permissions().mode() & 0o777 == 0o600, "{name}");
+        all.extend(functions(&file));
+    }
+    // The latest ones, without a gap.
+    let first = 200 - all.len();
+    let expected: Vec<String> = (first..200).map(|number| format!("fft/f{number}")).collect();
+    assert_eq!(all, expected);
+    assert!((80..160).contains(&all.len()), "{}", all.len());
+    assert_eq!(reports.all(), []);
+}
+
+#[test]
+fn without_rotated_files_the_log_begins_anew() {
+    let folder = Folder::new("keep-0");
+    let config = AuditConfig { size: 4096, keep: 0, ..folder.config() };
+    fs::write(&config.file, "{}\n".repeat(1365)).unwrap();
+    let log = Reports::default().open(&config);
+    log.record(call(1));
+    drop(log);
+    assert_eq!(functions(&config.file), ["fft/f1"]);
+    assert_eq!(lines(&config.file).len(), 1);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_opened_again() {
+    let folder = Folder::new("moved");
+    let (config, reports) = (folder.config(), Reports::default());
+    let log = reports.open(&config);
+    log.record(call(1));
+    wait_until("the first is written", || functions(&config.file).len() == 1);
+    let moved = folder.0.join("moved");
+    fs::rename(&config.file, &moved).unwrap();
+    log.record(call(2));
+    wait_until("the second is written", || config.file.exists() && !lines(&config.file).is_empty());
+    // logrotate's `copytruncate` empties it in place.
+    fs::OpenOptions::new().write(true).open(&config.file).unwrap().set_len(0).unwrap();
+    log.record(call(3));
+    drop(log);
+    assert_eq!(functions(&moved), ["fft/f1"]);
+    assert_eq!(functions(&config.file), ["fft/f3"]);
+    assert_eq!(reports.all(), []);
+}
+
+#[test]
+fn a_full_disk_is_reported_once_and_missing_records_are_counted() {
+    let folder = Folder::new("full");
+    let (config, reports) = (folder.config(), Reports::default());
+    symlink("/dev/full", &config.file).unwrap();
+    let before = fs::metadata("/dev/full").unwrap().mode();
+    let log = reports.open(&config);
+    for number in 0..10 {
+        log.record(call(number));
+    }
+    wait_until("all are dropped", || log.dropped() == 10);
+    let full = AuditStatus::Failing {
+        path: config.file.clone(),
+        reason: "No space left on device (os error 28)".into(),
+    };
+    assert_eq!(reports.all(), std::slice::from_ref(&full));
+    assert_eq!(fs::metadata("/dev/full").unwrap().mode(), before);
+    // Still full after the next attempt.
+    std::thread::sleep(Duration::from_millis(700));
+    log.record(call(10));
+    wait_until("one more is dropped", || log.dropped() == 11);
+    assert_eq!(reports.all().len(), 1);
+    // There is room again, and no other record.
+    fs::remove_file(&config.file).unwrap();
+    wait_until("missing records are recorded", || {
+        config.file.exists() && missing(&config.file) > 0
+    });
+    log.record(call(11));
+    wait_until("it recovers", || reports.all().len() == 2);
+    assert_eq!(reports.all(), [full.clone(), AuditStatus::Recovered { dropped: 11 }]);
+    // The next outage is reported again.
+    fs::rename(&config.file, folder.0.join("first")).unwrap();
+    symlink("/dev/full", &config.file).unwrap();
+    log.record(call(12));
+    wait_until("it fails again", || reports.all().len() == 3);
+    assert_eq!(reports.all()[2], full);
+    fs::remove_file(&config.file).unwrap();
+    drop(log);
+    assert_eq!((missing(&folder.0.join("first")), missing(&config.file)), (11, 1));
+    assert_eq!(functions(&folder.0.join("first")), ["fft/f11"]);
+    assert_eq!(reports.all()[3..], [AuditStatus::Recovered { dropped: 1 }]);
+}
+
+#[test]
+fn a_folder_that_was_removed_is_an_outage() {
+    let folder = Folder::new("removed");
+    let inner = folder.0.join("inner");
+    fs::create_dir(&inner).unwrap();
+    let config = AuditConfig { file: inner.join("log"), ..folder.config() };
+    let reports = Reports::default();
+    let log = reports.open(&config);
+    fs::remove_dir_all(&inner).unwrap();
+    log.record(call(1));
+    wait_until("it fails", || log.dropped() == 1);
+    fs::create_dir(&inner).unwrap();
+    drop(log);
+    assert_eq!(missing(&config.file), 1);
+    let reports = reports.all();
+    assert!(matches!(&reports[0], AuditStatus::Failing { path, .. } if *path == config.file));
+    assert_eq!(reports[1..], [AuditStatus::Recovered { dropped: 1 }]);
+}
+
+#[test]
+fn a_full_queue_drops_records_without_waiting() {
+    let folder = Folder::new("overflow");
+    let (config, reports) = (folder.config(), Reports::default());
+    symlink("/dev/full", &config.file).unwrap();
+    // The writer waits in its report of the first failure, and so empties no queue.
+    let (resume, resumed) = mpsc::channel::<()>();
+    let (resumed, copy) = (Mutex::new(resumed), reports.clone());
+    let report = move |status: AuditStatus| {
+        let is_failure = matches!(status, AuditStatus::Failing { .. });
+        lock(&copy.0).push(status);
+        if is_failure {
+            let _ = lock(&resumed).recv_timeout(Duration::from_secs(20));
+        }
+    };
+    let log = AuditLog::with_queue(&config, 4, Box::new(report)).unwrap();
+    log.record(call(0));
+    wait_until("the writer waits", || reports.all().len() == 1);
+    for number in 1..=10 {
+        log.record(call(number));
+    }
+    assert_eq!(log.dropped(), 7, "one not written, and six without room");
+    assert_eq!(reports.all()[1..], [AuditStatus::Overflow { most: 4 }]);
+    fs::remove_file(&config.file).unwrap();
+    resume.send(()).unwrap();
+    drop(log);
+    let written = functions(&config.file);
+    // Those in the queue are dropped as well if the next attempt is not due yet.
+    assert_eq!(missing(&config.file) as usize + written.len(), 11);
+    let dropped = missing(&config.file);
+    assert_eq!(reports.all()[2..], [AuditStatus::Recovered { dropped }]);
+}
+
+#[test]
+fn a_record_holds_bounded_texts() {
+    let folder = Folder::new("long");
+    let config = folder.config();
+    let log = Reports::default().open(&config);
+    log.record(AuditRecord { user: Some("x".repeat(1 << 20)), ..call(1) });
+    drop(log);
+    assert!(fs::metadata(&config.file).unwrap().len() < 1000);
+}
+
+#[test]
+fn messages_say_what_happens() {
+    let failing = AuditStatus::Failing { path: "/a".into(), reason: "full".into() };
+    assert_eq!(
+        failing.to_string(),
+        "the audit log `/a` cannot be written: full; the server continues without it and counts the \
+         missing records"
+    );
+    assert_eq!(
+        AuditStatus::Overflow { most: 4 }.to_string(),
+        "the audit log is too slow: 4 records wait; the server continues and counts the missing records"
+    );
+    assert_eq!(
+        AuditStatus::Recovered { dropped: 7 }.to_string(),
+        "the audit log is written again; 7 records are missing"
+    );
+}
