@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod makefile;
 mod script;
+mod server;
 mod session;
 mod top;
 
@@ -152,6 +153,11 @@ enum Command {
     /// attach to it by name, and their maps go on while they are away. `list`, `show NAME` and `stop NAME` look
     /// after it.
     Session(session::Options),
+    /// Offer functions to many users, on this machine or on a cluster behind it
+    ///
+    /// A server runs functions of modules for users of this machine and, with certificates, of others. Programs call
+    /// them by name and learn their interfaces at run time.
+    Server(server::Options),
     /// Show what a running grid does: workers, calls, queue, functions and hosts
     ///
     /// Shows a grid that one of your programs has open on this machine, once per second, until the grid ends or you
@@ -200,6 +206,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         // It has agents to stop, so a signal must not end it.
         Command::Doctor(options) => return Ok(doctor::command::run(&options)?),
         Command::Top(options) => return Ok(top::run(&options).map(|()| ExitCode::SUCCESS)?),
+        Command::Server(options) => {
+            let text = server::run(&options)?;
+            let mut output = std::io::stdout().lock();
+            output.write_all(text.as_bytes()).and_then(|()| output.flush())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::Session(options) => return Err(session::become_program(&options).into()),
         _ => {}
     }
@@ -264,6 +276,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
         | Command::Agent { .. }
         | Command::Doctor(_)
         | Command::Session(_)
+        | Command::Server(_)
         | Command::Top(_) => Ok(String::new()),
     }
 }

@@ -2,7 +2,22 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod audit;
+mod catalogue;
+mod check;
 pub mod config;
 pub mod limits;
+mod pools;
+mod publisher;
 pub mod roles;
+mod server;
+mod service;
+mod shared;
+mod statistics;
+mod stop;
+
+pub use catalogue::CatalogueError;
+pub use check::check;
+pub use server::{Server, ServerError};
+pub use stop::Stop;

@@ -11,7 +11,9 @@ mod strides;
 mod strings;
 
 pub use elements::{callbacks, dtype, integer_fits};
-pub use module_file::{ModuleError, ModuleFile, read_interface};
+pub use module_file::{
+    ModuleError, ModuleFile, interface_hash, interface_text, parse_interface, read_interface,
+};
 pub use scalars::{Scalar, Scalars, gives_sizes};
 pub use sizes::Sizes;
 pub use strides::{Shape, gather, scatter};

@@ -54,6 +54,19 @@ pub struct ModuleFile {
     pub path: PathBuf,
     /// Its interface.
     pub interface: Arc<Module>,
+    text: Arc<str>,
+}
+
+/// The text of a module's interface, as it is in the module's file.
+#[must_use]
+pub fn interface_text(module: &ModuleFile) -> &str {
+    &module.text
+}
+
+/// The hash of an interface's text, in hexadecimal digits.
+#[must_use]
+pub fn interface_hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 /// Opens a regular file. Anything else is rejected without blocking: FIFOs and devices have no end.
@@ -88,14 +101,58 @@ pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
     let text = section.data().map_err(|error| not(error.to_string()))?;
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = std::str::from_utf8(text).map_err(|_| not("its interface is not UTF-8".into()))?;
+    let interface = Arc::new(parse_interface(text, file)?);
+    Ok(ModuleFile { path: file.to_owned(), interface, text: text.into() })
+}
+
+/// Parses the text of a module's interface. `source`: where it comes from, for messages.
+///
+/// # Errors
+/// When it is longer than an interface may be, of another version, or broken.
+pub fn parse_interface(text: &str, source: &Path) -> Result<Module, ModuleError> {
+    let not = |why: String| ModuleError::NotAModule { file: source.to_owned(), why };
+    if text.len() as u64 > LONGEST {
+        return Err(not(format!("its interface has {} bytes", text.len())));
+    }
     let Some(declarations) = text.strip_prefix(INTERFACE_HEADER) else {
         let found = text.lines().next().unwrap_or_default().chars().take(40).collect();
-        return Err(ModuleError::Version { file: file.to_owned(), found });
+        return Err(ModuleError::Version { file: source.to_owned(), found });
     };
     let parsed = gridrpc_idl::parse(declarations);
-    let module = parsed.module.ok_or_else(|| {
+    parsed.module.ok_or_else(|| {
         let first = parsed.diagnostics.first().map(|diagnostic| diagnostic.message.clone());
         not(format!("its interface is broken: {}", first.unwrap_or_default()))
-    })?;
-    Ok(ModuleFile { path: file.to_owned(), interface: Arc::new(module) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Module m;\nDefine f(IN int n, OUT double x[n]);\n";
+
+    #[test]
+    fn interfaces_are_parsed_as_in_module_files() {
+        let text = format!("{INTERFACE_HEADER}{TEXT}");
+        let module = parse_interface(&text, Path::new("gridrpc://lab/m")).expect("a module");
+        assert_eq!((module.name.as_str(), module.functions[0].name.as_str()), ("m", "f"));
+        let told = |text: &str| {
+            parse_interface(text, Path::new("gridrpc://lab/m")).expect_err(text).to_string()
+        };
+        let expected = "`gridrpc://lab/m` was built for another version of gridrpc";
+        assert!(told(TEXT).starts_with(expected), "{}", told(TEXT));
+        let expected = "`gridrpc://lab/m` is not a module: its interface is broken: ";
+        let broken = told(&format!("{text}Define"));
+        assert!(broken.starts_with(expected), "{broken}");
+        let long = format!("{text}{}", " ".repeat(LONGEST as usize));
+        assert!(told(&long).contains("its interface has 16777"), "{}", told(&long));
+    }
+
+    #[test]
+    fn hashes_differ_with_the_text() {
+        let hash = interface_hash(TEXT);
+        assert_eq!(hash.len(), 64);
+        assert_eq!(hash, interface_hash(TEXT));
+        assert_ne!(hash, interface_hash(&format!("{TEXT} ")));
+    }
 }

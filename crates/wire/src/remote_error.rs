@@ -54,6 +54,12 @@ remote_errors! {
     RanksLost,
     /// The worker of a call with many items was lost.
     ItemLost,
+    /// The module of the function has another interface by now than the caller believes.
+    InterfaceChanged,
+    /// A limit of the user is reached on the server.
+    LimitReached,
+    /// The server does not allow it to the user.
+    NotPermitted,
 }
 
 impl fmt::Display for RemoteError {

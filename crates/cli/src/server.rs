@@ -1,0 +1,354 @@
+//! `gridrpc server`: runs a server that many clients share, and controls one that runs.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use gridrpc_client::{AskError, DaemonConnection, MAX_ANSWER};
+use gridrpc_server::config::{ServerConfig, ServerProblems, read_file};
+use gridrpc_server::{Server, ServerError, check};
+use gridrpc_transport::dial_local;
+use nix::sys::signal::{SigSet, Signal};
+use serde_json::Value;
+use thiserror::Error;
+
+/// How long a server may take to answer a request.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long `stop` waits for the end of the server.
+const END: Duration = Duration::from_secs(60);
+/// How often `drain --wait` and `stop` look.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Options of `gridrpc server`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The server's configuration
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "GRIDRPC_SERVER_CONFIG",
+        default_value = "/etc/gridrpc/server.toml"
+    )]
+    config: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a server until it is stopped
+    ///
+    /// The server runs in the foreground and ends with SIGTERM, Ctrl-C or `gridrpc server stop`. Calls that run then
+    /// are cancelled; `gridrpc server drain --wait` lets them finish first.
+    Start,
+    /// Check the configuration, the certificates and the modules, and print all problems
+    Check,
+    /// Print the state of a server: modules, pools of workers, users
+    Status {
+        /// Print all values as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the functions of a server
+    List {
+        /// Print all values as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Offer a module: keep a copy of its file, and replace an older version
+    ///
+    /// Calls that have begun finish with the version that they began with.
+    Add {
+        /// The module's file
+        file: PathBuf,
+    },
+    /// Offer a module no more that was added
+    Remove {
+        /// The module's name
+        module: String,
+    },
+    /// Take no new calls, and let those that have begun finish
+    Drain {
+        /// Wait until no call is left
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Stop a server
+    Stop,
+}
+
+/// Why a command fails.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// The configuration has problems.
+    #[error(transparent)]
+    Config(#[from] ServerProblems),
+    /// The server cannot start.
+    #[error(transparent)]
+    Start(#[from] ServerError),
+    /// No server answers.
+    #[error(
+        "no server listens at `{}`: {error}; start one with `gridrpc server start --config {}`",
+        socket.display(), config.display()
+    )]
+    Absent {
+        /// The socket.
+        socket: PathBuf,
+        /// The configuration.
+        config: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// The server refuses a request.
+    #[error("{0}")]
+    Refused(String),
+    /// The connection failed.
+    #[error("the server: {0}")]
+    Ask(AskError),
+    /// The server still runs.
+    #[error("the server still runs after {} s", .0.as_secs())]
+    Lives(Duration),
+    /// A path cannot be made absolute.
+    #[error("could not find `{}`: {error}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// The system refuses an operation.
+    #[error("{what}: {error}")]
+    System {
+        /// The operation.
+        what: &'static str,
+        /// The system's error.
+        error: std::io::Error,
+    },
+}
+
+impl From<AskError> for CommandError {
+    fn from(error: AskError) -> CommandError {
+        match error {
+            AskError::Failed(error) => CommandError::Refused(error.message),
+            other => CommandError::Ask(other),
+        }
+    }
+}
+
+/// Runs the command. Returns its output.
+///
+/// # Errors
+/// When the configuration has problems, or the server cannot start or does not answer.
+pub fn run(options: &Options) -> Result<String, CommandError> {
+    let config = read_file(&options.config)?;
+    let control = Control { config: &config, file: &options.config };
+    match &options.command {
+        Command::Start => start(config),
+        Command::Check => Ok(check(&config)?),
+        Command::Status { json } => {
+            let status = control.ask("status", "")?;
+            Ok(if *json { format!("{status:#}\n") } else { status_text(&status) })
+        }
+        Command::List { json } => {
+            let list = control.ask("list", "")?;
+            Ok(if *json { format!("{list:#}\n") } else { list_text(&list) })
+        }
+        Command::Add { file } => {
+            let file = std::fs::canonicalize(file)
+                .map_err(|error| CommandError::Path { path: file.clone(), error })?;
+            let added = control.ask("add", &file.display().to_string())?;
+            let module = text(&added, "module");
+            let is_new = added["new"].as_bool() == Some(true);
+            let what = if is_new { "is published" } else { "has not changed" };
+            Ok(format!("module {module} {what}\n"))
+        }
+        Command::Remove { module } => {
+            control.ask("remove", module)?;
+            Ok(format!("module {module} is removed\n"))
+        }
+        Command::Drain { wait } => {
+            let mut alive = control.ask("drain", "")?["alive"].as_u64().unwrap_or(0);
+            while *wait && alive > 0 {
+                thread::sleep(LOOK);
+                alive = control.ask("drain", "")?["alive"].as_u64().unwrap_or(0);
+            }
+            Ok(format!("no new calls; {alive} have begun and not ended\n"))
+        }
+        Command::Stop => control.stop(),
+    }
+}
+
+/// Runs a server until a signal or a request stops it.
+fn start(config: ServerConfig) -> Result<String, CommandError> {
+    let system = |what| move |error: std::io::Error| CommandError::System { what, error };
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    // Before any thread starts: all inherit the mask.
+    signals.thread_block().map_err(|errno| system("blocking signals")(errno.into()))?;
+    let program = std::env::current_exe().map_err(system("finding this program"))?;
+    let (name, socket) = (config.name.clone(), config.socket.clone());
+    let addresses: Vec<String> = config
+        .network
+        .iter()
+        .flat_map(|network| &network.addresses)
+        .map(ToString::to_string)
+        .collect();
+    let server = Server::start(config, program)?;
+    let stop = Arc::clone(server.stop());
+    thread::Builder::new()
+        .name("gridrpc-signals".to_owned())
+        .spawn(move || {
+            if let Ok(signal) = signals.wait() {
+                eprintln!("gridrpc: {signal}: the server stops");
+            }
+            stop.request();
+        })
+        .map_err(system("starting a thread"))?;
+    let modules = server.modules();
+    let mut places = vec![socket.display().to_string()];
+    if let Some(port) = server.port() {
+        let with_port = |address: &String| gridrpc_transport::addresses::with_port(address, port);
+        places.extend(addresses.iter().map(with_port));
+    }
+    let listed = if modules.is_empty() { "no modules".to_owned() } else { modules.join(", ") };
+    eprintln!("gridrpc: server `{name}` (process {}) offers {listed}", std::process::id());
+    eprintln!("gridrpc: it listens at {}", places.join(" and "));
+    server.run();
+    Ok(String::new())
+}
+
+/// A server that runs.
+struct Control<'c> {
+    config: &'c ServerConfig,
+    file: &'c Path,
+}
+
+impl Control<'_> {
+    fn connect(&self) -> Result<DaemonConnection, CommandError> {
+        let socket = &self.config.socket;
+        let dialled = dial_local(socket, Duration::from_secs(5)).map_err(|error| {
+            let (socket, config) = (socket.clone(), self.file.to_owned());
+            CommandError::Absent { socket, config, error }
+        })?;
+        let until = Some(Instant::now() + ANSWER);
+        Ok(DaemonConnection::open(Arc::new(dialled), MAX_ANSWER, until, &mut || false)?)
+    }
+
+    /// Makes a request with one text, and reads the answer as JSON.
+    fn ask(&self, name: &str, argument: &str) -> Result<Value, CommandError> {
+        let until = Some(Instant::now() + ANSWER);
+        let sections = vec![argument.as_bytes().to_vec()];
+        let answer = self.connect()?.request(name, sections, until, &mut || false)?;
+        let text = answer.first().map_or(&[][..], Vec::as_slice);
+        serde_json::from_slice(text).map_err(|error| {
+            CommandError::Refused(format!("the server's answer is not JSON: {error}"))
+        })
+    }
+
+    fn stop(&self) -> Result<String, CommandError> {
+        let pid = self.ask("stop", "")?["pid"].as_u64().unwrap_or(0);
+        let until = Instant::now() + END;
+        while self.config.socket.exists() {
+            if Instant::now() >= until {
+                return Err(CommandError::Lives(END));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(format!("server {} (process {pid}) has stopped\n", self.config.name))
+    }
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or("")
+}
+
+fn list_text(list: &Value) -> String {
+    let functions = list.as_array().map_or(&[][..], Vec::as_slice);
+    if functions.is_empty() {
+        return "the server offers no functions\n".to_owned();
+    }
+    let width = functions.iter().map(|function| text(function, "name").len()).max().unwrap_or(0);
+    functions.iter().fold(String::new(), |mut lines, function| {
+        let name = text(function, "name");
+        let line = format!("{name:width$}  {}", text(function, "signature"));
+        let _ = writeln!(lines, "{}", line.trim_end());
+        lines
+    })
+}
+
+fn status_text(status: &Value) -> String {
+    let mut lines = String::new();
+    let uptime = status["uptime"].as_f64().unwrap_or(0.0);
+    let draining =
+        if status["draining"].as_bool() == Some(true) { ", takes no new calls" } else { "" };
+    let _ = writeln!(
+        lines,
+        "server {} (process {}, version {}), up {}{draining}",
+        text(status, "name"),
+        status["pid"],
+        text(status, "version"),
+        shown(uptime),
+    );
+    let empty = Vec::new();
+    let _ = writeln!(lines, "\n{:20} {:>10} {:>8}  source", "module", "functions", "calls");
+    for module in status["modules"].as_array().unwrap_or(&empty) {
+        let _ = writeln!(
+            lines,
+            "{:20} {:>10} {:>8}  {}",
+            text(module, "name"),
+            module["functions"],
+            module["alive"],
+            text(module, "source"),
+        );
+    }
+    let _ = writeln!(
+        lines,
+        "\n{:20} {:16} {:>8} {:>8} {:>8}",
+        "pool", "user", "workers", "waiting", "calls"
+    );
+    for pool in status["pools"].as_array().unwrap_or(&empty) {
+        let _ = writeln!(
+            lines,
+            "{:20} {:16} {:>8} {:>8} {:>8}",
+            pool["module"].as_str().unwrap_or("(common)"),
+            pool["user"].as_str().unwrap_or("(all)"),
+            pool["ready"],
+            pool["queued"],
+            pool["alive"],
+        );
+    }
+    if let Some(users) = status["users"].as_object().filter(|users| !users.is_empty()) {
+        let _ = writeln!(
+            lines,
+            "\n{:20} {:>10} {:>8} {:>8} {:>8} {:>10}",
+            "user", "returned", "failed", "running", "waiting", "run time"
+        );
+        for (name, user) in users {
+            let seconds = user["seconds"].as_f64().unwrap_or(0.0);
+            let _ = writeln!(
+                lines,
+                "{name:20} {:>10} {:>8} {:>8} {:>8} {:>10}",
+                user["returned"],
+                user["failed"],
+                user["running"],
+                user["waiting"],
+                shown(seconds),
+            );
+        }
+    }
+    lines
+}
+
+/// A time as people write it.
+fn shown(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.1} s"),
+        ..7200.0 => format!("{:.0} min", seconds / 60.0),
+        ..172_800.0 => format!("{:.1} h", seconds / 3600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
+    }
+}

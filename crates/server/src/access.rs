@@ -1,0 +1,353 @@
+//! What one connected user may do, checked at each step.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_agent::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Target, User};
+use gridrpc_client::FunctionRef;
+use gridrpc_core::CallOptions;
+use gridrpc_wire::{FunctionForm, RemoteError};
+
+use crate::audit::{AuditEvent, AuditRecord};
+use crate::catalogue::{Code, OfferedModule};
+use crate::config::{Cores, Policy};
+use crate::limits::{CallToken, LimitReached};
+use crate::roles::Role;
+use crate::shared::Shared;
+
+/// Largest payload of a call whose user has no limit, bytes.
+const MAX_PAYLOAD: u64 = 1 << 40;
+
+/// A user with a connection.
+pub(crate) struct Caller {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) user: Arc<User>,
+    pub(crate) role: Role,
+}
+
+/// What a user with a connection may do.
+#[derive(Debug)]
+pub(crate) struct UserAccess(pub(crate) Arc<Caller>);
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("user", &self.user.name).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn denied(error: RemoteError, message: impl Into<String>) -> Denied {
+    Denied { error: error.name().to_owned(), message: message.into() }
+}
+
+impl Caller {
+    /// The module of a function that the user may call. `name`: `module/function`.
+    pub(crate) fn module_of<'n>(
+        &self,
+        name: &'n str,
+    ) -> Result<(Arc<OfferedModule>, &'n str), Denied> {
+        let (module, function) = name.split_once('/').ok_or_else(|| {
+            let message = format!("`{name}` is not a function's name: write `module/function`");
+            denied(RemoteError::FunctionNotFound, message)
+        })?;
+        let known = self.module(module)?;
+        if !known.has(function) {
+            let functions = known.functions();
+            let near = gridrpc_idl::nearest(function, functions.iter().map(String::as_str));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let message = format!("module `{module}` has no function `{function}`{hint}");
+            return Err(denied(RemoteError::FunctionNotFound, message));
+        }
+        Ok((known, function))
+    }
+
+    /// A module that the user may call.
+    pub(crate) fn module(&self, name: &str) -> Result<Arc<OfferedModule>, Denied> {
+        let known = self.shared.catalogue.module(name);
+        // A module that the user may not call is not there, as far as the user can see.
+        let known = known.filter(|known| self.role.may_call(name, Some(&known.settings)));
+        known.ok_or_else(|| {
+            let message = format!("{} has no module `{name}`{}", self.shared.name(), self.listed());
+            denied(RemoteError::FunctionNotFound, message)
+        })
+    }
+
+    /// The modules that the user may call.
+    pub(crate) fn modules(&self) -> Vec<Arc<OfferedModule>> {
+        let mut modules = self.shared.catalogue.modules();
+        modules.retain(|module| self.role.may_call(&module.name, Some(&module.settings)));
+        modules
+    }
+
+    fn listed(&self) -> String {
+        let names: Vec<String> =
+            self.modules().iter().map(|module| format!("`{}`", module.name)).collect();
+        if names.is_empty() {
+            format!(" that user `{}` may call", self.user.name)
+        } else {
+            format!(" that user `{}` may call; there is {}", self.user.name, names.join(", "))
+        }
+    }
+
+    pub(crate) fn record(&self, event: AuditEvent, function: &str, bytes_in: u64) -> AuditRecord {
+        AuditRecord {
+            user: Some(self.user.name.to_string()),
+            address: Some(self.user.address.clone()),
+            function: Some(function.to_owned()),
+            bytes_in: Some(bytes_in),
+            ..AuditRecord::now(event)
+        }
+    }
+
+    fn limited(&self, function: &str, bytes: u64, reached: &LimitReached) -> Denied {
+        let outcome = Some(reached.limit.to_owned());
+        let record = self.record(AuditEvent::Limit, function, bytes);
+        self.shared.audit.record(AuditRecord { outcome, ..record });
+        denied(RemoteError::LimitReached, reached.to_string())
+    }
+
+    fn refused(&self, name: &str, denied: &Denied) {
+        let outcome = Some(denied.error.clone());
+        let record = self.record(AuditEvent::Refuse, name, 0);
+        self.shared.audit.record(AuditRecord { outcome, ..record });
+    }
+
+    /// Begins a call within the limits of the user.
+    fn permit(
+        self: &Arc<Caller>,
+        name: &Arc<str>,
+        module: Option<Arc<OfferedModule>>,
+        bytes: u64,
+        workers: u32,
+    ) -> Result<Box<dyn Permit>, Denied> {
+        if self.shared.is_draining() {
+            let message = format!("{} takes no new calls: it is about to stop", self.shared.name());
+            return Err(denied(RemoteError::LimitReached, message));
+        }
+        let begun = self.shared.limiter().try_begin(
+            &self.user.name,
+            &self.role.limits,
+            bytes,
+            self.shared.now(),
+        );
+        let token = begun.map_err(|reached| self.limited(name, bytes, &reached))?;
+        if let Some(module) = &module {
+            module.alive.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Box::new(CallPermit {
+            caller: Arc::clone(self),
+            name: Arc::clone(name),
+            module,
+            token,
+            bytes,
+            workers,
+            begun: Instant::now(),
+            cpu: Mutex::new(None),
+        }))
+    }
+}
+
+impl Access for UserAccess {
+    fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied> {
+        let UserAccess(caller) = self;
+        if form == FunctionForm::Named {
+            let (name, hash) = match name.split_once('#') {
+                Some((name, hash)) => (name, Some(hash.to_owned())),
+                None => (name, None),
+            };
+            match caller.module_of(name) {
+                Ok(_) => {
+                    let (caller, name) = (Arc::clone(caller), name.into());
+                    return Ok(Found::Offered(Arc::new(OfferedFunction { caller, name, hash })));
+                }
+                Err(denied) if !caller.role.code => {
+                    caller.refused(name, &denied);
+                    return Err(denied);
+                }
+                Err(_) => {}
+            }
+        }
+        if caller.role.code {
+            return Ok(Found::Sent);
+        }
+        let message = format!(
+            "{} runs the functions that it offers, and none that clients send: its owner can allow user `{}` to send \
+             code (code = true in server.toml)",
+            caller.shared.name(),
+            caller.user.name
+        );
+        let denied = denied(RemoteError::NotPermitted, message);
+        caller.refused(name, &denied);
+        Err(denied)
+    }
+
+    fn begin(
+        &self,
+        function: &FunctionRef,
+        bytes: u64,
+        options: &mut CallOptions,
+    ) -> Result<Box<dyn Permit>, Denied> {
+        options.priority = self.0.role.priority;
+        self.0.permit(&function.name().into(), None, bytes, options.cores)
+    }
+
+    fn reserve(&self) -> Result<Box<dyn Permit>, Denied> {
+        let permit = self.0.permit(&"an object".into(), None, 0, 1)?;
+        let waiting: Arc<dyn Notify> = Arc::new(Nobody);
+        if permit.try_start(&waiting) {
+            return Ok(permit);
+        }
+        let message = format!("user `{}` may use no more workers now", self.0.user.name);
+        Err(denied(RemoteError::LimitReached, message))
+    }
+
+    fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied> {
+        self.0.permit(&"shared data".into(), None, bytes, 0)
+    }
+
+    fn max_payload(&self) -> u64 {
+        self.0.role.limits.bytes.most().unwrap_or(MAX_PAYLOAD)
+    }
+}
+
+/// Waits for nothing.
+#[derive(Debug)]
+struct Nobody;
+
+impl Notify for Nobody {
+    fn notify(&self) {}
+}
+
+/// A function that the server offers to a user.
+#[derive(Debug)]
+struct OfferedFunction {
+    caller: Arc<Caller>,
+    /// `module/function`.
+    name: Arc<str>,
+    /// The interface that the client knows; none: it has not asked for one.
+    hash: Option<String>,
+}
+
+impl Offered for OfferedFunction {
+    fn begin(&self, bytes: u64) -> Result<Target, Denied> {
+        let Caller { shared, user, role } = &*self.caller;
+        let (module, function) = self.caller.module_of(&self.name)?;
+        if let (Some(known), Code::Library { hash, .. }) = (&self.hash, &module.code)
+            && known != hash
+        {
+            let message =
+                format!("the interface of `{}` has changed on {}", self.name, shared.name());
+            return Err(denied(RemoteError::InterfaceChanged, message));
+        }
+        let settings = &module.settings;
+        if let Some(most) = settings.most_queued {
+            let running = u64::from(settings.most_running.unwrap_or(shared.pools.common_workers()));
+            let alive = module.alive();
+            if alive >= running + u64::from(most) {
+                let message = format!(
+                    "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait; try \
+                     again when calls have ended",
+                    module.name
+                );
+                return Err(denied(RemoteError::LimitReached, message));
+            }
+        }
+        let pool = shared.pools.of(&module, &user.name);
+        let place = pool.place(&module, function, &user.name, role.weight).map_err(|error| {
+            let message = format!("the workers of module `{}` cannot start: {error}", module.name);
+            denied(RemoteError::ModuleError, message)
+        })?;
+        let workers = place.grid.workers().max(1);
+        let cores = match settings.cores {
+            Cores::One => 1,
+            Cores::All => workers,
+            Cores::Count(count) => count.min(workers),
+        };
+        let priority = if settings.policy == Policy::Priority { role.priority } else { 0 };
+        let threads = if cores > 1 { cores } else { 0 };
+        let options = CallOptions { cores, threads, priority, ..CallOptions::DEFAULT };
+        let permit = self.caller.permit(&self.name, Some(module), bytes, cores)?;
+        Ok(Target {
+            grid: place.grid,
+            function: place.function,
+            owner: place.owner,
+            options,
+            permit: Some(permit),
+        })
+    }
+}
+
+/// Permission for a call, and the record of its end.
+struct CallPermit {
+    caller: Arc<Caller>,
+    /// The function.
+    name: Arc<str>,
+    module: Option<Arc<OfferedModule>>,
+    token: CallToken,
+    bytes: u64,
+    workers: u32,
+    begun: Instant,
+    /// The CPU time that it has used, once it has ended.
+    cpu: Mutex<Option<Duration>>,
+}
+
+impl fmt::Debug for CallPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallPermit").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Permit for CallPermit {
+    fn try_start(&self, waiting: &Arc<dyn Notify>) -> bool {
+        let workers = u64::from(self.workers);
+        let mut limiter = self.caller.shared.limiter();
+        if limiter.try_start(self.token, &self.caller.role.limits, workers).is_ok() {
+            return true;
+        }
+        // Under the lock, so that no end of a call is missed.
+        self.caller.shared.wait(&self.caller.user.name, waiting);
+        false
+    }
+
+    fn ended(&self, end: CallEnd<'_>) {
+        let stamps = &end.profile.stamps;
+        let ran = Duration::from_nanos(stamps.calc_out.saturating_sub(stamps.calc_in));
+        let cpu = ran * self.workers.max(1);
+        *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
+        let (outcome, bytes_out) = match end.outcome {
+            Ok(bytes) => ("ok", Some(bytes)),
+            Err(error) => (error, None),
+        };
+        self.caller.shared.statistics.ended(
+            &self.name,
+            &self.caller.user.name,
+            end.outcome.is_ok(),
+            ran,
+        );
+        self.caller.shared.audit.record(AuditRecord {
+            user: Some(self.caller.user.name.to_string()),
+            address: Some(self.caller.user.address.clone()),
+            function: Some(self.name.to_string()),
+            bytes_in: Some(self.bytes),
+            bytes_out,
+            duration: Some(self.begun.elapsed()),
+            outcome: Some(outcome.to_owned()),
+            ..AuditRecord::now(AuditEvent::End)
+        });
+    }
+}
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        if let Some(module) = &self.module {
+            module.alive.fetch_sub(1, Ordering::Relaxed);
+        }
+        let cpu = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        let mut limiter = self.caller.shared.limiter();
+        limiter.end(self.token, cpu, self.caller.shared.now());
+        let waiting = self.caller.shared.take_waiting(&self.caller.user.name);
+        drop(limiter);
+        waiting.iter().for_each(|one| one.notify());
+    }
+}

@@ -1,0 +1,330 @@
+//! Pools of workers. The common pool is always there. A module with limits or isolation of its own has pools that start
+//! with the first call and end when they are idle.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_client::{
+    Config, FunctionRef, Grid, GridError, HostGroups, Launch, Output, Preparation, PythonWorkers,
+    RemoteWorkers,
+};
+use gridrpc_config::HostGroup;
+use gridrpc_core::{Owner, Quota, Settings};
+use gridrpc_sys::{processors, thread_limits};
+use gridrpc_wire::FunctionForm;
+
+use crate::catalogue::{Code, OfferedModule};
+use crate::config::{CallSettings, Isolation, Policy, ServerConfig};
+
+/// Runs `main` of a Python worker with the gridrpc of an interpreter.
+const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
+
+/// What starts the workers of all pools.
+#[derive(Clone, Debug)]
+pub(crate) struct Workers {
+    /// The `gridrpc` program.
+    program: PathBuf,
+    /// The interpreter, if workers run Python.
+    python: Option<String>,
+    /// Folders in front of Python's `sys.path`.
+    path: Vec<String>,
+    hosts: Vec<HostGroup>,
+    count: u32,
+}
+
+impl Workers {
+    pub(crate) fn new(config: &ServerConfig, program: PathBuf) -> Workers {
+        let paths = config.python.values().flat_map(|python| &python.path);
+        Workers {
+            program,
+            python: config.workers.python.clone(),
+            path: paths.map(|path| path.display().to_string()).collect(),
+            hosts: config.workers.hosts.clone(),
+            count: config.workers.count,
+        }
+    }
+
+    /// Opens a grid with this many workers on this machine.
+    fn open(&self, workers: u32, calls_per_process: u64) -> Result<Grid, GridError> {
+        let processors = processors::available();
+        let mut environment = thread_limits::environment(processors, workers);
+        let (program, arguments) = match &self.python {
+            None => (self.program.clone(), vec!["spawner".into()]),
+            Some(python) => {
+                environment.push(("GRIDRPC_SPAWNER".into(), "1".into()));
+                (python.into(), PYTHON.map(Into::into).to_vec())
+            }
+        };
+        let advice = match &self.python {
+            None => String::new(),
+            Some(_) => "`python` in [workers] names an interpreter that can import gridrpc".into(),
+        };
+        let preparation = Preparation { path: self.path.clone(), ..Preparation::default() };
+        let launch = Launch { program, arguments, environment, advice, preparation };
+        let settings =
+            Settings { workers, cores: processors, calls_per_process, ..Settings::default() };
+        let mut config = Config { output: Output::Plain, ..Config::here(launch, settings) };
+        if !self.hosts.is_empty() {
+            let python = self.python.as_ref().map(|python| PythonWorkers {
+                here: python.clone(),
+                arguments: PYTHON.map(str::to_owned).to_vec(),
+                arguments_here: PYTHON.map(str::to_owned).to_vec(),
+                path: self.path.clone(),
+                ..PythonWorkers::default()
+            });
+            config.groups = Some(HostGroups {
+                list: self.hosts.clone(),
+                program: self.program.clone(),
+                workers: RemoteWorkers { python, ..RemoteWorkers::default() },
+            });
+        }
+        Grid::open(config)
+    }
+}
+
+/// A pool: a grid, once it has been needed.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    workers: Workers,
+    /// Number of workers on this machine.
+    count: u32,
+    calls_per_process: u64,
+    /// Whether it never ends.
+    is_common: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    grid: Option<Arc<Grid>>,
+    /// Owners of calls there, by user.
+    owners: HashMap<Arc<str>, Owner>,
+    /// Functions registered there, by name; each with the file or Python function that runs.
+    functions: HashMap<String, (Vec<u8>, Arc<FunctionRef>)>,
+    /// When it was last needed.
+    used: Instant,
+}
+
+/// A function in a pool that runs.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) grid: Arc<Grid>,
+    pub(crate) function: Arc<FunctionRef>,
+    pub(crate) owner: Owner,
+}
+
+impl Pool {
+    fn new(workers: Workers, count: u32, calls_per_process: u64, is_common: bool) -> Pool {
+        let state = State {
+            grid: None,
+            owners: HashMap::new(),
+            functions: HashMap::new(),
+            used: Instant::now(),
+        };
+        Pool { workers, count, calls_per_process, is_common, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its grid. Starts it if necessary.
+    pub(crate) fn grid(&self) -> Result<Arc<Grid>, GridError> {
+        self.started(&mut self.lock())
+    }
+
+    fn started(&self, state: &mut State) -> Result<Arc<Grid>, GridError> {
+        state.used = Instant::now();
+        if let Some(grid) = &state.grid {
+            return Ok(Arc::clone(grid));
+        }
+        let grid = Arc::new(self.workers.open(self.count, self.calls_per_process)?);
+        state.grid = Some(Arc::clone(&grid));
+        Ok(grid)
+    }
+
+    /// The place of a user's calls of a function.
+    pub(crate) fn place(
+        &self,
+        module: &OfferedModule,
+        function: &str,
+        user: &Arc<str>,
+        weight: u32,
+    ) -> Result<Place, GridError> {
+        let mut state = self.lock();
+        let grid = self.started(&mut state)?;
+        let owner = match module.settings.policy {
+            Policy::Fair => *state
+                .owners
+                .entry(Arc::clone(user))
+                .or_insert_with(|| grid.add_owner(Quota { weight, ..Quota::NONE })),
+            // One line for all users.
+            Policy::Fifo | Policy::Priority => Owner::SELF,
+        };
+        let name = format!("{}/{function}", module.name);
+        let code = code_of(module, function);
+        let function = match state.functions.get(&name) {
+            Some((known, registered)) if *known == code => Arc::clone(registered),
+            _ => {
+                let registered = match &module.code {
+                    Code::Library { .. } => {
+                        grid.register(&name, FunctionForm::Library, code.clone())
+                    }
+                    Code::Python(_) => {
+                        let named = String::from_utf8_lossy(&code);
+                        grid.register(&named, FunctionForm::Named, Vec::new())
+                    }
+                };
+                state.functions.insert(name, (code, Arc::clone(&registered)));
+                registered
+            }
+        };
+        Ok(Place { grid, function, owner })
+    }
+
+    /// The owner of a user's calls of functions that the server does not offer.
+    pub(crate) fn owner(&self, user: &Arc<str>, weight: u32) -> Result<Owner, GridError> {
+        let mut state = self.lock();
+        let grid = self.started(&mut state)?;
+        let add = || grid.add_owner(Quota { weight, ..Quota::NONE });
+        Ok(*state.owners.entry(Arc::clone(user)).or_insert_with(add))
+    }
+
+    /// Removes a user who is gone. Cancels what is left of its calls.
+    fn forget(&self, user: &str) {
+        let mut state = self.lock();
+        let owner = state.owners.remove(user);
+        if let Some((owner, grid)) = owner.zip(state.grid.clone()) {
+            drop(state);
+            grid.remove_owner(owner);
+        }
+    }
+
+    /// Ends its workers if nobody has needed them for `idle`.
+    fn end_if_idle(&self, idle: Duration) {
+        let mut state = self.lock();
+        let is_idle = |grid: &Arc<Grid>| {
+            // Calls and clients with objects there hold the grid too.
+            Arc::strong_count(grid) == 1 && grid.counts().live == 0
+        };
+        if !self.is_common
+            && state.used.elapsed() >= idle
+            && state.grid.as_ref().is_some_and(is_idle)
+        {
+            state.owners.clear();
+            state.functions.clear();
+            let ended = state.grid.take();
+            drop(state);
+            drop(ended);
+        }
+    }
+
+    /// Number of its workers that are ready, and of its calls that wait and that are alive.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let grid = self.lock().grid.clone();
+        grid.map_or((0, 0, 0), |grid| {
+            let counts = grid.counts();
+            (counts.ready, counts.queued, counts.live)
+        })
+    }
+}
+
+/// What runs: the file of a shared library, or the name of a Python function.
+fn code_of(module: &OfferedModule, function: &str) -> Vec<u8> {
+    match &module.code {
+        Code::Library { file, .. } => file.clone().into_os_string().into_encoded_bytes(),
+        Code::Python(python) => {
+            let mut names = python.functions.iter().chain(&python.classes);
+            let named = names.find(|name| name.name == function);
+            named
+                .map(|name| format!("{}/{}", name.module, name.name).into_bytes())
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// All pools.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    workers: Workers,
+    pub(crate) common: Arc<Pool>,
+    /// The others, by module and, with isolation by user, user.
+    others: Mutex<HashMap<(String, Option<Arc<str>>), Arc<Pool>>>,
+}
+
+impl Pools {
+    pub(crate) fn new(workers: Workers) -> Pools {
+        let common = Pool::new(workers.clone(), workers.count, u64::MAX, true);
+        Pools { workers, common: Arc::new(common), others: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<Arc<str>>), Arc<Pool>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of workers of the common pool.
+    pub(crate) fn common_workers(&self) -> u32 {
+        self.workers.count
+    }
+
+    /// The pool of a user's calls of a module.
+    pub(crate) fn of(&self, module: &OfferedModule, user: &Arc<str>) -> Arc<Pool> {
+        let settings = &module.settings;
+        if !has_own_pool(settings) {
+            return Arc::clone(&self.common);
+        }
+        let user = (settings.isolation == Isolation::User).then(|| Arc::clone(user));
+        let pool = || {
+            let count = settings.most_running.unwrap_or(self.workers.count).max(1);
+            let per_process = if settings.isolation == Isolation::Call { 1 } else { u64::MAX };
+            Arc::new(Pool::new(self.workers.clone(), count, per_process, false))
+        };
+        Arc::clone(self.lock().entry((module.name.clone(), user)).or_insert_with(pool))
+    }
+
+    /// Those that exist, by module and user.
+    pub(crate) fn all(&self) -> Vec<(Option<String>, Option<Arc<str>>, Arc<Pool>)> {
+        let others = self.lock();
+        let others = others
+            .iter()
+            .map(|((module, user), pool)| (Some(module.clone()), user.clone(), Arc::clone(pool)));
+        std::iter::once((None, None, Arc::clone(&self.common))).chain(others).collect()
+    }
+
+    /// Removes a user whose last connection has ended.
+    pub(crate) fn forget(&self, user: &str) {
+        self.all().iter().for_each(|(.., pool)| pool.forget(user));
+    }
+
+    /// Ends the workers of pools that nobody has needed for `idle`, and forgets pools of users without workers.
+    pub(crate) fn end_idle(&self, idle: Duration) {
+        for (.., pool) in self.all() {
+            pool.end_if_idle(idle);
+        }
+        self.lock().retain(|(_, user), pool| user.is_none() || pool.lock().grid.is_some());
+    }
+
+    /// Ends all workers.
+    pub(crate) fn close(&self) {
+        for (.., pool) in self.all() {
+            let grid = pool.lock().grid.clone();
+            if let Some(grid) = grid {
+                grid.close();
+            }
+        }
+    }
+}
+
+/// Whether the workers of a module run nothing else.
+fn has_own_pool(settings: &CallSettings) -> bool {
+    let CallSettings { isolation, most_running, memory, open_files, processes, calendar, .. } =
+        settings;
+    *isolation != Isolation::Shared
+        || most_running.is_some()
+        || memory.is_some()
+        || open_files.is_some()
+        || processes.is_some()
+        || !calendar.is_empty()
+}

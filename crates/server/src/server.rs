@@ -1,0 +1,316 @@
+//! A server that runs.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use gridrpc_agent::{Daemon, Proof, User};
+use gridrpc_client::GridError;
+use gridrpc_sys::safe_path::{UnsafePath, make_folder};
+use gridrpc_transport::certificates::{
+    CredentialFiles, CredentialKeysError, Credentials, CredentialsError, Revocations,
+    RevocationsError, ServerKeys,
+};
+use nix::fcntl::{Flock, FlockArg};
+use thiserror::Error;
+
+use crate::audit::{AuditError, AuditEvent, AuditLog, AuditRecord};
+use crate::catalogue::{Catalogue, CatalogueError};
+use crate::config::{Network, ServerConfig, TlsConfig};
+use crate::pools::{Pools, Workers};
+use crate::publisher::Publisher;
+use crate::service::Users;
+use crate::shared::Shared;
+use crate::stop::Stop;
+
+/// Why a server cannot start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// The state folder is not private.
+    #[error("the state folder `{}` cannot be used: {error}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        error: UnsafePath,
+    },
+    /// Another server uses the state folder.
+    #[error(
+        "another server{} uses the state folder `{}`: stop it with `gridrpc server stop`, or name another folder by \
+         `state` in server.toml", pid.map_or_else(String::new, |pid| format!(" (process {pid})")), folder.display()
+    )]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+        /// The other server.
+        pid: Option<u32>,
+    },
+    /// The system refused an operation.
+    #[error("{what} `{place}`: {error}")]
+    System {
+        /// The operation.
+        what: &'static str,
+        /// The file, folder or address.
+        place: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The port is in use, or an address is none of this host's.
+    #[error("cannot listen at port {port} of {}: {error}; name another `port` or other `addresses` in server.toml", addresses.join(", "))]
+    Listen {
+        /// The addresses.
+        addresses: Vec<String>,
+        /// The port.
+        port: u16,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Keys(#[from] CredentialKeysError),
+    /// The list of revoked certificates cannot be used.
+    #[error(transparent)]
+    Revocations(#[from] RevocationsError),
+    /// The audit log cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// A module cannot be offered.
+    #[error(transparent)]
+    Module(#[from] CatalogueError),
+    /// Several problems, found by a check.
+    #[error("{}", .0.join("\n"))]
+    Problems(Vec<String>),
+    /// The workers cannot start.
+    #[error("the workers cannot start: {0}")]
+    Workers(#[from] GridError),
+}
+
+/// How often folders, certificates and idle pools are checked.
+const CHECK: Duration = Duration::from_millis(250);
+/// Permissions of the Unix socket: all users of this machine may connect, and have their own rights.
+const PERMISSIONS: u32 = 0o666;
+
+/// A server that runs. It stops when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    daemon: Arc<Mutex<Daemon>>,
+    stop: Arc<Stop>,
+    checking: Option<JoinHandle<()>>,
+    port: Option<u16>,
+    /// Held while the server runs.
+    _lock: Flock<fs::File>,
+}
+
+impl Server {
+    /// Starts a server. `program`: the `gridrpc` program, which workers run.
+    ///
+    /// # Errors
+    /// When its state folder, certificates, modules or addresses cannot be used.
+    pub fn start(config: ServerConfig, program: PathBuf) -> Result<Server, ServerError> {
+        let lock = lock_state(&config.state)?;
+        let keys = config.network.as_ref().map(|network| keys(&network.tls)).transpose()?;
+        let (copies, added) = (config.state.join("copies"), config.state.join("modules"));
+        for folder in [&copies, &added] {
+            make_folder(folder)
+                .map_err(|error| ServerError::Folder { folder: folder.clone(), error })?;
+        }
+        let audit = AuditLog::open(&config.audit, |status| eprintln!("gridrpc: {status}"))?;
+        let pools = Pools::new(Workers::new(&config, program));
+        let most = config.most_connections as usize;
+        let (socket, network) = (config.socket.clone(), config.network.clone());
+        let shared = Arc::new(Shared::new(config, Catalogue::new(copies), pools, audit));
+        let publisher = Arc::new(Publisher::new(Arc::clone(&shared), added));
+        for file in &shared.config.files {
+            publisher.publish(file)?;
+        }
+        for (name, python) in &shared.config.python {
+            shared.catalogue.offer_python(name, python);
+        }
+        publisher.check(true);
+        let grid = shared.pools.common.grid()?;
+        let stop = Arc::<Stop>::default();
+        let users = Users {
+            shared: Arc::clone(&shared),
+            publisher: Arc::clone(&publisher),
+            stop: Arc::clone(&stop),
+            clients: Mutex::default(),
+        };
+        let system = |what, place: &Path| {
+            let place = place.display().to_string();
+            move |error| ServerError::System { what, place, error }
+        };
+        let mut daemon = Daemon::new(grid, Arc::new(users), most)
+            .map_err(system("cannot make an event descriptor for", &socket))?;
+        daemon.listen_at(&socket).map_err(system("cannot listen at", &socket))?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(PERMISSIONS))
+            .map_err(system("cannot let users connect to", &socket))?;
+        let mut port = None;
+        let mut revocations = Revocations::none();
+        if let Some((network, keys)) = network.zip(keys) {
+            revocations = keys.revocations().clone();
+            port = Some(listen(&mut daemon, &network, keys, &shared)?);
+        }
+        let daemon = Arc::new(Mutex::new(daemon));
+        let checks = Checks {
+            shared: Arc::clone(&shared),
+            publisher,
+            daemon: Arc::clone(&daemon),
+            revocations,
+            stop: Arc::clone(&stop),
+        };
+        let checking = thread::Builder::new()
+            .name("gridrpc-checks".to_owned())
+            .spawn(move || checks.run())
+            .map_err(system("cannot start a thread for", &socket))?;
+        let (checking, _lock) = (Some(checking), lock);
+        Ok(Server { shared, daemon, stop, checking, port, _lock })
+    }
+
+    /// The port for clients of other machines, if it has one.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The modules that it offers.
+    #[must_use]
+    pub fn modules(&self) -> Vec<String> {
+        self.shared.catalogue.modules().iter().map(|module| module.name.clone()).collect()
+    }
+
+    /// The request to stop it.
+    #[must_use]
+    pub fn stop(&self) -> &Arc<Stop> {
+        &self.stop
+    }
+
+    /// Waits until a stop is requested, then ends all connections and workers.
+    pub fn run(mut self) {
+        while !self.stop.wait(Duration::from_secs(3600)) {}
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.stop.request();
+        let Some(checking) = self.checking.take() else { return };
+        // Its panic has been reported where it happened.
+        let _ = checking.join();
+        gridrpc_sys::lock(&self.daemon).close();
+        self.shared.pools.close();
+        let _ = fs::remove_file(&self.shared.config.socket);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Takes the state folder for this server.
+fn lock_state(folder: &Path) -> Result<Flock<fs::File>, ServerError> {
+    make_folder(folder)
+        .map_err(|error| ServerError::Folder { folder: folder.to_owned(), error })?;
+    let file = folder.join("server.lock");
+    let failed = |error| ServerError::System {
+        what: "cannot open",
+        place: file.display().to_string(),
+        error,
+    };
+    let options =
+        fs::File::options().read(true).write(true).create(true).truncate(false).open(&file);
+    let locked = Flock::lock(options.map_err(failed)?, FlockArg::LockExclusiveNonblock);
+    match locked {
+        Ok(locked) => {
+            fs::write(&file, format!("{}\n", std::process::id())).map_err(failed)?;
+            Ok(locked)
+        }
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+            let pid = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
+            Err(ServerError::InUse { folder: folder.to_owned(), pid })
+        }
+        Err((_, errno)) => Err(failed(errno.into())),
+    }
+}
+
+pub(crate) fn keys(tls: &TlsConfig) -> Result<ServerKeys, ServerError> {
+    let credentials = Credentials::read(&CredentialFiles {
+        certificate: tls.certificate.clone(),
+        key: tls.key.clone(),
+        authority: tls.authority.clone(),
+    })?;
+    let revocations = match &tls.revoked {
+        None => Revocations::none(),
+        Some(file) => Revocations::watch(file, &credentials)?,
+    };
+    Ok(ServerKeys::new(&credentials, revocations)?)
+}
+
+fn listen(
+    daemon: &mut Daemon,
+    network: &Network,
+    keys: ServerKeys,
+    shared: &Arc<Shared>,
+) -> Result<u16, ServerError> {
+    let ports = (network.port != 0).then_some((network.port, network.port));
+    let log = Arc::clone(shared);
+    let refused = Box::new(
+        move |from: std::net::SocketAddr, refusal: gridrpc_transport::listener::Refusal| {
+            log.audit.record(AuditRecord {
+                address: Some(from.to_string()),
+                outcome: Some(refusal.to_string()),
+                ..AuditRecord::now(AuditEvent::Refuse)
+            });
+        },
+    );
+    daemon.listen_with(&network.addresses, ports, keys, refused).map_err(|error| {
+        let addresses = network.addresses.iter().map(ToString::to_string).collect();
+        ServerError::Listen { addresses, port: network.port, error }
+    })
+}
+
+/// What a server checks again and again.
+struct Checks {
+    shared: Arc<Shared>,
+    publisher: Arc<Publisher>,
+    daemon: Arc<Mutex<Daemon>>,
+    revocations: Revocations,
+    stop: Arc<Stop>,
+}
+
+impl Checks {
+    fn run(&self) {
+        let mut reported = None;
+        while !self.stop.wait(CHECK) {
+            self.publisher.check(false);
+            self.shared.pools.end_idle(self.shared.config.workers.idle);
+            self.shared.limiter().forget_idle(self.shared.now());
+            self.revocations.refresh();
+            let error = self.revocations.last_error().map(|error| error.to_string());
+            if error != reported {
+                if let Some(error) = &error {
+                    eprintln!(
+                        "gridrpc: the list of revoked certificates is not read again: {error}"
+                    );
+                }
+                reported = error;
+            }
+            let now = SystemTime::now();
+            let is_invalid = |user: &User| match &user.proof {
+                Proof::Local { .. } => false,
+                Proof::Certificate(identity) => {
+                    identity.until < now || self.revocations.is_revoked(identity)
+                }
+            };
+            gridrpc_sys::lock(&self.daemon).disconnect(is_invalid);
+        }
+    }
+}

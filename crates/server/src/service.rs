@@ -1,0 +1,261 @@
+//! What the server answers its users.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_agent::{Denied, Proof, RequestError, Rights, Service, User};
+use gridrpc_core::Owner;
+use gridrpc_wire::RemoteError;
+use serde_json::{Value, json};
+
+use crate::access::{Caller, UserAccess, denied};
+use crate::audit::{AuditEvent, AuditRecord};
+use crate::catalogue::Code;
+use crate::publisher::{Publisher, source_of};
+use crate::roles::{LocalUser, Role};
+use crate::shared::Shared;
+use crate::stop::Stop;
+
+/// Answers users and administrators.
+pub(crate) struct Users {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) publisher: Arc<Publisher>,
+    pub(crate) stop: Arc<Stop>,
+    /// Number of connections that make calls, by user.
+    pub(crate) clients: Mutex<HashMap<Arc<str>, usize>>,
+}
+
+type Answer = Result<Vec<Vec<u8>>, RequestError>;
+
+impl Service for Users {
+    fn admit(&self, user: &User) -> Result<(), String> {
+        self.record(AuditEvent::Connect, user, None);
+        Ok(())
+    }
+
+    fn answer(&self, user: &User, name: &str, sections: Vec<Vec<u8>>) -> Answer {
+        let text = |index: usize| {
+            let bytes: &[u8] = sections.get(index).map_or(&[], Vec::as_slice);
+            std::str::from_utf8(bytes).map_err(|_| failure("ValueError", "a name is not UTF-8"))
+        };
+        match name {
+            "interface" => self.interface(user, text(0)?),
+            "list" => Ok(answered(&self.list(user))),
+            "status" => Ok(answered(&self.status(is_administrator(user)))),
+            "add" | "remove" | "drain" | "stop" => {
+                if !is_administrator(user) {
+                    let message = format!(
+                        "only root and the user of the server, at its Unix socket, may {name} here, not {user}"
+                    );
+                    return Err(failure(RemoteError::NotPermitted.name(), &message));
+                }
+                let outcome = Some(format!("{name} {}", text(0)?).trim_end().to_owned());
+                self.record(AuditEvent::Admin, user, outcome);
+                self.control(name, text(0)?)
+            }
+            _ => {
+                let message = format!(
+                    "the server knows no request `{name}`: it may be older than this client"
+                );
+                Err(failure("ValueError", &message))
+            }
+        }
+    }
+
+    fn may_send_code(&self, user: &User) -> bool {
+        self.role(user).code
+    }
+
+    fn open(&self, user: &User) -> Result<Rights, String> {
+        let role = self.role(user);
+        let owner = self.shared.pools.common.owner(&user.name, role.weight);
+        let owner = owner.map_err(|error| format!("the workers cannot start: {error}"))?;
+        *self.clients().entry(Arc::clone(&user.name)).or_default() += 1;
+        let (shared, user) = (Arc::clone(&self.shared), Arc::new(user.clone()));
+        let access = UserAccess(Arc::new(Caller { shared, user, role }));
+        Ok(Rights { owner, access: Some(Arc::new(access)) })
+    }
+
+    fn close(&self, user: &User, _owner: Owner) {
+        let mut clients = self.clients();
+        let Some(count) = clients.get_mut(&user.name) else { return };
+        *count -= 1;
+        if *count == 0 {
+            clients.remove(&user.name);
+            // Under the lock: a new connection of the user waits until its owners are gone.
+            self.shared.pools.forget(&user.name);
+        }
+    }
+}
+
+impl Users {
+    fn clients(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn role(&self, user: &User) -> Role {
+        match &user.proof {
+            Proof::Local { uid } => {
+                let LocalUser { name, groups, .. } = LocalUser::of(*uid);
+                Role::of(&self.shared.config, &name, &groups)
+            }
+            Proof::Certificate(_) => Role::of(&self.shared.config, &user.name, &user.groups),
+        }
+    }
+
+    fn caller(&self, user: &User) -> Caller {
+        let (shared, role) = (Arc::clone(&self.shared), self.role(user));
+        Caller { shared, user: Arc::new(user.clone()), role }
+    }
+
+    fn record(&self, event: AuditEvent, user: &User, outcome: Option<String>) {
+        self.shared.audit.record(AuditRecord {
+            user: Some(user.name.to_string()),
+            address: Some(user.address.clone()),
+            outcome,
+            ..AuditRecord::now(event)
+        });
+    }
+
+    /// The interface of the module of a function, or of a module, and its hash.
+    fn interface(&self, user: &User, name: &str) -> Answer {
+        let caller = self.caller(user);
+        let found = match name.split_once('/') {
+            Some(_) => caller.module_of(name).map(|(module, _)| module),
+            None => caller.module(name),
+        };
+        let module = found.map_err(from_denied)?;
+        match &module.code {
+            Code::Library { text, hash, .. } => {
+                Ok(vec![text.clone().into_bytes(), hash.clone().into_bytes()])
+            }
+            Code::Python(_) => {
+                let message = format!(
+                    "`{name}` is in Python: it has no interface, and only Python programs call it"
+                );
+                Err(from_denied(denied(RemoteError::FunctionNotFound, message)))
+            }
+        }
+    }
+
+    /// All functions that the user may call.
+    fn list(&self, user: &User) -> Value {
+        let mut all = Vec::new();
+        for module in self.caller(user).modules() {
+            for name in module.functions() {
+                let function = match &module.code {
+                    Code::Library { interface, .. } => match name.split_once('.') {
+                        None => interface.function(&name),
+                        Some((class, method)) => interface.class(class).and_then(|class| {
+                            class.methods.iter().find(|known| known.name == method)
+                        }),
+                    },
+                    Code::Python(_) => None,
+                };
+                all.push(json!({
+                    "name": format!("{}/{name}", module.name),
+                    "signature": function.map(gridrpc_idl::Function::signature),
+                    "description": function.and_then(|function| function.description.clone()),
+                    "language": if function.is_some() { "native" } else { "python" },
+                }));
+            }
+        }
+        Value::Array(all)
+    }
+
+    /// The state of the server. `all`: with all users.
+    fn status(&self, all: bool) -> Value {
+        let shared = &self.shared;
+        let pools = shared.pools.all().into_iter().map(|(module, user, pool)| {
+            let (ready, queued, live) = pool.counts();
+            json!({
+                "module": module, "user": user.filter(|_| all).map(|user| user.to_string()),
+                "ready": ready, "queued": queued, "alive": live,
+            })
+        });
+        let modules = shared.catalogue.modules().into_iter().map(|module| {
+            json!({
+                "name": module.name,
+                "source": source_of(&module.code).display().to_string(),
+                "functions": module.functions().len(),
+                "alive": module.alive(),
+            })
+        });
+        let (functions, users) = shared.statistics.counts();
+        let mut status = json!({
+            "name": shared.config.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "uptime": shared.now().as_secs_f64(),
+            "draining": shared.is_draining(),
+            "pools": pools.collect::<Vec<_>>(),
+            "modules": modules.collect::<Vec<_>>(),
+            "functions": functions,
+        });
+        if all {
+            let connected: HashMap<String, usize> =
+                self.clients().iter().map(|(user, count)| (user.to_string(), *count)).collect();
+            let waiting: HashMap<&String, Value> = users
+                .iter()
+                .map(|(user, count)| {
+                    let queue = shared.limiter().queue(user);
+                    let value = json!({
+                        "returned": count.returned, "failed": count.failed, "seconds": count.seconds,
+                        "running": queue.running, "waiting": queue.waiting, "bytes": queue.bytes,
+                    });
+                    (user, value)
+                })
+                .collect();
+            status["users"] = json!(waiting);
+            status["clients"] = json!(connected);
+        }
+        status
+    }
+
+    fn control(&self, name: &str, argument: &str) -> Answer {
+        match name {
+            "add" => {
+                let added = self.publisher.add(Path::new(argument));
+                let (module, is_new) =
+                    added.map_err(|error| failure("ValueError", &error.to_string()))?;
+                Ok(answered(&json!({ "module": module, "new": is_new })))
+            }
+            "remove" => {
+                self.publisher.remove(argument).map_err(|why| failure("ValueError", &why))?;
+                Ok(answered(&json!({ "module": argument })))
+            }
+            "drain" => {
+                self.shared.drain();
+                let alive: u64 =
+                    self.shared.catalogue.modules().iter().map(|one| one.alive()).sum();
+                Ok(answered(&json!({ "alive": alive })))
+            }
+            _ => {
+                self.stop.request();
+                Ok(answered(&json!({ "pid": std::process::id() })))
+            }
+        }
+    }
+}
+
+/// Whether a user may control the server: root and the server's own user, at the Unix socket.
+fn is_administrator(user: &User) -> bool {
+    matches!(user.proof, Proof::Local { uid } if LocalUser::of(uid).is_administrator)
+}
+
+fn answered(value: &Value) -> Vec<Vec<u8>> {
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    let _ = write!(text, "{value}");
+    vec![text.into_bytes()]
+}
+
+fn failure(error: &str, message: &str) -> RequestError {
+    RequestError { error: error.to_owned(), message: message.to_owned(), ..RequestError::default() }
+}
+
+fn from_denied(denied: Denied) -> RequestError {
+    failure(&denied.error, &denied.message)
+}
