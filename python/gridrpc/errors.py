@@ -59,6 +59,18 @@ class FunctionNotFound(GridError, LookupError):
     """The worker has no function of that name."""
 
 
+class InterfaceChanged(GridError, LookupError):
+    """A server has another interface of the function by now: look it up again."""
+
+
+class LimitReached(GridError, RuntimeError):
+    """A server refuses the call, as a limit of its user is reached. The message names the limit."""
+
+
+class NotPermitted(GridError, PermissionError):
+    """A server does not allow the call to its user."""
+
+
 class ServerNotFound(GridError, LookupError):
     """The grid has no server and no host of that name. The message names those that it has."""
 

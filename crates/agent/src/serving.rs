@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{
-    Callbacks, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
+    Callbacks, Code, FunctionRef, Grid, Parent as _, Request, SharedData, Waiter, loss_on_the_wire,
 };
 use gridrpc_core::{BlobId, CallOptions, Owner, Reservation, Standing};
 use gridrpc_link::payload::{Payload, section_bytes};
@@ -755,7 +755,7 @@ impl Client {
 
 /// Reserves a worker of a grid.
 fn reserve_on(grid: &Arc<Grid>) -> Result<(Arc<Grid>, Reservation), String> {
-    let reserved = grid.reserve(1, None, true).map_err(|error| error.to_string())?;
+    let reserved = grid.reserve(1, None, Code::Python).map_err(|error| error.to_string())?;
     let one = reserved.first().ok_or("no worker can be reserved")?;
     Ok((Arc::clone(grid), *one))
 }

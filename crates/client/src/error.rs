@@ -45,6 +45,25 @@ pub enum GridError {
         /// The host group that it is bound to, if any.
         group: Option<String>,
     },
+    /// Only servers are there, which run functions of their own.
+    #[error("{what} can run nowhere: {} has only servers with `trusted = false`, which run functions that \
+             they offer, and no modules of their clients", whose(.group.as_deref()))]
+    OnlyOffered {
+        /// What was to run.
+        what: String,
+        /// The host group that it is bound to, if any.
+        group: Option<String>,
+    },
+    /// A call is bound to another server than the one that offers its function.
+    #[error(
+        "`{function}` is a function of server {server:?}, and its call is bound to another server or host"
+    )]
+    OfferedElsewhere {
+        /// The function.
+        function: String,
+        /// The server that offers it.
+        server: String,
+    },
     /// Grids are nested too deeply.
     #[error("{0}")]
     TooDeep(String),

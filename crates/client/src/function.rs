@@ -13,6 +13,8 @@ use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_wire::{FunctionForm, Message, Place, Section, WireError};
 
+use crate::offered_module::Offer;
+
 /// Definition of a function that workers receive.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -82,6 +84,8 @@ pub struct FunctionRef {
     id: FunctionId,
     name: String,
     form: FunctionForm,
+    /// The server that runs it; none: any executor that may.
+    offer: Option<Offer>,
     unused: Unused,
 }
 
@@ -90,23 +94,24 @@ impl FunctionRef {
         id: FunctionId,
         name: String,
         form: FunctionForm,
+        offer: Option<Offer>,
         unused: Unused,
     ) -> Arc<FunctionRef> {
-        Arc::new(FunctionRef { id, name, form, unused })
+        Arc::new(FunctionRef { id, name, form, offer, unused })
     }
 
-    pub(crate) fn form(&self) -> FunctionForm {
-        self.form
+    pub(crate) fn offer(&self) -> Option<&Offer> {
+        self.offer.as_ref()
     }
 
     pub(crate) fn id(&self) -> FunctionId {
         self.id
     }
 
-    /// Whether it is a function of a compiled module.
+    /// Whether it is a function of a module, here or at a server.
     #[must_use]
     pub fn is_native(&self) -> bool {
-        self.form == FunctionForm::Library
+        self.form == FunctionForm::Library || self.offer.is_some()
     }
 
     /// Its name: `module/function`, or its readable name.

@@ -69,6 +69,14 @@ impl Names {
         Ok(id)
     }
 
+    /// The only host of a group; none: it has several, or there is no such group.
+    pub(crate) fn only_host(&self, group: &str) -> Option<WorkerId> {
+        match self.hosts(|of, _| of == group)[..] {
+            [host] => Some(host),
+            _ => None,
+        }
+    }
+
     /// The hosts for which `is_meant` holds, given the name of their group and their own.
     fn hosts(&self, is_meant: impl Fn(&str, &str) -> bool) -> Vec<WorkerId> {
         let all = self.groups.iter().flat_map(|(group, hosts)| {

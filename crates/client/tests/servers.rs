@@ -3,13 +3,23 @@
 mod played;
 
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use gridrpc_client::{Config, Grid, HostGroups, Launch, RemoteWorkers};
-use gridrpc_config::from_url;
-use gridrpc_core::Settings;
-use gridrpc_wire::Message;
-use played::{Daemon, WAIT, wait_for_detail};
+use gridrpc_client::{
+    Code, Config, Grid, GridError, HostGroups, Launch, Outcome, RemoteWorkers, Request,
+    ServerAccess, ServerCatalogue, SubmitError,
+};
+use gridrpc_config::{ServerAddress, from_url};
+use gridrpc_core::{CallOptions, Settings};
+use gridrpc_idl::INTERFACE_HEADER;
+use gridrpc_typed::interface_hash;
+use gridrpc_wire::{FunctionForm, Message, RemoteError};
+use played::{Answer, Daemon, WAIT, wait_for_detail};
+
+const INTERFACE: &str = "Module linear;\nDefine solve(IN int n, INOUT double x[n]);\n";
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);
@@ -81,4 +91,171 @@ fn a_server_that_is_lost_is_dialled_again() {
     // The server outlives its client.
     grid.close();
     assert!(daemon.receive(|message| matches!(message, Message::Goodbye)));
+}
+
+/// Answers requests of any number of programs at this socket. Returns the number of requests.
+fn play_catalogue(
+    path: &Path,
+    answer: impl Fn(&str, Vec<Vec<u8>>) -> Answer + Send + Sync + 'static,
+) -> Arc<AtomicUsize> {
+    let listener = UnixListener::bind(path).unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    thread::spawn(move || {
+        loop {
+            Daemon::accept(&listener).answer(|name, sections| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                answer(name, sections)
+            });
+        }
+    });
+    count
+}
+
+fn catalogue(path: &Path) -> ServerCatalogue {
+    let address = ServerAddress::Socket(path.to_owned());
+    ServerCatalogue::new("lab", ServerAccess { address, credentials: None, timeout: WAIT })
+}
+
+/// A module `linear`, and nothing else.
+fn linear(name: &str, sections: &[Vec<u8>], text: &str) -> Answer {
+    assert_eq!(name, "interface");
+    match &sections[..] {
+        [asked] if asked == b"linear" || asked.starts_with(b"linear/") => {
+            Ok(vec![text.as_bytes().to_vec(), interface_hash(text).into_bytes()])
+        }
+        _ => Err((RemoteError::FunctionNotFound.name().to_owned(), "not here".to_owned())),
+    }
+}
+
+#[test]
+fn an_interface_is_requested_once() {
+    let folder = Folder::new("server-interface");
+    let path = folder.0.join("socket");
+    let text = format!("{INTERFACE_HEADER}{INTERFACE}");
+    let hash = interface_hash(&text);
+    let count = play_catalogue(&path, move |name, sections| linear(name, &sections, &text));
+    let catalogue = catalogue(&path);
+    let module = catalogue.module("linear/solve").unwrap().unwrap();
+    assert_eq!((module.server.as_str(), module.hash.as_str()), ("lab", hash.as_str()));
+    assert_eq!(module.interface.functions[0].name, "solve");
+    for known in ["linear/solve", "linear"] {
+        assert!(Arc::ptr_eq(&catalogue.module(known).unwrap().unwrap(), &module), "{known}");
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    // The server may offer more than it did.
+    assert!(catalogue.module("linear/invert").unwrap().is_some());
+    assert!(catalogue.module("other/solve").unwrap().is_none());
+    assert_eq!(count.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn answers_without_an_interface_are_errors() {
+    let text = format!("{INTERFACE_HEADER}{INTERFACE}");
+    let other = text.replace("Module linear", "Module other");
+    let good = || (text.clone().into_bytes(), interface_hash(&text).into_bytes());
+    let answers: Vec<(Answer, &str)> = vec![
+        (Ok(Vec::new()), "makes no sense: it has 0 sections"),
+        (Ok(vec![good().0, b"no hash".to_vec()]), "makes no sense: its hash is not hexadecimal"),
+        (Ok(vec![good().0, Vec::new()]), "makes no sense: its hash is not hexadecimal"),
+        (Ok(vec![vec![0xff], good().1]), "makes no sense: no UTF-8"),
+        (Ok(vec![b"x".to_vec(), good().1]), "cannot be used: "),
+        (Ok(vec![other.into_bytes(), good().1]), "module `other` instead of `linear`"),
+        (Err(("RuntimeError".into(), "no disk".into())), "has not said what it offers"),
+    ];
+    let folder = Folder::new("server-malformed");
+    for (index, (answer, expected)) in answers.into_iter().enumerate() {
+        let path = folder.0.join(index.to_string());
+        play_catalogue(&path, move |_, _| answer.clone());
+        let error = catalogue(&path).module("linear").unwrap_err().to_string();
+        assert!(error.contains("server `lab`") && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_list_of_functions_is_json() {
+    let folder = Folder::new("server-list");
+    let path = folder.0.join("socket");
+    let count = play_catalogue(&path, |name, sections| {
+        assert_eq!((name, sections.len()), ("list", 0));
+        let text = r#"[{"name": "linear/solve", "signature": "solve(n, x)", "description": "S."},
+                       {"name": "linear/invert", "later": 1}]"#;
+        Ok(vec![text.as_bytes().to_vec()])
+    });
+    let catalogue = catalogue(&path);
+    let list = catalogue.list().unwrap();
+    assert_eq!(list[0].name, "linear/solve");
+    assert_eq!(list[0].signature, "solve(n, x)");
+    assert_eq!(list[0].description.as_deref(), Some("S."));
+    assert_eq!((list[1].name.as_str(), &list[1].description), ("linear/invert", &None));
+    assert_eq!(catalogue.list().unwrap()[..], list[..]);
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    let broken = folder.0.join("broken");
+    play_catalogue(&broken, |_, _| Ok(vec![b"[{}]".to_vec()]));
+    let error = self::catalogue(&broken).list().unwrap_err().to_string();
+    assert!(error.contains("makes no sense: missing field `name`"), "{error}");
+}
+
+#[test]
+fn calls_of_offered_functions_go_to_their_server_with_the_hash() {
+    let folder = Folder::new("server-calls");
+    let path = folder.0.join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let url = format!("gridrpc+unix://{}", path.display());
+    let grid = open(&url);
+    let mut daemon = Daemon::accept(&listener);
+    daemon.join(1);
+    assert!(grid.wait_for_workers(1, WAIT).unwrap());
+    let text = format!("{INTERFACE_HEADER}{INTERFACE}");
+    let hash = interface_hash(&text);
+    let played = thread::spawn(move || {
+        Daemon::accept(&listener).answer(|name, sections| linear(name, &sections, &text));
+    });
+    let module = grid.server_catalogues()[0].module("linear/solve").unwrap().unwrap();
+    played.join().unwrap();
+    let function = grid.register_offered(&module, "solve").unwrap();
+    assert_eq!((function.name(), function.is_native()), ("linear/solve", true));
+    let submit = |options| {
+        grid.submit(Request::new(Arc::clone(&function), grid.payload().finish(), options))
+    };
+    let call = submit(CallOptions::DEFAULT).unwrap();
+    let (number, name) = daemon.receive_call();
+    assert_eq!(name, format!("linear/solve#{hash}"));
+    assert!(!module.has_changed());
+    daemon.fail(number, RemoteError::InterfaceChanged.name(), "linear/solve has changed");
+    assert!(call.wait(WAIT));
+    assert!(matches!(
+        call.take_outcome(),
+        Some(Outcome::Raised { ref error, .. }) if error == "gridrpc.InterfaceChanged"
+    ));
+    assert!(module.has_changed());
+    // The host of the group has the same name, and the call may be bound to it.
+    let group = Some(grid.group(&path.display().to_string()).unwrap());
+    assert!(submit(CallOptions { group, ..CallOptions::DEFAULT }).is_ok());
+    grid.close();
+}
+
+#[test]
+fn servers_of_others_receive_no_code() {
+    let folder = Folder::new("server-code");
+    let url = format!("gridrpc+unix://{}", folder.0.join("socket").display());
+    let grid = open(&url);
+    let submit = |form, body: &[u8]| {
+        let function = grid.register("linear/solve", form, body.to_vec());
+        let request = Request::new(function, grid.payload().finish(), CallOptions::DEFAULT);
+        grid.submit(request)
+    };
+    let module = submit(FunctionForm::Library, b"/nowhere/linear.so");
+    assert!(matches!(module, Err(SubmitError::Failed(GridError::OnlyOffered { .. }))));
+    let python = submit(FunctionForm::Pickled, b"pickle");
+    assert!(matches!(python, Err(SubmitError::Failed(GridError::NotTrusted { .. }))));
+    assert!(matches!(grid.reserve(1, None, Code::Module), Err(GridError::OnlyOffered { .. })));
+    assert!(matches!(grid.reserve(1, None, Code::Python), Err(GridError::NotTrusted { .. })));
+    grid.close();
+    // One that is trusted does.
+    let grid = open(&format!("{url}?trusted=true"));
+    let function = grid.register("f", FunctionForm::Pickled, b"pickle".to_vec());
+    let request = Request::new(function, grid.payload().finish(), CallOptions::DEFAULT);
+    assert!(grid.submit(request).is_ok());
+    grid.close();
 }

@@ -38,7 +38,10 @@ pub fn grid(error: &GridError) -> PyErr {
         GridError::UnknownServer { .. } => {
             new(py, package::server_not_found(py), (error.to_string(),))
         }
-        GridError::NotTrusted { .. } => new(py, package::not_trusted(py), (error.to_string(),)),
+        GridError::NotTrusted { .. } | GridError::OnlyOffered { .. } => {
+            new(py, package::not_trusted(py), (error.to_string(),))
+        }
+        GridError::OfferedElsewhere { .. } => PyValueError::new_err(error.to_string()),
         GridError::TooDeep(text) => new(py, package::nesting_error(py), (text,)),
         GridError::Forked => closed(py, &error.to_string()),
         GridError::Refused(refusal) => match refusal {
@@ -161,6 +164,9 @@ pub fn raised<B: PyTypeInfo>(
     match RemoteError::from_name(name) {
         Some(RemoteError::FunctionNotFound) => new(py, package::function_not_found(py), (message,)),
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
+        Some(RemoteError::InterfaceChanged) => interface_changed(py, message),
+        Some(RemoteError::LimitReached) => new(py, package::limit_reached(py), (message,)),
+        Some(RemoteError::NotPermitted) => new(py, package::not_permitted(py), (message,)),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(RemoteError::FunctionExited) => {
             // The end of the process's standard error replaces the trace.
@@ -183,6 +189,11 @@ pub fn raised<B: PyTypeInfo>(
             error
         }
     }
+}
+
+/// A server has another interface of a function by now.
+pub fn interface_changed(py: Python<'_>, message: &str) -> PyErr {
+    new(py, package::interface_changed(py), (message,))
 }
 
 /// An error of a remote function that has no type of its own here.

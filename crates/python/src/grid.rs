@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::{
-    Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation, Progress,
-    PythonWorkers, RemoteWorkers, Request, SubmitError,
+    Code, Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation,
+    Progress, PythonWorkers, RemoteWorkers, Request, SubmitError,
 };
 use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
 use gridrpc_link::payload::Payload;
@@ -430,7 +430,8 @@ impl Grid {
     /// Reserves a worker for one object, on a server if one is given. `python`: it is an object of a Python class.
     #[pyo3(signature = (server=None, python=true))]
     fn reserve(&self, server: Option<u32>, python: bool) -> PyResult<Reserved> {
-        let reserved = self.grid.reserve(1, server.map(GroupId), python);
+        let code = if python { Code::Python } else { Code::Module };
+        let reserved = self.grid.reserve(1, server.map(GroupId), code);
         let reserved = reserved.map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();
         let reservation =

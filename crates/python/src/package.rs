@@ -20,7 +20,10 @@ from_package! {
     deadline_exceeded: "gridrpc.errors", "DeadlineExceeded";
     dependency_failed: "gridrpc.errors", "DependencyFailed";
     function_not_found: "gridrpc.errors", "FunctionNotFound";
+    interface_changed: "gridrpc.errors", "InterfaceChanged";
     grid_closed: "gridrpc.errors", "GridClosed";
+    limit_reached: "gridrpc.errors", "LimitReached";
+    not_permitted: "gridrpc.errors", "NotPermitted";
     nesting_error: "gridrpc.errors", "NestingError";
     object_lost: "gridrpc.errors", "ObjectLost";
     protocol_error: "gridrpc.errors", "ProtocolError";

@@ -140,6 +140,10 @@ pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failur
         Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
         Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
         Some(RemoteError::ArgumentError) => (ErrorCode::Other, ""),
+        Some(RemoteError::InterfaceChanged) => {
+            (ErrorCode::FunctionNotFound, "its interface has changed: ")
+        }
+        Some(RemoteError::LimitReached | RemoteError::NotPermitted) => (ErrorCode::RpcRefused, ""),
         // The type of an exception.
         None => return Failure::other(format!("{function}: {error}: {message}")),
     };
@@ -155,6 +159,8 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         }
         GridError::UnknownServer { .. }
         | GridError::NotTrusted { .. }
+        | GridError::OnlyOffered { .. }
+        | GridError::OfferedElsewhere { .. }
         | GridError::Refused(Refusal::TooWide(_) | Refusal::Unfit(_)) => ErrorCode::ServerNotFound,
         GridError::TooFewWorkers(loss) => {
             let detail = format!("{what}: too few workers could be started: {}", lost(loss));

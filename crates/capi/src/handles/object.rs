@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gridrpc_client::Code;
 use gridrpc_core::{CallOptions, Reservation, Standing};
 use gridrpc_invoke::Lending;
 
@@ -100,7 +101,7 @@ impl ObjectHandles {
             )));
         }
         let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
-        let workers = grid.reserve(count_of_workers, resolved.bound, false);
+        let workers = grid.reserve(count_of_workers, resolved.bound, Code::Module);
         let workers = workers.map_err(|error| outcome::refused(name, &error))?;
         let objects: Vec<Arc<ObjectHandle>> = workers
             .into_iter()

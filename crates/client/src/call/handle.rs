@@ -11,7 +11,7 @@ use gridrpc_core::{CallId, End};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{FunctionForm, Stamps};
+use gridrpc_wire::Stamps;
 
 use crate::call::handler::Callbacks;
 use crate::call::outcome::{Kept, Outcome, Profile, moved};
@@ -189,7 +189,7 @@ impl Call {
         let (Outcome::Returned(sections) | Outcome::Raised { sections, .. }) = outcome else {
             return Ok(());
         };
-        if self.function.form() == FunctionForm::Library {
+        if self.function.is_native() {
             return Ok(());
         }
         for section in sections {

@@ -20,8 +20,10 @@ use crate::call::{Call, KeptRequests};
 use crate::config::Config;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::names::Names;
+use crate::offered_module::Offer;
 use crate::parent::Parents;
 use crate::reactor_lock::Wake;
+use crate::server_catalogue::ServerCatalogue;
 use crate::state::State;
 use crate::wakeup::Wakeup;
 
@@ -46,6 +48,8 @@ pub(crate) struct Common {
     pub(crate) kept_requests: Arc<KeptRequests>,
     /// Names that calls can be bound to.
     pub(crate) names: Names,
+    /// Those of the servers.
+    pub(crate) catalogues: Vec<Arc<ServerCatalogue>>,
     /// Clients that the grid works for, other than this process.
     pub(crate) parents: Arc<Parents>,
 }
@@ -60,6 +64,7 @@ impl Common {
     ) -> Arc<Common> {
         let workers = config.settings.workers;
         let kept_requests = KeptRequests::new(Arc::clone(&wakeup));
+        let groups = config.groups.as_ref().map_or(&[][..], |all| &all.list);
         Arc::new(Common {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -71,7 +76,8 @@ impl Common {
             shared_threshold: config.shared_threshold,
             staged: config.groups.as_ref().map(|_| StagedFiles::default()),
             kept_requests,
-            names: Names::new(workers, config.groups.as_ref().map_or(&[], |all| &all.list)),
+            names: Names::new(workers, groups),
+            catalogues: ServerCatalogue::among(groups),
             parents,
         })
     }
@@ -169,6 +175,18 @@ impl Common {
         form: FunctionForm,
         body: Vec<u8>,
     ) -> Arc<FunctionRef> {
+        self.register_as(name.to_owned(), name, form, body, None)
+    }
+
+    /// Registers a function with another name for the executors. `offer`: the server that runs it.
+    pub(crate) fn register_as(
+        &self,
+        name: String,
+        there: &str,
+        form: FunctionForm,
+        body: Vec<u8>,
+        offer: Option<Offer>,
+    ) -> Arc<FunctionRef> {
         let staged = match &self.staged {
             // An unreadable file is reported by the worker or host that has to load it.
             Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
@@ -176,7 +194,7 @@ impl Common {
         };
         let mut state = self.lock();
         let body = Arc::new(Source::owned(body));
-        let function = Function { name: name.to_owned(), form, body, staged };
+        let function = Function { name: there.to_owned(), form, body, staged };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             let counters = state.core.replace_function(id);
@@ -187,7 +205,7 @@ impl Common {
             state.functions.push(function);
             FunctionId((state.functions.len() - 1) as u32)
         };
-        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
+        FunctionRef::new(id, name, form, offer, Arc::clone(&self.unused))
     }
 }
 

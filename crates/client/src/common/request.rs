@@ -67,6 +67,19 @@ impl Common {
         }
         let Request { function, payload, blobs, owner, mut options, callbacks, sinks, after } =
             request;
+        if let Some(offer) = function.offer()
+            && options.on.is_none()
+        {
+            let is_member = |group| {
+                group == offer.group
+                    || offer.host.is_some_and(|host| state.core.is_member(host, group))
+            };
+            if !options.group.is_none_or(is_member) {
+                let (function, server) = (function.name().to_owned(), offer.module.server.clone());
+                return Err(GridError::OfferedElsewhere { function, server }.into());
+            }
+            options.group = Some(offer.group);
+        }
         if let Some(trust) = &state.trust {
             let refers = !blobs.is_empty() || !after.is_empty();
             options.group =

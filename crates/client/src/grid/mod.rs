@@ -2,6 +2,7 @@
 
 mod binding;
 mod limits;
+mod offers;
 mod parents;
 mod sharing;
 mod start_progress;

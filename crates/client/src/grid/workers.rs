@@ -12,6 +12,7 @@ use crate::error::GridError;
 use crate::grid::Grid;
 use crate::grid::limits::check_workers;
 use crate::state::State;
+use crate::trust::Code;
 
 impl Grid {
     /// Waits up to `timeout` until all workers are ready. Returns whether they are.
@@ -110,15 +111,15 @@ impl Grid {
     }
 
     /// Reserves workers that serve one owner each, on a group if one is named, and returns without waiting for them.
-    /// `python`: they run more than functions of compiled modules.
+    /// `code`: what they run.
     ///
     /// # Errors
-    /// When there are too many for this system, no host is trusted with Python, or the grid is closed.
+    /// When there are too many for this system, no host is trusted with the code, or the grid is closed.
     pub fn reserve(
         &self,
         count: u32,
         group: Option<GroupId>,
-        python: bool,
+        code: Code,
     ) -> Result<Vec<Reservation>, GridError> {
         self.check_process()?;
         if count == 0 {
@@ -130,8 +131,8 @@ impl Grid {
             return Err(Refusal::Closed.into());
         }
         let group = match &state.trust {
-            Some(trust) if python => trust.bound(group, "an object of a Python class")?,
-            _ => group,
+            Some(trust) => trust.bound(code, group, what_of(code))?,
+            None => group,
         };
         let reserved = state.drive(|core, out| core.reserve(count, group, out));
         self.common.finish(state);
@@ -165,5 +166,14 @@ impl Grid {
         let now = Time(gridrpc_sys::monotonic_ns());
         state.drive(|core, out| core.release(now, of, out));
         self.common.finish(state);
+    }
+}
+
+/// An object that runs this code, for messages.
+fn what_of(code: Code) -> &'static str {
+    match code {
+        Code::Python => "an object of a Python class",
+        Code::Module => "an object of a module of this client",
+        Code::Offered => "an object",
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use gridrpc_config::WorkerOutput;
 use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::Message;
+use gridrpc_wire::{Message, RemoteError};
 
+use crate::call::Outcome;
 use crate::common::callbacks::Wanted;
 use crate::hosts::agent_messages::HostEvent;
 use crate::hosts::apply::Applied;
@@ -153,6 +154,12 @@ impl Reactor {
         let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
+            if let (Outcome::Raised { error, .. }, Some(offer)) =
+                (&outcome, call.function().offer())
+                && RemoteError::from_name(error) == Some(RemoteError::InterfaceChanged)
+            {
+                offer.module.change();
+            }
             call.finish_there(outcome, stamps, offset.error, &name);
         }
         for (call, result, stamps) in kept {

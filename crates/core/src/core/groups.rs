@@ -41,6 +41,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
+    /// Whether a host belongs to a group.
+    pub fn is_member(&self, host: WorkerId, group: GroupId) -> bool {
+        self.workers.get(host.index()).is_some_and(|worker| worker.groups.contains(&group))
+    }
+
     /// Whether all common workers of this machine have been given up.
     fn is_given_up_here(&self) -> bool {
         self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)

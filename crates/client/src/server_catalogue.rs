@@ -1,0 +1,209 @@
+//! Catalogue of a server: the functions that it offers and their interfaces, which clients request at run time.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_config::HostGroup;
+use gridrpc_typed::{ModuleError, parse_interface};
+use gridrpc_wire::RemoteError;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::daemon_connection::{AskError, DaemonConnection};
+use crate::hosts::server_hints::ServerUnreachable;
+use crate::hosts::shared_server::ServerAccess;
+use crate::offered_module::OfferedModule;
+
+/// Longest answer of a server, bytes.
+const MAX_ANSWER: u64 = 64 << 20;
+/// How long a server may take to accept a connection and to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a list of functions is used before it is requested again.
+const LIST_VALID: Duration = Duration::from_secs(10);
+
+/// Why a server has not said what it offers.
+#[derive(Debug, Error)]
+pub enum CatalogueError {
+    /// It cannot be reached.
+    #[error(transparent)]
+    Unreachable(#[from] ServerUnreachable),
+    /// It has not answered.
+    #[error("server `{server}` has not said what it offers: {error}")]
+    Unanswered {
+        /// Its name.
+        server: String,
+        /// Why not.
+        error: AskError,
+    },
+    /// What it has answered is not an interface.
+    #[error("server `{server}` has sent an interface that cannot be used: {error}")]
+    Interface {
+        /// Its name.
+        server: String,
+        /// What is wrong.
+        error: ModuleError,
+    },
+    /// What it has answered is no answer to the request.
+    #[error("server `{server}` has sent an answer that makes no sense: {why}")]
+    Malformed {
+        /// Its name.
+        server: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A function in the catalogue of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CatalogueEntry {
+    /// `module/function`, or `module/Class.method`.
+    pub name: String,
+    /// Its parameters, for people.
+    #[serde(default)]
+    pub signature: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// The catalogue of a server.
+#[derive(Debug)]
+pub struct ServerCatalogue {
+    /// The name of the server in its grid.
+    pub name: String,
+    access: ServerAccess,
+    /// By name of the module.
+    modules: Mutex<HashMap<String, Arc<OfferedModule>>>,
+    list: Mutex<Option<(Instant, Arc<[CatalogueEntry]>)>>,
+}
+
+impl ServerCatalogue {
+    /// The catalogue of a server with this name.
+    #[must_use]
+    pub fn new(name: &str, access: ServerAccess) -> ServerCatalogue {
+        let (modules, list) = (Mutex::default(), Mutex::default());
+        ServerCatalogue { name: name.to_owned(), access, modules, list }
+    }
+
+    /// The catalogues of the servers among these groups.
+    pub(crate) fn among(groups: &[HostGroup]) -> Vec<Arc<ServerCatalogue>> {
+        let server = |group: &HostGroup| {
+            let access = ServerAccess::of(group)?;
+            Some(Arc::new(ServerCatalogue::new(&group.name, access)))
+        };
+        groups.iter().filter_map(server).collect()
+    }
+
+    /// The module of `name`, which is `module`, `module/function` or `module/Class.method`, if the server offers that.
+    /// It is requested once, and again when the server has changed it.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or answers nothing of use.
+    pub fn module(&self, name: &str) -> Result<Option<Arc<OfferedModule>>, CatalogueError> {
+        let (module, member) = name.split_once('/').unwrap_or((name, ""));
+        if let Some(known) = self.known(module, member) {
+            return Ok(Some(known));
+        }
+        let Some(sections) = self.request("interface", vec![name.as_bytes().to_vec()])? else {
+            return Ok(None);
+        };
+        let offered = Arc::new(self.offered(module, &sections)?);
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = modules.insert(module.to_owned(), Arc::clone(&offered))
+            && old.hash != offered.hash
+        {
+            old.change();
+        }
+        Ok(Some(offered))
+    }
+
+    /// A module that has been requested before, and has this member.
+    fn known(&self, module: &str, member: &str) -> Option<Arc<OfferedModule>> {
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = modules.get(module).filter(|known| !known.has_changed())?;
+        let interface = &known.interface;
+        let has_member = match member.split_once('.') {
+            None => {
+                member.is_empty()
+                    || interface.function(member).is_some()
+                    || interface.class(member).is_some()
+            }
+            Some((class, method)) => interface
+                .class(class)
+                .is_some_and(|class| class.methods.iter().any(|known| known.name == method)),
+        };
+        has_member.then(|| Arc::clone(known))
+    }
+
+    fn offered(&self, module: &str, sections: &[Vec<u8>]) -> Result<OfferedModule, CatalogueError> {
+        let [text, hash] = sections else {
+            return Err(self.malformed(format!("it has {} sections", sections.len())));
+        };
+        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| self.malformed("no UTF-8"));
+        let (text, hash) = (utf8(text)?, utf8(hash)?);
+        let is_hash =
+            (1..=128).contains(&hash.len()) && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if !is_hash {
+            return Err(self.malformed("its hash is not hexadecimal"));
+        }
+        let source = format!("{}/{module}", self.access.address.url());
+        let interface = parse_interface(text, Path::new(&source))
+            .map_err(|error| CatalogueError::Interface { server: self.name.clone(), error })?;
+        if interface.name != module {
+            let why = format!("module `{}` instead of `{module}`", interface.name);
+            return Err(self.malformed(why));
+        }
+        Ok(OfferedModule::new(self.name.clone(), interface, hash.to_owned()))
+    }
+
+    /// All functions that the server offers to this client.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or answers nothing of use.
+    pub fn list(&self) -> Result<Arc<[CatalogueEntry]>, CatalogueError> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, known)) = &*list
+            && at.elapsed() < LIST_VALID
+        {
+            return Ok(Arc::clone(known));
+        }
+        let sections = self.request("list", Vec::new())?.unwrap_or_default();
+        let [text] = &sections[..] else {
+            return Err(self.malformed(format!("it has {} sections", sections.len())));
+        };
+        let functions: Vec<CatalogueEntry> =
+            serde_json::from_slice(text).map_err(|error| self.malformed(error.to_string()))?;
+        let functions: Arc<[CatalogueEntry]> = functions.into();
+        *list = Some((Instant::now(), Arc::clone(&functions)));
+        Ok(functions)
+    }
+
+    /// Makes a request. `None`: the server has no such function.
+    fn request(
+        &self,
+        name: &str,
+        sections: Vec<Vec<u8>>,
+    ) -> Result<Option<Vec<Vec<u8>>>, CatalogueError> {
+        let timeout = self.access.timeout.min(PATIENCE);
+        let socket = ServerAccess { timeout, ..self.access.clone() }.dial()?;
+        let until = Some(Instant::now() + PATIENCE);
+        let never = &mut || false;
+        let answered = DaemonConnection::open(socket, MAX_ANSWER, until, never)
+            .and_then(|mut connection| connection.request(name, sections, until, never));
+        match answered {
+            Ok(sections) => Ok(Some(sections)),
+            Err(AskError::Failed(failed))
+                if RemoteError::from_name(&failed.error) == Some(RemoteError::FunctionNotFound) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(CatalogueError::Unanswered { server: self.name.clone(), error }),
+        }
+    }
+
+    fn malformed(&self, why: impl Into<String>) -> CatalogueError {
+        CatalogueError::Malformed { server: self.name.clone(), why: why.into() }
+    }
+}
