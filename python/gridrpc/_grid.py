@@ -103,6 +103,11 @@ class Grid:
         self._runs_python = self.config.worker == "python"
         self._modules = _native.Modules(list(self.config.modules))
         servers = servers_of(self.config, config)
+        found = servers.get("servers", ())
+        #: Whether names of functions mean Python's; servers of others offer functions of modules.
+        self._names_are_python = self._runs_python and (
+            self.config.workers > 0 or not found or not all(one.only_offers for one in found)
+        )
         self._native = _native.Grid(
             compiled=self._modules,
             preload=list(self.config.preload),
@@ -125,7 +130,7 @@ class Grid:
         self._functions = Functions(
             self._native,
             self._runs_python,
-            workers_have_path=not any(one.is_session for one in servers.get("servers", ())),
+            workers_have_path=not any(one.is_session for one in found),
         )
         self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
@@ -175,7 +180,7 @@ class Grid:
         asked = (deadline, idempotent, priority, server, cores, memory, resources, expected)
         nothing = asked == NOTHING_ASKED and cores is not True
         options = DEFAULT if nothing else self._options(*asked)
-        if ranks or type(fn) in _UNUSUAL or not self._runs_python:
+        if ranks or type(fn) in _UNUSUAL or not self._names_are_python:
             return self._submit_unusual(fn, args, kwargs, options, ranks)
         return self._native.submit(self, fn, args, kwargs, options)
 
@@ -247,7 +252,7 @@ class Grid:
         """The function of a compiled module that is meant; None: it is Python's."""
         if isinstance(fn, ModuleFunction):
             return fn
-        if self._runs_python:
+        if self._names_are_python:
             return None
         if isinstance(fn, str):
             return self.function(fn)
@@ -267,7 +272,8 @@ class Grid:
     ) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
-        `help` shows its arguments. A bare name is looked for in all modules. `server`: the server
+        `help` shows its arguments. A bare name is looked for in all modules, those of this machine
+        first and then those that the servers of the grid offer. `server`: the server
         that has to run its calls, as in `submit`; `cores`, `memory`, `resources`, `expected`: the
         needs of each call, as in `submit`. `ranks`: number of ranks of MPI that run each call of a
         function that is declared with `Backend "MPI"`; one by default. Raises FunctionNotFound,
@@ -278,8 +284,8 @@ class Grid:
         options = self._options(None, False, 0, server, cores, memory, resources, expected)
         checked_ranks(ranks)
         known = self._targets.get((name, options, ranks))
-        if known is None:
-            known = ModuleFunction(self, name, options=options, ranks=ranks)
+        if known is None or known.has_changed:
+            known = ModuleFunction(self, name, options=options, ranks=ranks, server=server)
             self._targets[name, options, ranks] = known
         return known
 

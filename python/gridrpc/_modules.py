@@ -50,8 +50,9 @@ class ModuleFunction:
         *,
         options: CallOptions = DEFAULT,
         ranks: int = 0,
+        server: str | None = None,
     ) -> None:
-        self._target = grid._native.target(grid._modules, name)
+        self._target = grid._native.target(grid._modules, name, server)
         self._grid = grid
         self._on = on
         self._options = options
@@ -69,8 +70,13 @@ class ModuleFunction:
 
     @property
     def path(self) -> str:
-        """The file of its module."""
+        """The file of its module; empty if a server offers it."""
         return dict(self._grid._modules.all()).get(self.name.partition("/")[0], "")
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether its server has refused a call because the interface has changed."""
+        return self._target.has_changed
 
     @property
     def is_idempotent(self) -> bool:
@@ -239,10 +245,18 @@ class RemoteObject:
     _on: _native.Reserved
     _closed: bool
 
-    def _reserve(self, grid: Grid, name: str, server: str | None, *, python: bool = False) -> None:
+    def _reserve(
+        self,
+        grid: Grid,
+        name: str,
+        server: str | None,
+        *,
+        python: bool = False,
+        offered: bool = False,
+    ) -> None:
         self._grid = grid
         self._name = name
-        self._on = grid._native.reserve(grid._server(server), python)
+        self._on = grid._native.reserve(grid._server(server), python, offered)
         self._closed = False
 
     def _wait_for_worker(self, start_timeout: float | None) -> None:
@@ -310,10 +324,11 @@ class ModuleObject(RemoteObject):
     def __init__(
         self, grid: Grid, name: str, start_timeout: float | None, server: str | None
     ) -> None:
-        methods = grid._modules.methods(name)
-        self._reserve(grid, name, server)
+        methods, offering = grid._native.methods(grid._modules, name, server)
+        self._reserve(grid, name, offering or server, offered=offering is not None)
         self._methods = {
-            method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
+            method: ModuleFunction(grid, f"{name}.{method}", self._on, server=offering or server)
+            for method in methods
         }
         try:
             self._wait_for_worker(start_timeout)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_config::HostGroup;
+use gridrpc_config::{HostGroup, ServerAddress};
 use gridrpc_typed::{ModuleError, parse_interface};
 use gridrpc_wire::RemoteError;
 use serde::Deserialize;
@@ -94,6 +94,15 @@ impl ServerCatalogue {
             Some(Arc::new(ServerCatalogue::new(&group.name, access)))
         };
         groups.iter().filter_map(server).collect()
+    }
+
+    /// Whether a program may mean this server by `name`: the name in the grid, the address or the URL.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let address = &self.access.address;
+        self.name == name
+            || address.url() == name
+            || ServerAddress::parse(name).is_some_and(|named| named == *address)
     }
 
     /// The module of `name`, which is `module`, `module/function` or `module/Class.method`, if the server offers that.

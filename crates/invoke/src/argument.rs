@@ -8,6 +8,8 @@ use gridrpc_typed::Scalar;
 use gridrpc_wire::DType;
 use thiserror::Error;
 
+use crate::search_error::SearchError;
+
 /// An array in the caller's memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -68,6 +70,9 @@ pub enum PrepareError {
     /// An argument does not match its parameter.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
+    /// The interface of the function has changed at its server.
+    #[error(transparent)]
+    Interface(#[from] SearchError),
     /// The system refuses memory for an argument, or its file.
     #[error("{}", sentence(.function, .parameter, .path.as_deref(), .error))]
     System {

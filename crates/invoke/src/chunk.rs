@@ -71,6 +71,10 @@ impl<'t> ChunkBuilder<'t> {
     /// or runs on several processes.
     #[must_use]
     pub fn new(target: &'t Target) -> Option<ChunkBuilder<'t>> {
+        // An item that goes alone requests the interface again.
+        if target.has_changed() {
+            return None;
+        }
         let function = target.interface();
         if !goes_in_chunks(function) {
             return None;

@@ -7,7 +7,7 @@ use gridrpc_client::{Config, GridError, Preload};
 use gridrpc_core::{Cause, Loss, Refusal};
 use gridrpc_typed::read_interface;
 
-use crate::target::ModuleSearch;
+use crate::search::ModuleSearch;
 
 /// Makes the workers of this machine load the modules in `here` at start, and those of host groups the modules of
 /// their group. A path, or a name that ends in `.so`, is the file of a compiled module. Any other name is a Python

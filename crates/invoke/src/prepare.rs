@@ -22,8 +22,8 @@ use crate::target::Target;
 /// Checks the arguments of a call and builds its payload. `ranks`: the ranks of a parallel function.
 ///
 /// # Errors
-/// When an argument does not fit its parameter, a file that it names cannot be read, or the system
-/// refuses memory.
+/// When an argument does not fit its parameter, a file that it names cannot be read, the system
+/// refuses memory, or the interface has changed at the function's server.
 ///
 /// # Safety
 /// Arrays without a known length must be as long as the interface says. All must stay where they are
@@ -35,6 +35,7 @@ pub unsafe fn prepare(
     lending: Lending,
     ranks: Option<&Ranks>,
 ) -> Result<Prepared, PrepareError> {
+    target.refresh(grid)?;
     let function = target.interface();
     let problem = |parameter: &str, problem: String| ArgumentError {
         function: target.name.to_string(),

@@ -60,5 +60,5 @@ impl Prepared {
 pub(super) fn request(target: &Target, payload: Payload, mut options: CallOptions) -> Request {
     options.idempotent =
         (target.interface().idempotent || options.idempotent) && options.on.is_none();
-    Request::new(Arc::clone(&target.function), payload, options)
+    Request::new(target.function(), payload, options)
 }

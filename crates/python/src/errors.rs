@@ -191,6 +191,11 @@ pub fn raised<B: PyTypeInfo>(
     }
 }
 
+/// Whether an exception says that a server has another interface of a function by now.
+pub fn is_interface_changed(py: Python<'_>, error: &PyErr) -> bool {
+    package::interface_changed(py).is_ok_and(|class| error.get_type(py).is(class))
+}
+
 /// A server has another interface of a function by now.
 pub fn interface_changed(py: Python<'_>, message: &str) -> PyErr {
     new(py, package::interface_changed(py), (message,))
@@ -231,6 +236,13 @@ fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>) -> PyErr {
 pub fn search(error: &SearchError) -> PyErr {
     match error {
         SearchError::Name(_) => PyValueError::new_err(error.to_string()),
+        SearchError::Changed { .. } => {
+            Python::attach(|py| interface_changed(py, &error.to_string()))
+        }
+        SearchError::Unanswered { .. } | SearchError::Server(_) => {
+            Python::attach(|py| new(py, package::start_error(py), (error.to_string(),)))
+        }
+        SearchError::Grid(error) => grid(error),
         _ => function_not_found(error.to_string()),
     }
 }
@@ -250,6 +262,7 @@ pub fn argument(error: &ArgumentError) -> PyErr {
 pub fn prepare(error: &PrepareError) -> PyErr {
     match error {
         PrepareError::Argument(error) => argument(error),
+        PrepareError::Interface(error) => search(error),
         PrepareError::System { error: cause, .. } => of_system(cause, error.to_string()),
     }
 }

@@ -348,8 +348,28 @@ impl Grid {
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
-    fn target(&self, modules: &Modules, name: &str) -> PyResult<Target> {
-        Target::find(&self.grid, modules, name)
+    #[pyo3(signature = (modules, name, server=None))]
+    fn target(
+        &self,
+        py: Python<'_>,
+        modules: &Modules,
+        name: &str,
+        server: Option<&str>,
+    ) -> PyResult<Target> {
+        Target::find(py, &self.grid, modules, name, server)
+    }
+
+    /// The methods of a class `module/Class`, by name, and the server that offers it, if one does. `server`: where
+    /// its object has to live.
+    #[pyo3(signature = (modules, name, server=None))]
+    fn methods(
+        &self,
+        py: Python<'_>,
+        modules: &Modules,
+        name: &str,
+        server: Option<&str>,
+    ) -> PyResult<(Vec<String>, Option<String>)> {
+        modules::methods(py, &self.grid, modules, name, server)
     }
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: ranks of a
@@ -391,8 +411,22 @@ impl Grid {
         options: &CallOptions,
         on: Option<&Reserved>,
     ) -> PyResult<Py<PyAny>> {
-        let call = Grid::submit_target(slf, owner, target, args, kwargs, out, options, on, 1, "")?;
-        call.result(slf.py(), None)
+        let py = slf.py();
+        let call = || {
+            let owner = owner.clone_ref(py);
+            Grid::submit_target(slf, owner, target, args, kwargs, out, options, on, 1, "")?
+                .result(py, None)
+        };
+        match call() {
+            // The server has run nothing.
+            Err(error) if target.target.has_changed() => {
+                if !errors::is_interface_changed(py, &error) {
+                    return Err(error);
+                }
+                call()
+            }
+            ended => ended,
+        }
     }
 
     /// Submits one call of a module's function for the first of these items, up to one that has to go alone. Each
@@ -427,10 +461,15 @@ impl Grid {
         self.grid.group(name).map(|id| id.0).map_err(|error| errors::grid(&error))
     }
 
-    /// Reserves a worker for one object, on a server if one is given. `python`: it is an object of a Python class.
-    #[pyo3(signature = (server=None, python=true))]
-    fn reserve(&self, server: Option<u32>, python: bool) -> PyResult<Reserved> {
-        let code = if python { Code::Python } else { Code::Module };
+    /// Reserves a worker for one object, on a server if one is given. `python`: it is an object of a Python class;
+    /// `offered`: of a class that the server offers.
+    #[pyo3(signature = (server=None, python=true, offered=false))]
+    fn reserve(&self, server: Option<u32>, python: bool, offered: bool) -> PyResult<Reserved> {
+        let code = match (python, offered) {
+            (_, true) => Code::Offered,
+            (true, false) => Code::Python,
+            (false, false) => Code::Module,
+        };
         let reserved = self.grid.reserve(1, server.map(GroupId), code);
         let reserved = reserved.map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();

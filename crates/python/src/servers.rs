@@ -32,6 +32,12 @@ impl Server {
         matches!(self.0.launcher, LauncherKind::Session { .. })
     }
 
+    /// Whether it is a server of others, which runs only functions that it offers itself.
+    #[getter]
+    fn only_offers(&self) -> bool {
+        matches!(self.0.launcher, LauncherKind::Server { .. }) && !self.0.trusted
+    }
+
     fn __repr__(&self) -> String {
         format!("Server({:?}, hosts={:?})", self.0.name, self.hosts())
     }

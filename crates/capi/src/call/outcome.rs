@@ -189,7 +189,12 @@ pub fn object_lost(class: &str, loss: &Loss) -> Failure {
 
 impl From<PrepareError> for Failure {
     fn from(error: PrepareError) -> Self {
-        Failure::other(error.to_string())
+        match error {
+            PrepareError::Interface(error) => error.into(),
+            PrepareError::Argument(_) | PrepareError::System { .. } => {
+                Failure::other(error.to_string())
+            }
+        }
     }
 }
 
@@ -201,7 +206,17 @@ impl From<LandError> for Failure {
 
 impl From<SearchError> for Failure {
     fn from(error: SearchError) -> Self {
-        Failure::new(ErrorCode::FunctionNotFound, error.to_string())
+        let code = match error {
+            SearchError::Unanswered { .. } | SearchError::Server(_) => ErrorCode::ServerNotFound,
+            SearchError::Name(_)
+            | SearchError::NoModule { .. }
+            | SearchError::NoFunction { .. }
+            | SearchError::NotFound { .. }
+            | SearchError::Changed { .. }
+            | SearchError::Module(_)
+            | SearchError::Grid(_) => ErrorCode::FunctionNotFound,
+        };
+        Failure::new(code, error.to_string())
     }
 }
 

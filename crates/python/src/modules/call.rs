@@ -49,6 +49,7 @@ pub fn make(
     options: CallOptions,
     ranks: Option<&Ranks>,
 ) -> PyResult<Made> {
+    target.refresh(py, grid)?;
     let interface = target.target.interface();
     let mut objects = target.assign(args, kwargs)?;
     let outs = assign_out(target, out, &mut objects)?;

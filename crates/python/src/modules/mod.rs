@@ -10,6 +10,7 @@ mod target;
 use std::sync::Arc;
 
 use gridrpc_core::Reservation;
+use gridrpc_invoke::InterfaceSources;
 use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
@@ -48,21 +49,31 @@ impl Modules {
         };
         self.search.all().iter().map(name).collect()
     }
+}
 
-    /// The methods of a class `module/Class`, by name.
-    fn methods(&self, name: &str) -> PyResult<Vec<String>> {
-        let (module, class) = self.search.resolve(name).map_err(|error| errors::search(&error))?;
-        let class = module.interface.class(class).ok_or_else(|| {
-            let known = module.interface.classes.iter().map(|class| class.name.as_str());
-            let known = known.collect::<Vec<_>>().join(", ");
-            let known = if known.is_empty() { "none" } else { &known };
-            let module = &module.interface.name;
-            errors::function_not_found(format!(
-                "module `{module}` has no class `{class}`; it has {known}"
-            ))
-        })?;
-        Ok(class.methods.iter().map(|method| method.name.clone()).collect())
-    }
+/// The methods of a class `module/Class`, by name, and the server that offers it, if one does.
+pub fn methods(
+    py: Python<'_>,
+    grid: &gridrpc_client::Grid,
+    modules: &Modules,
+    name: &str,
+    server: Option<&str>,
+) -> PyResult<(Vec<String>, Option<String>)> {
+    let sources = InterfaceSources::new(&modules.search, grid, server);
+    let (module, class) =
+        py.detach(|| sources.resolve(name)).map_err(|error| errors::search(&error))?;
+    let interface = module.interface();
+    let class = interface.class(class).ok_or_else(|| {
+        let known = interface.classes.iter().map(|class| class.name.as_str());
+        let known = known.collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none" } else { &known };
+        let module = &interface.name;
+        errors::function_not_found(format!(
+            "module `{module}` has no class `{class}`; it has {known}"
+        ))
+    })?;
+    let methods = class.methods.iter().map(|method| method.name.clone()).collect();
+    Ok((methods, module.server().map(str::to_owned)))
 }
 
 /// A worker reserved for one remote object.

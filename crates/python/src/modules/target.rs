@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gridrpc_idl::{Dimension, Expr, Kind, Mode, Parameter, Type};
-use gridrpc_invoke::ArgumentError;
+use gridrpc_invoke::{ArgumentError, InterfaceSources};
 use gridrpc_typed::describe;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -43,6 +43,12 @@ impl Target {
     #[getter]
     fn parallel(&self) -> bool {
         self.target.interface().is_parallel()
+    }
+
+    /// Whether its server has refused a call because the interface has changed.
+    #[getter]
+    fn has_changed(&self) -> bool {
+        self.target.has_changed()
     }
 
     /// The parameters that a caller passes, in order, and whether each may be omitted.
@@ -87,17 +93,33 @@ fn is_of(parameter: &Parameter, wanted: Type) -> bool {
 }
 
 impl Target {
-    pub fn find(grid: &gridrpc_client::Grid, modules: &Modules, name: &str) -> PyResult<Target> {
-        let (module, function) =
-            modules.search.resolve(name).map_err(|error| errors::search(&error))?;
-        let target = Arc::new(
-            gridrpc_invoke::Target::new(grid, &module, function)
-                .map_err(|error| errors::search(&error))?,
-        );
+    /// `server`: the server that its calls are bound to.
+    pub fn find(
+        py: Python<'_>,
+        grid: &gridrpc_client::Grid,
+        modules: &Modules,
+        name: &str,
+        server: Option<&str>,
+    ) -> PyResult<Target> {
+        let sources = InterfaceSources::new(&modules.search, grid, server);
+        // A server may take a while to answer.
+        let found = py.detach(|| {
+            let (module, function) = sources.resolve(name)?;
+            gridrpc_invoke::Target::found(grid, &module, function)
+        });
+        let target = Arc::new(found.map_err(|error| errors::search(&error))?);
         let parameters = &target.interface().parameters;
         let passed = parameters.iter().enumerate().filter(|(_, parameter)| is_passed(parameter));
         let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();
         Ok(Target { target, passed })
+    }
+
+    /// Requests the interface again if it has changed.
+    pub fn refresh(&self, py: Python<'_>, grid: &gridrpc_client::Grid) -> PyResult<()> {
+        if !self.target.has_changed() {
+            return Ok(());
+        }
+        py.detach(|| self.target.refresh(grid)).map_err(|error| errors::search(&error))
     }
 
     pub fn parameter(&self, index: usize) -> &Parameter {
