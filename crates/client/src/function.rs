@@ -13,7 +13,7 @@ use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_wire::{FunctionForm, Message, Place, Section, WireError};
 
-use crate::offered_module::Offer;
+use crate::server_module::Offer;
 
 /// Definition of a function that workers receive.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::daemon_connection::{AskError, DaemonConnection};
 use crate::hosts::server_hints::ServerUnreachable;
 use crate::hosts::shared_server::ServerAccess;
-use crate::offered_module::OfferedModule;
+use crate::server_module::ServerModule;
 
 /// Longest answer of a server, bytes.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -25,7 +25,7 @@ const LIST_VALID: Duration = Duration::from_secs(10);
 
 /// Why a server has not said what it offers.
 #[derive(Debug, Error)]
-pub enum CatalogueError {
+pub enum ServerCatalogueError {
     /// It cannot be reached.
     #[error(transparent)]
     Unreachable(#[from] ServerUnreachable),
@@ -57,12 +57,12 @@ pub enum CatalogueError {
 
 /// A function in the catalogue of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct CatalogueEntry {
+pub struct ServerFunction {
     /// `module/function`, or `module/Class.method`.
     pub name: String,
-    /// Its parameters, for people.
+    /// Its parameters, for people; none: it has no interface, as functions in Python.
     #[serde(default)]
-    pub signature: String,
+    pub signature: Option<String>,
     /// What it does.
     #[serde(default)]
     pub description: Option<String>,
@@ -75,8 +75,8 @@ pub struct ServerCatalogue {
     pub name: String,
     access: ServerAccess,
     /// By name of the module.
-    modules: Mutex<HashMap<String, Arc<OfferedModule>>>,
-    list: Mutex<Option<(Instant, Arc<[CatalogueEntry]>)>>,
+    modules: Mutex<HashMap<String, Arc<ServerModule>>>,
+    list: Mutex<Option<(Instant, Arc<[ServerFunction]>)>>,
 }
 
 impl ServerCatalogue {
@@ -110,7 +110,7 @@ impl ServerCatalogue {
     ///
     /// # Errors
     /// When the server cannot be reached, or answers nothing of use.
-    pub fn module(&self, name: &str) -> Result<Option<Arc<OfferedModule>>, CatalogueError> {
+    pub fn module(&self, name: &str) -> Result<Option<Arc<ServerModule>>, ServerCatalogueError> {
         let (module, member) = name.split_once('/').unwrap_or((name, ""));
         if let Some(known) = self.known(module, member) {
             return Ok(Some(known));
@@ -129,7 +129,7 @@ impl ServerCatalogue {
     }
 
     /// A module that has been requested before, and has this member.
-    fn known(&self, module: &str, member: &str) -> Option<Arc<OfferedModule>> {
+    fn known(&self, module: &str, member: &str) -> Option<Arc<ServerModule>> {
         let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let known = modules.get(module).filter(|known| !known.has_changed())?;
         let interface = &known.interface;
@@ -146,7 +146,11 @@ impl ServerCatalogue {
         has_member.then(|| Arc::clone(known))
     }
 
-    fn offered(&self, module: &str, sections: &[Vec<u8>]) -> Result<OfferedModule, CatalogueError> {
+    fn offered(
+        &self,
+        module: &str,
+        sections: &[Vec<u8>],
+    ) -> Result<ServerModule, ServerCatalogueError> {
         let [text, hash] = sections else {
             return Err(self.malformed(format!("it has {} sections", sections.len())));
         };
@@ -158,20 +162,21 @@ impl ServerCatalogue {
             return Err(self.malformed("its hash is not hexadecimal"));
         }
         let source = format!("{}/{module}", self.access.address.url());
-        let interface = parse_interface(text, Path::new(&source))
-            .map_err(|error| CatalogueError::Interface { server: self.name.clone(), error })?;
+        let interface = parse_interface(text, Path::new(&source)).map_err(|error| {
+            ServerCatalogueError::Interface { server: self.name.clone(), error }
+        })?;
         if interface.name != module {
             let why = format!("module `{}` instead of `{module}`", interface.name);
             return Err(self.malformed(why));
         }
-        Ok(OfferedModule::new(self.name.clone(), interface, hash.to_owned()))
+        Ok(ServerModule::new(self.name.clone(), interface, hash.to_owned()))
     }
 
     /// All functions that the server offers to this client.
     ///
     /// # Errors
     /// When the server cannot be reached, or answers nothing of use.
-    pub fn list(&self) -> Result<Arc<[CatalogueEntry]>, CatalogueError> {
+    pub fn list(&self) -> Result<Arc<[ServerFunction]>, ServerCatalogueError> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, known)) = &*list
             && at.elapsed() < LIST_VALID
@@ -182,9 +187,9 @@ impl ServerCatalogue {
         let [text] = &sections[..] else {
             return Err(self.malformed(format!("it has {} sections", sections.len())));
         };
-        let functions: Vec<CatalogueEntry> =
+        let functions: Vec<ServerFunction> =
             serde_json::from_slice(text).map_err(|error| self.malformed(error.to_string()))?;
-        let functions: Arc<[CatalogueEntry]> = functions.into();
+        let functions: Arc<[ServerFunction]> = functions.into();
         *list = Some((Instant::now(), Arc::clone(&functions)));
         Ok(functions)
     }
@@ -194,7 +199,7 @@ impl ServerCatalogue {
         &self,
         name: &str,
         sections: Vec<Vec<u8>>,
-    ) -> Result<Option<Vec<Vec<u8>>>, CatalogueError> {
+    ) -> Result<Option<Vec<Vec<u8>>>, ServerCatalogueError> {
         let timeout = self.access.timeout.min(PATIENCE);
         let socket = ServerAccess { timeout, ..self.access.clone() }.dial()?;
         let until = Some(Instant::now() + PATIENCE);
@@ -208,11 +213,13 @@ impl ServerCatalogue {
             {
                 Ok(None)
             }
-            Err(error) => Err(CatalogueError::Unanswered { server: self.name.clone(), error }),
+            Err(error) => {
+                Err(ServerCatalogueError::Unanswered { server: self.name.clone(), error })
+            }
         }
     }
 
-    fn malformed(&self, why: impl Into<String>) -> CatalogueError {
-        CatalogueError::Malformed { server: self.name.clone(), why: why.into() }
+    fn malformed(&self, why: impl Into<String>) -> ServerCatalogueError {
+        ServerCatalogueError::Malformed { server: self.name.clone(), why: why.into() }
     }
 }

@@ -179,13 +179,13 @@ fn the_list_of_functions_is_json() {
     let count = play_catalogue(&path, |name, sections| {
         assert_eq!((name, sections.len()), ("list", 0));
         let text = r#"[{"name": "linear/solve", "signature": "solve(n, x)", "description": "S."},
-                       {"name": "linear/invert", "later": 1}]"#;
+                       {"name": "linear/invert", "signature": null, "later": 1}]"#;
         Ok(vec![text.as_bytes().to_vec()])
     });
     let catalogue = catalogue(&path);
     let list = catalogue.list().unwrap();
     assert_eq!(list[0].name, "linear/solve");
-    assert_eq!(list[0].signature, "solve(n, x)");
+    assert_eq!(list[0].signature.as_deref(), Some("solve(n, x)"));
     assert_eq!(list[0].description.as_deref(), Some("S."));
     assert_eq!((list[1].name.as_str(), &list[1].description), ("linear/invert", &None));
     assert_eq!(catalogue.list().unwrap()[..], list[..]);

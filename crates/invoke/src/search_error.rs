@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gridrpc_client::{CatalogueError, GridError};
+use gridrpc_client::{GridError, ServerCatalogueError};
 use gridrpc_typed::ModuleError;
 use thiserror::Error;
 
@@ -51,11 +51,11 @@ pub enum SearchError {
         /// The name as given.
         name: String,
         /// Why not, for each of these servers.
-        failures: Vec<CatalogueError>,
+        failures: Vec<ServerCatalogueError>,
     },
     /// A server has not said what it offers.
     #[error(transparent)]
-    Server(#[from] CatalogueError),
+    Server(#[from] ServerCatalogueError),
     /// The parameters of a server's function have changed since it was looked up.
     #[error(
         "the interface of `{name}` at server `{server}` has changed: it was `{was}` and is {}; look the \
@@ -80,7 +80,7 @@ fn meant(near: Option<&str>) -> String {
     near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
-fn joined(failures: &[CatalogueError]) -> String {
+fn joined(failures: &[ServerCatalogueError]) -> String {
     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

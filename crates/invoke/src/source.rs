@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridrpc_client::{CatalogueError, Grid, OfferedModule, ServerCatalogue};
+use gridrpc_client::{Grid, ServerCatalogue, ServerCatalogueError, ServerModule};
 use gridrpc_idl::{Module, nearest};
 use gridrpc_typed::ModuleFile;
 
@@ -15,7 +15,7 @@ pub enum FoundModule {
     /// A file of this machine.
     File(Arc<ModuleFile>),
     /// A module that a server offers.
-    Offered(Arc<OfferedModule>),
+    Offered(Arc<ServerModule>),
 }
 
 impl FoundModule {
@@ -171,7 +171,7 @@ impl<'a> InterfaceSources<'a> {
         Err(self.not_found(name, failures))
     }
 
-    fn not_found(&self, name: &str, failures: Vec<CatalogueError>) -> SearchError {
+    fn not_found(&self, name: &str, failures: Vec<ServerCatalogueError>) -> SearchError {
         if !failures.is_empty() {
             return SearchError::Unanswered { name: name.to_owned(), failures };
         }

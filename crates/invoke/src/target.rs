@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gridrpc_client::{FunctionRef, Grid, OfferedModule};
+use gridrpc_client::{FunctionRef, Grid, ServerModule};
 use gridrpc_idl::{Function, Module};
 use gridrpc_typed::ModuleFile;
 use gridrpc_wire::FunctionForm;
@@ -29,7 +29,7 @@ pub struct Target {
 enum Registered {
     File(Arc<FunctionRef>),
     /// With the interface that the calls refer to.
-    Offered(Mutex<(Arc<OfferedModule>, Arc<FunctionRef>)>),
+    Offered(Mutex<(Arc<ServerModule>, Arc<FunctionRef>)>),
 }
 
 impl Target {
@@ -58,11 +58,7 @@ impl Target {
         }
     }
 
-    fn offered(
-        grid: &Grid,
-        module: &Arc<OfferedModule>,
-        name: &str,
-    ) -> Result<Target, SearchError> {
+    fn offered(grid: &Grid, module: &Arc<ServerModule>, name: &str) -> Result<Target, SearchError> {
         let interface = &module.interface;
         let place = place_of(interface, name).ok_or_else(|| no_function(interface, name))?;
         let function = grid.register_offered(module, name)?;

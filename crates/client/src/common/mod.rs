@@ -20,10 +20,10 @@ use crate::call::{Call, KeptRequests};
 use crate::config::Config;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::names::Names;
-use crate::offered_module::Offer;
 use crate::parent::Parents;
 use crate::reactor_lock::Wake;
 use crate::server_catalogue::ServerCatalogue;
+use crate::server_module::Offer;
 use crate::state::State;
 use crate::wakeup::Wakeup;
 

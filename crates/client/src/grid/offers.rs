@@ -7,8 +7,8 @@ use gridrpc_wire::FunctionForm;
 use crate::error::GridError;
 use crate::function::FunctionRef;
 use crate::grid::Grid;
-use crate::offered_module::{Offer, OfferedModule};
 use crate::server_catalogue::ServerCatalogue;
+use crate::server_module::{Offer, ServerModule};
 
 impl Grid {
     /// The catalogues of the servers of this grid.
@@ -24,7 +24,7 @@ impl Grid {
     /// When the grid has no such server.
     pub fn register_offered(
         &self,
-        module: &Arc<OfferedModule>,
+        module: &Arc<ServerModule>,
         member: &str,
     ) -> Result<Arc<FunctionRef>, GridError> {
         let group = self.group(&module.server)?;

@@ -8,7 +8,7 @@ use gridrpc_idl::Module;
 
 /// A module that a server offers.
 #[derive(Debug)]
-pub struct OfferedModule {
+pub struct ServerModule {
     /// The name of the server in its grid.
     pub server: String,
     /// Its interface.
@@ -18,10 +18,10 @@ pub struct OfferedModule {
     has_changed: AtomicBool,
 }
 
-impl OfferedModule {
-    pub(crate) fn new(server: String, interface: Module, hash: String) -> OfferedModule {
+impl ServerModule {
+    pub(crate) fn new(server: String, interface: Module, hash: String) -> ServerModule {
         let (interface, has_changed) = (Arc::new(interface), AtomicBool::new(false));
-        OfferedModule { server, interface, hash, has_changed }
+        ServerModule { server, interface, hash, has_changed }
     }
 
     /// Whether the server has another interface by now.
@@ -39,7 +39,7 @@ impl OfferedModule {
 /// The server that runs a function, for calls of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    pub(crate) module: Arc<OfferedModule>,
+    pub(crate) module: Arc<ServerModule>,
     /// The server alone.
     pub(crate) group: GroupId,
     pub(crate) host: Option<WorkerId>,
