@@ -7,6 +7,7 @@ mod doctor;
 mod makefile;
 mod script;
 mod server;
+mod server_query;
 mod session;
 mod top;
 
@@ -14,6 +15,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -97,8 +99,11 @@ enum Command {
         #[arg(short, long)]
         quiet: bool,
     },
-    /// List the modules of the catalogue
+    /// List the modules of the catalogue, or the functions of a server
     List {
+        /// The server: a URL such as gridrpc://HOST, an address, or a name in the file of GRIDRPC_CONFIG
+        #[arg(long)]
+        server: Option<String>,
         /// Print all values as JSON
         #[arg(long)]
         json: bool,
@@ -107,6 +112,9 @@ enum Command {
     Describe {
         /// `module`, `module/function`, `module/Class.method`, or a module's file
         name: String,
+        /// The server that offers it: a URL such as gridrpc://HOST, an address, or a name in the file of GRIDRPC_CONFIG
+        #[arg(long)]
+        server: Option<String>,
         /// Print all values as JSON
         #[arg(long, conflicts_with = "idl")]
         json: bool,
@@ -266,8 +274,11 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Unregister { module, quiet } => {
             unregister(&module).map(|text| unless(quiet, text))
         }
-        Command::List { json } => list(json),
-        Command::Describe { name, json, idl } => describe_one(&name, json, idl),
+        Command::List { server: None, json } => list(json),
+        Command::List { server: Some(server), json } => Ok(server_query::list(&server, json)?),
+        Command::Describe { name, server, json, idl } => {
+            describe_one(&name, server.as_deref(), json, idl)
+        }
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Script(options) => Ok(script::print(&options)?),
         Command::Completion(options) => Ok(completion::script(options, &Arguments::command())),
@@ -312,7 +323,9 @@ fn list(as_json: bool) -> Result<String, Failure> {
     let registered = catalogue::list()?;
     if as_json {
         let one = |entry: &catalogue::Registered| match &entry.module {
-            Ok(module) => describe::json_of_module(module),
+            Ok(module) => {
+                describe::json_of_module(&module.interface, &module.path.display().to_string())
+            }
             Err(error) => json!({
                 "module": entry.name,
                 "file": entry.file.display().to_string(),
@@ -337,41 +350,52 @@ fn list(as_json: bool) -> Result<String, Failure> {
     Ok(registered.into_iter().map(line).collect())
 }
 
-fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<String, Failure> {
-    let is_file = name.ends_with(".so") && std::path::Path::new(name).is_file();
-    let (module, function) = if is_file {
-        (std::sync::Arc::new(read_interface(name.as_ref())?), None)
+/// Describes a module or function. `server`: the server that offers it; none: this machine has it.
+fn describe_one(
+    name: &str,
+    server: Option<&str>,
+    as_json: bool,
+    as_idl: bool,
+) -> Result<String, Failure> {
+    let is_file = server.is_none() && name.ends_with(".so") && std::path::Path::new(name).is_file();
+    let (module_name, function) = match name.split_once('/') {
+        Some((module, function)) if !is_file => (module, Some(function)),
+        _ => (name, None),
+    };
+    let (interface, place) = if let Some(server) = server {
+        (server_query::module(server, name)?, server.to_owned())
     } else {
-        let mut places = catalogue::default_places();
-        places.push(".".into());
-        let (module, function) = match name.split_once('/') {
-            Some((module, function)) => (module, Some(function)),
-            None => (name, None),
+        let module = if is_file {
+            Arc::new(read_interface(name.as_ref())?)
+        } else {
+            let mut places = catalogue::default_places();
+            places.push(".".into());
+            ModuleSearch::new(places).find(module_name)?
         };
-        (ModuleSearch::new(places).find(module)?, function)
+        (Arc::clone(&module.interface), module.path.display().to_string())
     };
     let function = match function {
         None => None,
         Some(function) => {
-            Some(module.interface.function(function).ok_or_else(|| SearchError::NoFunction {
-                module: module.interface.name.clone(),
+            Some(interface.function(function).ok_or_else(|| SearchError::NoFunction {
+                module: interface.name.clone(),
                 function: function.to_owned(),
-                known: module.interface.functions.iter().map(|f| f.name.clone()).collect(),
+                known: interface.functions.iter().map(|f| f.name.clone()).collect(),
             })?)
         }
     };
     if as_idl {
-        return Ok(module.interface.to_string());
+        return Ok(interface.to_string());
     }
     if as_json {
         let value = match function {
             Some(function) => describe::json_of_function(function),
-            None => describe::json_of_module(&module),
+            None => describe::json_of_module(&interface, &place),
         };
         return Ok(serde_json::to_string_pretty(&value)? + "\n");
     }
     let named = name.split_once('/').map(|(_, name)| name).zip(function);
-    Ok(describe::text(&module, named))
+    Ok(describe::text(&interface, &place, named))
 }
 
 /// Enters the workers' directory. Native workers need no other preparation, as they find their modules

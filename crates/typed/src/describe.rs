@@ -5,16 +5,14 @@ use std::fmt::Write;
 use gridrpc_idl::{Class, Dimension, Function, Kind, Mode, Module, Parameter};
 use serde_json::{Value, json};
 
-use crate::ModuleFile;
-
-/// A readable description of one function, under its call name, or of a whole module.
+/// A readable description of one function, under its call name, or of a whole module. `place`: the module's file, or the
+/// server that offers it.
 #[must_use]
-pub fn text(module: &ModuleFile, function: Option<(&str, &Function)>) -> String {
-    let interface = &module.interface;
+pub fn text(interface: &Module, place: &str, function: Option<(&str, &Function)>) -> String {
     match function {
         Some((name, function)) => one_function(interface, name, function),
         None => {
-            let mut text = format!("module {}\n  {}\n", interface.name, module.path.display());
+            let mut text = format!("module {}\n  {place}\n", interface.name);
             for (name, function) in all(interface) {
                 let _ = write!(text, "\n{}", one_function(interface, &name, &function));
             }
@@ -83,13 +81,12 @@ fn kind(parameter: &Parameter, names: &[Parameter]) -> String {
     }
 }
 
-/// A description of a module for programs.
+/// A description of a module for programs. `place`: the module's file, or the server that offers it.
 #[must_use]
-pub fn json_of_module(module: &ModuleFile) -> Value {
-    let interface = &module.interface;
+pub fn json_of_module(interface: &Module, place: &str) -> Value {
     json!({
         "module": interface.name,
-        "file": module.path.display().to_string(),
+        "file": place,
         "functions": interface.functions.iter().map(json_of_function).collect::<Vec<_>>(),
         "classes": interface.classes.iter().map(json_of_class).collect::<Vec<_>>(),
     })

@@ -1,0 +1,94 @@
+//! What servers offer, for `gridrpc list` and `gridrpc describe`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use gridrpc_client::{ServerAccess, ServerCatalogue, ServerCatalogueError};
+use gridrpc_config::{HostGroup, Problems, ServerAddress};
+use gridrpc_idl::Module;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+/// Why a server has not been asked, or has not answered.
+#[derive(Debug, Error)]
+pub enum ServerQueryError {
+    /// There is no such server.
+    #[error(transparent)]
+    Config(#[from] Problems),
+    /// The name is that of hosts with agents.
+    #[error("`{0}` is no server that offers functions: write gridrpc://HOST, or HOST:PORT")]
+    NoServer(String),
+    /// It does not answer.
+    #[error(transparent)]
+    Catalogue(#[from] ServerCatalogueError),
+    /// It has no such module.
+    #[error(
+        "server `{server}` offers no `{name}`; `gridrpc list --server {server}` shows what it offers"
+    )]
+    NotOffered {
+        /// The server.
+        server: String,
+        /// The module or function.
+        name: String,
+    },
+}
+
+/// The catalogue of a server: a URL, an address, or the name of a server in the file that GRIDRPC_CONFIG names.
+fn catalogue(server: &str) -> Result<ServerCatalogue, ServerQueryError> {
+    let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
+    let chosen = gridrpc_config::chosen(&[server.to_owned()], file.as_deref().map(Path::new));
+    let group: Option<HostGroup> = match (chosen, ServerAddress::parse(server)) {
+        (Ok(groups), _) => groups.into_iter().next(),
+        // An address alone.
+        (Err(_), Some(address)) => {
+            Some(gridrpc_config::from_url(&address.url()).map_err(Problems::from)?)
+        }
+        (Err(problems), None) => return Err(problems.into()),
+    };
+    let access = group.as_ref().and_then(ServerAccess::of);
+    let access = access.ok_or_else(|| ServerQueryError::NoServer(server.to_owned()))?;
+    Ok(ServerCatalogue::new(server, access))
+}
+
+/// The functions of a server.
+///
+/// # Errors
+/// When it does not answer.
+pub fn list(server: &str, as_json: bool) -> Result<String, ServerQueryError> {
+    let functions = catalogue(server)?.list()?;
+    if as_json {
+        let one = |function: &gridrpc_client::ServerFunction| {
+            json!({
+                "name": function.name,
+                "signature": function.signature,
+                "description": function.description,
+            })
+        };
+        let all: Value = functions.iter().map(one).collect();
+        return Ok(format!("{all:#}\n"));
+    }
+    if functions.is_empty() {
+        return Ok(format!("server `{server}` offers you no functions\n"));
+    }
+    let mut text = String::new();
+    for function in functions.iter() {
+        let first = function.description.as_deref().and_then(|text| text.trim().lines().next());
+        let first = first.map(|line| format!("  {line}")).unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}{first}", function.name);
+    }
+    Ok(text)
+}
+
+/// The module of a function, or a module, of a server.
+///
+/// # Errors
+/// When it does not answer, or has none.
+pub fn module(server: &str, name: &str) -> Result<Arc<Module>, ServerQueryError> {
+    let module = catalogue(server)?.module(name)?;
+    module.map(|module| Arc::clone(&module.interface)).ok_or_else(|| ServerQueryError::NotOffered {
+        server: server.to_owned(),
+        name: name.to_owned(),
+    })
+}
