@@ -4,6 +4,7 @@
 //! Anybody who reaches the port may connect. So one thread handles all connections, never blocks on one, and drops
 //! those that do not present a secret or a certificate soon.
 
+mod entry;
 mod handshake;
 mod pending;
 mod refusal;
@@ -23,9 +24,9 @@ use gridrpc_sys::forks;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::certificates::ServerKeys;
-use crate::{Keys, SECRET};
+use crate::SECRET;
 
+pub use entry::{Entry, Refused};
 pub use handshake::{ADMITTED, Admitted};
 use handshake::{Handshake, Progress};
 use pending::Pending;
@@ -39,29 +40,6 @@ pub struct Listener {
     end: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
-
-/// What a connection has to present.
-pub enum Entry {
-    /// A secret of an invited agent, which is accepted once.
-    Secret {
-        /// The keys of the grid. Without them connections are plain TCP, and the secret alone admits.
-        keys: Option<Arc<Keys>>,
-        /// How many agents may wait for a moment until they are invited, because they may connect before the listener
-        /// learns of them.
-        early: usize,
-    },
-    /// A certificate of a user.
-    Certificate {
-        /// The keys of the server.
-        keys: ServerKeys,
-        /// Receives the address of each connection that was not admitted, and the reason. The listener's thread calls
-        /// it, so it must not block.
-        refused: Refused,
-    },
-}
-
-/// Receives the connections that were not admitted.
-pub type Refused = Box<dyn Fn(SocketAddr, Refusal) + Send + Sync>;
 
 /// Maximum number of connections that have not been admitted.
 const PENDING: usize = 256;

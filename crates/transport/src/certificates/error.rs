@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use gridrpc_sys::safe_path::UnsafePath;
 use thiserror::Error;
 use x509_parser::time::ASN1Time;
 
@@ -25,27 +26,20 @@ pub enum CredentialsError {
         /// The system's answer.
         error: io::Error,
     },
-    /// Other users may read the private key, or change a file.
+    /// Other users may read the private key.
     #[error(
-        "`{}` is open to other users (mode {mode:03o}): run `chmod {required} {}`",
+        "the private key `{}` can be read by other users (mode {mode:03o}): run `chmod 600 {}`",
         .file.display(), .file.display()
     )]
     Exposed {
-        /// The file.
+        /// The file of the key.
         file: PathBuf,
         /// Its permissions.
         mode: u32,
-        /// The permissions that it should have.
-        required: &'static str,
     },
-    /// A file belongs to another user, who may change it.
-    #[error("`{}` belongs to user {owner}: it has to belong to this user or to root", .file.display())]
-    ForeignOwner {
-        /// The file.
-        file: PathBuf,
-        /// User id of its owner.
-        owner: u32,
-    },
+    /// Other users can change a file, and so whom this process trusts.
+    #[error("{0}; credentials need files and folders that only this user and root can change")]
+    Unsafe(#[from] UnsafePath),
     /// A file is not in PEM format.
     #[error("`{}` is not in PEM format: {reason}", .file.display())]
     NotPem {

@@ -16,6 +16,3 @@ pub use error::{CredentialsError, RevocationsError};
 pub use identity::{Identity, IdentityError};
 pub use keys::{CredentialKeysError, ServerKeys, UserKeys};
 pub use revocations::Revocations;
-
-#[cfg(test)]
-mod tests;

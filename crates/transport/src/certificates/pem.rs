@@ -5,8 +5,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use gridrpc_sys::safe_path;
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
 use rustls::pki_types::pem::{Error, PemObject};
 
 use super::CredentialsError;
@@ -19,11 +19,11 @@ pub(super) const CREDENTIALS_LIMIT: u64 = 1 << 20;
 pub(super) enum Access {
     /// Only its owner may read it.
     Private,
-    /// Everybody may read it, and its owner and group may write it.
+    /// Everybody may read it.
     Public,
 }
 
-/// Opens a regular file and checks who may read or change it.
+/// Opens a regular file that only this user and root can change, and checks who may read it.
 pub(super) fn open(path: &Path, access: Access) -> Result<(File, Metadata), CredentialsError> {
     let unreadable = |error| CredentialsError::Unreadable { file: path.to_owned(), error };
     // Opening a FIFO would wait for a writer.
@@ -36,18 +36,11 @@ pub(super) fn open(path: &Path, access: Access) -> Result<(File, Metadata), Cred
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("it is not a regular file")));
     }
-    let (forbidden, required) = match access {
-        Access::Private => (0o077, "600"),
-        Access::Public => (0o002, "644"),
-    };
     let mode = metadata.mode() & 0o777;
-    if mode & forbidden != 0 {
-        return Err(CredentialsError::Exposed { file: path.to_owned(), mode, required });
+    if access == Access::Private && mode & 0o077 != 0 {
+        return Err(CredentialsError::Exposed { file: path.to_owned(), mode });
     }
-    let owner = metadata.uid();
-    if owner != 0 && owner != geteuid().as_raw() {
-        return Err(CredentialsError::ForeignOwner { file: path.to_owned(), owner });
-    }
+    safe_path::check(path)?;
     Ok((file, metadata))
 }
 

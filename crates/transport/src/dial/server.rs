@@ -11,7 +11,7 @@ use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use thiserror::Error as ThisError;
 
-use super::{Dialling, Encryption, Failure, Line, Tried};
+use super::attempts::{Dialling, Encryption, Failure, Line, Tried};
 use crate::addresses::with_port;
 use crate::certificates::{UserKeys, Utc};
 use crate::listener::ADMITTED;
@@ -354,7 +354,8 @@ impl ServerFailure {
                 ServerFailure::UnknownAuthority
             }
             CertificateError::NotValidForNameContext { presented, .. } => {
-                ServerFailure::WrongName { names: presented }
+                let names = presented.iter().map(|name| bare(name)).collect();
+                ServerFailure::WrongName { names }
             }
             CertificateError::ExpiredContext { time, not_after } => {
                 ServerFailure::ServerExpired { until: system(not_after), now: system(time) }
@@ -377,6 +378,12 @@ impl ServerFailure {
             alert => ServerFailure::UserRefused { alert },
         }
     }
+}
+
+/// A name without its kind: rustls gives `DnsName("a.example")`.
+fn bare(name: &str) -> String {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(name).trim_matches('"').to_owned()
 }
 
 fn system(time: UnixTime) -> SystemTime {

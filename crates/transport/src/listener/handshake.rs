@@ -6,7 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Entry, Refusal};
+use super::entry::Entry;
+use super::refusal::Refusal;
 use crate::certificates::Identity;
 use crate::{SECRET, Tcp, Tls, Transport};
 

@@ -1,7 +1,4 @@
-//! Dialling a client or a server. Tries all its addresses, each a moment after the previous one, and uses the first
-//! that answers as the expected one.
-
-mod server;
+//! Attempts to reach one of several addresses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,36 +20,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use thiserror::Error;
 
-use crate::keys::no_name;
-use crate::{AgentKeys, KeysError, Tcp, Ticket, Tls, Transport, set_blocking};
-pub use server::{ServerDialError, ServerFailure, Stage, dial_server};
-
-/// A connection to a client.
-#[derive(Debug)]
-pub struct Dialled {
-    /// The connection. The secret has been sent; the client's first message shows whether it was accepted.
-    pub transport: Arc<dyn Transport>,
-    /// Address of the client.
-    pub address: SocketAddr,
-    /// The matching address of the ticket.
-    pub name: String,
-    /// Other addresses, and their results until then.
-    pub tried: Vec<Tried>,
-}
-
-/// Reason why a client cannot be reached.
-#[derive(Debug, Error)]
-pub enum DialError {
-    /// The ticket contains no usable keys.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// The system refuses something that every attempt needs.
-    #[error("nothing can be dialled: {0}")]
-    Io(#[from] io::Error),
-    /// None of the addresses has answered as the client.
-    #[error("{0}")]
-    Unreachable(Attempts),
-}
+use crate::{Tcp, Tls, Transport};
 
 /// Every address that was tried, and its result.
 #[derive(Debug)]
@@ -116,54 +84,16 @@ impl fmt::Display for Attempts {
 /// How long after one attempt the next one starts, if the first is still pending.
 const STAGGER: Duration = Duration::from_millis(300);
 
-/// Dials the client of a ticket, and sends it the secret. `blocking`: whether the returned connection blocks.
-///
-/// # Errors
-/// When no address has answered as the client in time.
-pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialled, DialError> {
-    let keys = ticket.keys.as_ref().map(AgentKeys::new).transpose()?;
-    let encryption = keys.map(|keys| Encryption { config: keys.config(), name: no_name() });
-    let until = Instant::now() + timeout;
-    let mut dialling = Dialling::begin(&ticket.addresses, encryption, until)?;
-    let Some(winner) = dialling.run()? else {
-        return Err(DialError::Unreachable(dialling.give_up()));
-    };
-    let Attempt { name, address, line } = winner;
-    let transport: Arc<dyn Transport> = match line {
-        Line::Encrypted(tls) => {
-            show(&*tls, ticket)?;
-            tls.set_blocking(blocking)?;
-            tls
-        }
-        Line::Plain(tcp) => {
-            show(&tcp, ticket)?;
-            set_blocking(tcp.socket(), blocking)?;
-            Arc::new(tcp)
-        }
-        Line::Connecting(_) | Line::Moving => unreachable!("it has reached the client"),
-    };
-    Ok(Dialled { transport, address, name, tried: dialling.give_up().0 })
-}
-
-fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {
-    // A new connection accepts that much at once.
-    if transport.send(&ticket.secret, &[])? == ticket.secret.len() && transport.flush()? {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::WriteZero.into())
-    }
-}
-
 /// Resolved addresses, by the name's position in the ticket.
 type Resolved = (usize, io::Result<Vec<SocketAddr>>);
 
 /// How connections are encrypted, and the name that the other end has to prove.
-struct Encryption {
-    config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+pub(super) struct Encryption {
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) name: ServerName<'static>,
 }
 
-struct Dialling {
+pub(super) struct Dialling {
     names: Vec<String>,
     encryption: Option<Encryption>,
     until: Instant,
@@ -180,7 +110,7 @@ struct Dialling {
 }
 
 impl Dialling {
-    fn begin(
+    pub(super) fn begin(
         names: &[String],
         encryption: Option<Encryption>,
         until: Instant,
@@ -219,7 +149,7 @@ impl Dialling {
     }
 
     /// The attempt that has reached the other end, if one does in time.
-    fn run(&mut self) -> io::Result<Option<Attempt>> {
+    pub(super) fn run(&mut self) -> io::Result<Option<Attempt>> {
         loop {
             if let Some(winner) = self.turn()? {
                 return Ok(Some(winner));
@@ -304,7 +234,7 @@ impl Dialling {
     }
 
     /// The results of all addresses, in arbitrary order.
-    fn give_up(mut self) -> Attempts {
+    pub(super) fn give_up(mut self) -> Attempts {
         for one in std::mem::take(&mut self.attempts) {
             let silent = matches!(one.line, Line::Connecting(_));
             let failure = if silent { Failure::Silent } else { Failure::Mute };
@@ -321,13 +251,13 @@ impl Dialling {
 }
 
 /// An attempt to reach one address.
-struct Attempt {
-    name: String,
-    address: SocketAddr,
-    line: Line,
+pub(super) struct Attempt {
+    pub(super) name: String,
+    pub(super) address: SocketAddr,
+    pub(super) line: Line,
 }
 
-enum Line {
+pub(super) enum Line {
     Connecting(TcpStream),
     Encrypted(Arc<Tls>),
     Plain(Tcp),

@@ -1,0 +1,10 @@
+//! Dialling a client or a server. Tries all its addresses, each a moment after the previous one, and uses the first
+//! that answers as the expected one.
+
+mod attempts;
+mod client;
+mod server;
+
+pub use attempts::{Attempts, Failure, Tried};
+pub use client::{DialError, Dialled, dial};
+pub use server::{ServerDialError, ServerFailure, Stage, dial_server};

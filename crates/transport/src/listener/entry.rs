@@ -1,0 +1,31 @@
+//! What the connections at a listener have to present.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::refusal::Refusal;
+use crate::Keys;
+use crate::certificates::ServerKeys;
+
+/// What a connection has to present.
+pub enum Entry {
+    /// A secret of an invited agent, which is accepted once.
+    Secret {
+        /// The keys of the grid. Without them connections are plain TCP, and the secret alone admits.
+        keys: Option<Arc<Keys>>,
+        /// How many agents may wait for a moment until they are invited, because they may connect before the listener
+        /// learns of them.
+        early: usize,
+    },
+    /// A certificate of a user.
+    Certificate {
+        /// The keys of the server.
+        keys: ServerKeys,
+        /// Receives the address of each connection that was not admitted, and the reason. The listener's thread calls
+        /// it, so it must not block.
+        refused: Refused,
+    },
+}
+
+/// Receives the connections that were not admitted.
+pub type Refused = Box<dyn Fn(SocketAddr, Refusal) + Send + Sync>;

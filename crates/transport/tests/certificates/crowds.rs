@@ -1,0 +1,96 @@
+//! Thousands of connections that do not complete the handshake, while users go on unharmed.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gridrpc_transport::listener::Refusal;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
+
+use crate::authority::{Authority, Server, USER};
+
+/// A connection from this loopback address.
+fn connect_from(from: Ipv4Addr, port: u16) -> nix::Result<TcpStream> {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    bind(socket.as_raw_fd(), &SockaddrIn::from(std::net::SocketAddrV4::new(from, 0)))?;
+    let to = SocketAddr::from(([127, 0, 0, 1], port));
+    let SocketAddr::V4(to) = to else { return Err(nix::Error::EINVAL) };
+    connect(socket.as_raw_fd(), &SockaddrIn::from(to))?;
+    Ok(TcpStream::from(socket))
+}
+
+#[test]
+fn users_connect_while_thousands_of_connections_stall() {
+    let authority = Authority::new("authority");
+    let server = Server::new(&authority);
+    let port = server.listener.port();
+    let ann = authority.user(&USER);
+    let (end, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    // Two attackers: one sends nothing, the other the beginning of a handshake.
+    let attackers: Vec<_> = [&[][..], &[22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3]]
+        .into_iter()
+        .zip([2, 3])
+        .map(|(bytes, host)| {
+            let (end, count) = (Arc::clone(&end), Arc::clone(&count));
+            thread::spawn(move || {
+                let mut open = Vec::new();
+                while !end.load(Ordering::Relaxed) {
+                    if let Ok(mut stream) = connect_from(Ipv4Addr::new(127, 0, 0, host), port) {
+                        let _ = stream.write_all(bytes);
+                        open.push(stream);
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // The limit of descriptors is lower than the number of attempts.
+                    if open.len() > 300 {
+                        open.drain(..100);
+                    }
+                }
+            })
+        })
+        .collect();
+    let began = Instant::now();
+    let mut longest = Duration::ZERO;
+    while count.load(Ordering::Relaxed) < 4_000 {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        let began = Instant::now();
+        let _connection = server.dial(&ann).unwrap();
+        longest = longest.max(began.elapsed());
+        assert_eq!(server.admitted.recv().unwrap().identity.unwrap().user, "ann");
+    }
+    end.store(true, Ordering::Relaxed);
+    attackers.into_iter().for_each(|one| one.join().unwrap());
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    let mut crowded = 0;
+    while let Ok((from, reason)) = server.refused.try_recv() {
+        assert!(from.ip() != Ipv4Addr::new(127, 0, 0, 1), "{reason}");
+        crowded += usize::from(matches!(reason, Refusal::Crowded));
+    }
+    assert!(crowded > 0);
+}
+
+#[test]
+fn pending_connections_of_a_user_survive_a_crowd_of_another_address() {
+    let server = Server::new(&Authority::new("authority"));
+    let port = server.listener.port();
+    let mut slow = server.stranger();
+    slow.write_all(&[22, 3, 1]).unwrap();
+    let from = Ipv4Addr::new(127, 0, 0, 9);
+    let mut crowd = Vec::new();
+    for _ in 0..2_500 {
+        crowd.push(connect_from(from, port).unwrap());
+        if crowd.len() > 400 {
+            crowd.remove(0);
+        }
+    }
+    let mut refused = Vec::new();
+    while let Ok(one) = server.refused.recv_timeout(Duration::from_millis(300)) {
+        refused.push(one);
+    }
+    assert!(refused.iter().all(|(address, _)| address.ip() == from));
+    assert!(refused.iter().any(|(_, reason)| matches!(reason, Refusal::Crowded)));
+    assert!(refused.len() >= 2_500 - 256, "{}", refused.len());
+}

@@ -1,0 +1,133 @@
+//! Connections of users to a server, and what they learn when there is none.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gridrpc_transport::certificates::{Revocations, UserKeys};
+use gridrpc_transport::dial::{ServerFailure, Stage, dial_server};
+use gridrpc_transport::listener::Refusal;
+
+use crate::authority::{Authority, DAY, LONG, SERVER, SOON, Server, USER, Wanted, closed_port};
+
+#[test]
+fn a_user_connects_and_the_server_knows_who_it_is() {
+    let authority = Authority::new("authority");
+    let server = Server::new(&authority);
+    let ann = authority.user(&Wanted { group: Some("chemistry"), serial: 200, ..USER });
+    for host in ["localhost", "127.0.0.1"] {
+        let connection = dial_server(host, server.listener.port(), &ann, LONG).unwrap();
+        let admitted = server.admitted.recv_timeout(SOON).unwrap();
+        let identity = admitted.identity.unwrap();
+        assert_eq!(identity.user, "ann");
+        assert_eq!(identity.groups, ["chemistry"]);
+        assert_eq!(identity.serial, "c8");
+        let error = connection.receive_into(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        connection.send(b"hello", &[]).unwrap();
+        let mut place = [0; 5];
+        let began = Instant::now();
+        while admitted.transport.receive_into(&mut place).is_err() {
+            assert!(began.elapsed() < SOON);
+        }
+        assert_eq!(&place, b"hello");
+    }
+    assert_eq!(server.listener.refused(), 0);
+}
+
+#[test]
+fn users_learn_why_the_server_refuses_their_certificate() {
+    let authority = Authority::new("authority");
+    let server = Server::new(&authority);
+    // It trusts the server, but the server does not trust it. The foreign authority has the same name, or another.
+    for name in ["authority", "foreign"] {
+        let foreign = Authority::new(name);
+        let keys = UserKeys::new(&foreign.credentials(&USER, &authority)).unwrap();
+        let error = server.dial(&keys).unwrap_err();
+        assert!(matches!(error.failure, ServerFailure::UserAuthority), "{error}");
+        assert!(matches!(server.refusal(), Refusal::UnknownAuthority));
+    }
+    // A certificate of a server is not one of a user.
+    let keys = UserKeys::new(&authority.credentials(&SERVER, &authority)).unwrap();
+    let error = server.dial(&keys).unwrap_err();
+    assert!(matches!(error.failure, ServerFailure::UserRefused { .. }), "{error}");
+    assert!(matches!(server.refusal(), Refusal::BadCertificate(_)));
+    // A certificate that names no user.
+    for user in ["", "line\nbreak"] {
+        let keys = UserKeys::new(&authority.credentials(&Wanted { user, ..USER }, &authority));
+        let error = server.dial(&keys.unwrap()).unwrap_err();
+        assert!(matches!(error.failure, ServerFailure::Closed), "{error}");
+        assert!(matches!(server.refusal(), Refusal::NoIdentity(_)));
+    }
+    assert!(server.admitted.try_recv().is_err());
+    assert_eq!(server.listener.refused(), 5);
+}
+
+#[test]
+fn a_certificate_that_expires_while_the_user_runs_is_refused() {
+    let authority = Authority::new("authority");
+    let server = Server::new(&authority);
+    let credentials = authority.credentials(&Wanted { valid: (-DAY, 3), ..USER }, &authority);
+    thread::sleep(Duration::from_secs(4));
+    let error = server.dial(&UserKeys::new(&credentials).unwrap()).unwrap_err();
+    assert!(matches!(error.failure, ServerFailure::UserExpired), "{error}");
+    assert!(matches!(server.refusal(), Refusal::Expired));
+}
+
+#[test]
+fn users_refuse_servers_that_do_not_prove_who_they_are() {
+    let authority = Authority::new("authority");
+    let ann = authority.user(&USER);
+    let foreign = Authority::new("foreign");
+    let credentials = foreign.credentials(&SERVER, &authority);
+    let server = Server::with(&credentials, Revocations::none());
+    let error = server.dial(&ann).unwrap_err();
+    assert!(matches!(error.failure, ServerFailure::UnknownAuthority), "{error}");
+    assert!(matches!(server.refusal(), Refusal::ByPeer(_)));
+    let other = Wanted { hosts: &["gpu.example", "10.0.0.1"], ..SERVER };
+    let server = Server::with(&authority.credentials(&other, &authority), Revocations::none());
+    for host in ["localhost", "127.0.0.1"] {
+        let error = dial_server(host, server.listener.port(), &ann, LONG).unwrap_err();
+        let ServerFailure::WrongName { names } = &error.failure else { panic!("{error}") };
+        assert_eq!(names[..], ["gpu.example", "10.0.0.1"]);
+        assert!(error.to_string().contains("\nhint: use one of these names"), "{error}");
+    }
+    // A user is not a server.
+    let server = Server::with(&authority.credentials(&USER, &authority), Revocations::none());
+    assert!(server.dial(&ann).is_err());
+}
+
+#[test]
+fn hosts_and_ports_without_a_server_are_reported() {
+    let ann = Authority::new("authority").user(&USER);
+    let failure = |host: &str, port, time| dial_server(host, port, &ann, time).unwrap_err();
+    let error = failure("localhost", closed_port(), LONG);
+    assert!(matches!(error.failure, ServerFailure::Refused), "{error}");
+    for host in ["no-such-host.invalid", "two words", ""] {
+        let error = failure(host, 1, LONG);
+        let is_unknown = matches!(error.failure, ServerFailure::UnknownHost { .. });
+        let is_unresolved =
+            matches!(error.failure, ServerFailure::Timeout { stage: Stage::Resolving, .. });
+        assert!(is_unknown || (is_unresolved && host.contains("invalid")), "{error}");
+    }
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let limit = Duration::from_millis(300);
+    let error = failure("127.0.0.1", mute.local_addr().unwrap().port(), limit);
+    let ServerFailure::Timeout { after, stage: Stage::Handshake } = error.failure else {
+        panic!("{error}")
+    };
+    assert_eq!(after, limit);
+    for greeting in ["SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = other.local_addr().unwrap().port();
+        let thread = thread::spawn(move || {
+            let (mut stream, _) = other.accept().unwrap();
+            stream.write_all(greeting.as_bytes()).unwrap();
+            thread::sleep(Duration::from_millis(300));
+        });
+        let error = failure("127.0.0.1", port, LONG);
+        assert!(matches!(error.failure, ServerFailure::NotTls), "{error}");
+        thread.join().unwrap();
+    }
+}
