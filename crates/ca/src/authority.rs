@@ -1,0 +1,498 @@
+//! The authority: a folder with its key, its certificate, the index of all certificates, and the revocation list.
+
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gridrpc_sys::safe_path;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData as _,
+    RevokedCertParams, SerialNumber,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use time::OffsetDateTime;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::error::file_error;
+use crate::files::{self, FolderLock, PRIVATE, PUBLIC};
+use crate::index::{self, Issued, Role, now};
+use crate::leaf::{Leaf, encode};
+use crate::request::VerifiedRequest;
+use crate::tokens::{self, TokenRecord};
+use crate::{AuthorityError, names};
+
+/// A certificate authority. Any number of processes may use one at the same time.
+pub struct Authority {
+    folder: PathBuf,
+    /// Certificate of the authority, DER.
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+/// What the authority decides about a request.
+#[derive(Clone, Debug)]
+pub struct SignOptions {
+    /// Name of the user, instead of the one in the request.
+    pub user: Option<String>,
+    /// Groups of the user.
+    pub groups: Vec<String>,
+    /// Validity in days.
+    pub days: u32,
+}
+
+/// A new certificate.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The certificate, followed by that of the authority, PEM.
+    pub pem: String,
+    /// Its record.
+    pub issued: Issued,
+}
+
+/// The credentials of a server, PEM.
+#[derive(Clone)]
+pub struct ServerFiles {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+    /// The certificate of the authority.
+    pub authority: String,
+    /// The record of the certificate.
+    pub issued: Issued,
+}
+
+const DAY: u64 = 24 * 3600;
+/// Validity of the authority's own certificate, and time until its revocation lists expire.
+const LONG: u64 = 3650 * DAY;
+/// Certificates are valid a little before they are made: clocks differ.
+const CLOCK_MARGIN: u64 = 300;
+/// Most days that a certificate can be valid.
+const MOST_DAYS: u32 = 3650;
+
+/// `$XDG_DATA_HOME/gridrpc/ca`.
+#[must_use]
+pub fn default_folder() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    // The standard says to ignore a path that is not absolute.
+    let data = named.filter(|path| path.is_absolute());
+    let data = data.or_else(|| Some(safe_path::home()?.join(".local/share")))?;
+    Some(data.join("gridrpc/ca"))
+}
+
+impl Default for SignOptions {
+    fn default() -> SignOptions {
+        SignOptions { user: None, groups: Vec::new(), days: 365 }
+    }
+}
+
+impl Authority {
+    /// Default validity of a server's certificate, days.
+    pub const SERVER_DAYS: u32 = 825;
+
+    /// Creates an authority in a folder. Other users can read its certificate and its revocation list.
+    ///
+    /// # Errors
+    /// When the folder contains an authority, or cannot be written.
+    pub fn create(folder: &Path, name: &str) -> Result<Authority, AuthorityError> {
+        if name.trim().is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
+            return Err(AuthorityError::BadName { kind: "authority", name: name.to_owned() });
+        }
+        safe_path::make_folder(folder)?;
+        // A server that runs as another user reads the revocation list.
+        fs::set_permissions(folder, Permissions::from_mode(0o711))
+            .map_err(file_error("change the permissions of", folder))?;
+        let _lock = FolderLock::acquire(folder)?;
+        let file = folder.join(CERTIFICATE);
+        if file.exists() {
+            return Err(AuthorityError::Exists { folder: folder.to_owned() });
+        }
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.serial_number = Some(SerialNumber::from_slice(&new_serial()?));
+        params.not_before = date(now().saturating_sub(CLOCK_MARGIN));
+        params.not_after = date(now() + LONG);
+        let certificate = params.self_signed(&key)?;
+        files::write(&folder.join(KEY), &key.serialize_pem(), PRIVATE)?;
+        let authority =
+            Authority { folder: folder.to_owned(), certificate: certificate.der().clone(), key };
+        index::write::<Issued>(&authority.index(), &[])?;
+        authority.write_revocations(&[])?;
+        // Last: with this file the authority exists.
+        files::write(&file, &authority.pem(), PUBLIC)?;
+        Ok(authority)
+    }
+
+    /// Opens the authority in a folder.
+    ///
+    /// # Errors
+    /// When there is none, or its files cannot be used.
+    pub fn open(folder: &Path) -> Result<Authority, AuthorityError> {
+        let file = folder.join(CERTIFICATE);
+        if !file.exists() {
+            return Err(AuthorityError::Missing { folder: folder.to_owned() });
+        }
+        let key_file = folder.join(KEY);
+        safe_path::check(&file)?;
+        safe_path::check(&key_file)?;
+        let unusable =
+            |reason: String| AuthorityError::Unusable { folder: folder.to_owned(), reason };
+        let mode = fs::metadata(&key_file).map_err(file_error("read", &key_file))?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(AuthorityError::ExposedKey { file: key_file, mode });
+        }
+        let certificate = CertificateDer::from_pem_slice(files::read(&file)?.as_bytes())
+            .map_err(|error| unusable(error.to_string()))?;
+        let key = KeyPair::from_pem(&files::read(&key_file)?)
+            .map_err(|error| unusable(error.to_string()))?;
+        let (_, parsed) =
+            X509Certificate::from_der(&certificate).map_err(|error| unusable(error.to_string()))?;
+        if parsed.public_key().raw != key.subject_public_key_info() {
+            return Err(unusable("its key does not belong to its certificate".to_owned()));
+        }
+        if key.algorithm() != &rcgen::PKCS_ECDSA_P256_SHA256 {
+            return Err(unusable("its key is not an EC key on the curve P-256".to_owned()));
+        }
+        Ok(Authority { folder: folder.to_owned(), certificate, key })
+    }
+
+    /// The folder of the authority.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The certificate of the authority, PEM.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        encode(&self.certificate)
+    }
+
+    /// The revocation list, for servers.
+    #[must_use]
+    pub fn revocation_list(&self) -> PathBuf {
+        self.folder.join("revoked.pem")
+    }
+
+    /// Makes the key and the certificate of a server, which users reach under these names and addresses.
+    ///
+    /// # Errors
+    /// When a name is not allowed, or a file cannot be written.
+    pub fn issue_server(
+        &self,
+        name: &str,
+        hosts: &[String],
+        days: u32,
+    ) -> Result<ServerFiles, AuthorityError> {
+        names::check("server", name)?;
+        if hosts.is_empty() {
+            return Err(AuthorityError::NoHosts);
+        }
+        let key = KeyPair::generate()?;
+        let draft = Draft {
+            role: Role::Server,
+            name,
+            groups: &[],
+            hosts,
+            days,
+            public_key: &key.subject_public_key_info(),
+        };
+        let _lock = self.lock()?;
+        let (certificate, issued) = self.issue(&draft)?;
+        let certificate = encode(&certificate);
+        Ok(ServerFiles { certificate, key: key.serialize_pem(), authority: self.pem(), issued })
+    }
+
+    /// Signs the request of a user, PEM.
+    ///
+    /// # Errors
+    /// When the request is not valid, a name is not allowed, or a file cannot be written.
+    pub fn sign(&self, request: &str, options: &SignOptions) -> Result<Signed, AuthorityError> {
+        let request = VerifiedRequest::parse(request)?;
+        let user = options.user.clone().or(request.user).ok_or(AuthorityError::NoUser)?;
+        let _lock = self.lock()?;
+        self.issue_user(&user, &options.groups, options.days, &request.public_key)
+    }
+
+    /// Makes a token. Whoever presents it first, within this time, gets a certificate for this user.
+    ///
+    /// # Errors
+    /// When a name is not allowed, or a file cannot be written.
+    pub fn token(
+        &self,
+        user: &str,
+        groups: &[String],
+        valid: Duration,
+    ) -> Result<String, AuthorityError> {
+        names::check("user", user)?;
+        groups.iter().try_for_each(|group| names::check("group", group))?;
+        let secret = gridrpc_sys::random::<24>().map_err(file_error("read", "/dev/urandom"))?;
+        let _lock = self.lock()?;
+        let mut records = self.tokens()?;
+        tokens::clean(&mut records);
+        let (token, record) = TokenRecord::new(&secret, user, groups, valid.as_secs());
+        records.push(record);
+        index::write(&self.token_file(), &records)?;
+        Ok(token)
+    }
+
+    /// Signs a request for the user of a token, which becomes invalid. The name in the request does not matter.
+    ///
+    /// # Errors
+    /// When the token is unknown, used or expired, or the request is not valid; it is not used up then.
+    pub fn redeem(&self, token: &str, request: &str) -> Result<Signed, AuthorityError> {
+        let request = VerifiedRequest::parse(request)?;
+        let _lock = self.lock()?;
+        let mut records = self.tokens()?;
+        let (user, groups) = tokens::take(&mut records, token)?;
+        // First: after a crash in between there is no second certificate.
+        index::write(&self.token_file(), &records)?;
+        let days = SignOptions::default().days;
+        self.issue_user(&user, &groups, days, &request.public_key)
+    }
+
+    /// All certificates that the authority has issued, the oldest first.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn list(&self) -> Result<Vec<Issued>, AuthorityError> {
+        index::read(&self.index())
+    }
+
+    /// Revokes the certificate with this serial number, or all valid ones of a user or server and the user's tokens.
+    /// Returns the revoked certificates.
+    ///
+    /// # Errors
+    /// When there is none, or a file cannot be written.
+    pub fn revoke(&self, target: &str) -> Result<Vec<Issued>, AuthorityError> {
+        let _lock = self.lock()?;
+        let mut issued = self.list()?;
+        let mut records = self.tokens()?;
+        if tokens::cancel(&mut records, target) {
+            index::write(&self.token_file(), &records)?;
+        }
+        let is_known = issued.iter().any(|one| one.is_called(target) && one.revoked.is_some());
+        let mut revoked = Vec::new();
+        for one in issued.iter_mut().filter(|one| one.is_called(target) && one.is_valid()) {
+            one.revoked = Some(now());
+            revoked.push(one.clone());
+        }
+        if revoked.is_empty() {
+            // An earlier command may have ended before it could write the list.
+            self.write_revocations(&issued)?;
+            let target = target.to_owned();
+            return Err(match is_known {
+                true => AuthorityError::AlreadyRevoked { target },
+                false => AuthorityError::NotFound { target },
+            });
+        }
+        // The index first: each command writes the list anew from it.
+        index::write(&self.index(), &issued)?;
+        self.write_revocations(&issued)?;
+        Ok(revoked)
+    }
+
+    /// Issues a new certificate for the key, names and groups of a valid or expired one, which stays valid until its
+    /// end. `target`: its serial number, or the user or server if it has only one that is valid.
+    ///
+    /// # Errors
+    /// When there is no such certificate, it has been revoked, or a file cannot be written.
+    pub fn renew(&self, target: &str, days: u32) -> Result<Signed, AuthorityError> {
+        let _lock = self.lock()?;
+        let all = self.list()?;
+        let old = choose(&all, target)?;
+        let public_key = STANDARD.decode(&old.key).map_err(|error| AuthorityError::Damaged {
+            file: self.index(),
+            line: all.iter().position(|one| one == old).unwrap_or(0) + 1,
+            reason: error.to_string(),
+        })?;
+        let draft = Draft {
+            role: old.role,
+            name: &old.name,
+            groups: &old.groups,
+            hosts: &old.hosts,
+            days,
+            public_key: &public_key,
+        };
+        let (certificate, issued) = self.issue(&draft)?;
+        Ok(self.signed(&certificate, issued))
+    }
+
+    fn issue_user(
+        &self,
+        user: &str,
+        groups: &[String],
+        days: u32,
+        public_key: &[u8],
+    ) -> Result<Signed, AuthorityError> {
+        names::check("user", user)?;
+        groups.iter().try_for_each(|group| names::check("group", group))?;
+        let draft = Draft { role: Role::User, name: user, groups, hosts: &[], days, public_key };
+        let (certificate, issued) = self.issue(&draft)?;
+        Ok(self.signed(&certificate, issued))
+    }
+
+    fn signed(&self, certificate: &[u8], issued: Issued) -> Signed {
+        Signed { pem: encode(certificate) + &self.pem(), issued }
+    }
+
+    /// Issues a certificate and adds it to the index. The lock has to be held.
+    fn issue(&self, draft: &Draft<'_>) -> Result<(Vec<u8>, Issued), AuthorityError> {
+        if draft.days == 0 || draft.days > MOST_DAYS {
+            return Err(AuthorityError::BadDays { days: draft.days });
+        }
+        let unusable =
+            |reason: String| AuthorityError::Unusable { folder: self.folder.clone(), reason };
+        let (_, authority) = X509Certificate::from_der(&self.certificate)
+            .map_err(|error| unusable(error.to_string()))?;
+        let end = u64::try_from(authority.validity().not_after.timestamp()).unwrap_or(0);
+        if end <= now() {
+            return Err(AuthorityError::Expired { folder: self.folder.clone() });
+        }
+        let hosts: Result<Vec<_>, _> = draft.hosts.iter().map(|host| names::host(host)).collect();
+        let serial = new_serial()?;
+        let from = now().saturating_sub(CLOCK_MARGIN);
+        let until = (now() + u64::from(draft.days) * DAY).min(end);
+        let leaf = Leaf {
+            serial: &serial,
+            role: draft.role,
+            name: draft.name,
+            groups: draft.groups,
+            hosts: &hosts?,
+            from: date(from),
+            until: date(until),
+            public_key: draft.public_key,
+        };
+        let certificate = leaf.sign(&authority, &self.key)?;
+        let issued = Issued {
+            serial: serial.iter().map(|byte| format!("{byte:02x}")).collect(),
+            role: draft.role,
+            name: draft.name.to_owned(),
+            groups: draft.groups.to_vec(),
+            hosts: draft.hosts.to_vec(),
+            from,
+            until,
+            revoked: None,
+            key: STANDARD.encode(draft.public_key),
+        };
+        let mut all = self.list()?;
+        all.push(issued.clone());
+        // Before the certificate is handed out: each one that exists can be revoked.
+        index::write(&self.index(), &all)?;
+        self.write_revocations(&all)?;
+        Ok((certificate, issued))
+    }
+
+    /// Writes the revocation list. Each command renews it, so that it never expires.
+    fn write_revocations(&self, issued: &[Issued]) -> Result<(), AuthorityError> {
+        let revoked = issued.iter().filter(|one| one.until.saturating_add(DAY) > now());
+        let revoked = revoked.filter_map(|one| {
+            Some(RevokedCertParams {
+                serial_number: SerialNumber::from_slice(&decode_serial(&one.serial)),
+                revocation_time: date(one.revoked?),
+                reason_code: None,
+                invalidity_date: None,
+            })
+        });
+        let params = CertificateRevocationListParams {
+            this_update: date(now().saturating_sub(CLOCK_MARGIN)),
+            next_update: date(now() + LONG),
+            crl_number: SerialNumber::from_slice(&now().to_be_bytes()),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let issuer = Issuer::from_ca_cert_der(&self.certificate, &self.key)?;
+        let list = params.signed_by(&issuer)?.pem()?;
+        files::write(&self.revocation_list(), &list, PUBLIC)
+    }
+
+    fn lock(&self) -> Result<FolderLock, AuthorityError> {
+        FolderLock::acquire(&self.folder)
+    }
+
+    fn index(&self) -> PathBuf {
+        self.folder.join("index.jsonl")
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.folder.join("tokens.jsonl")
+    }
+
+    fn tokens(&self) -> Result<Vec<TokenRecord>, AuthorityError> {
+        index::read(&self.token_file())
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServerFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is secret.
+        f.debug_struct("ServerFiles").field("issued", &self.issued).finish_non_exhaustive()
+    }
+}
+
+const CERTIFICATE: &str = "authority.pem";
+const KEY: &str = "key.pem";
+
+/// A certificate to be issued.
+struct Draft<'a> {
+    role: Role,
+    name: &'a str,
+    groups: &'a [String],
+    hosts: &'a [String],
+    days: u32,
+    public_key: &'a [u8],
+}
+
+/// The certificate that a serial number or a name means.
+fn choose<'a>(all: &'a [Issued], target: &str) -> Result<&'a Issued, AuthorityError> {
+    let name = || target.to_owned();
+    if let Some(one) = all.iter().find(|one| one.serial.eq_ignore_ascii_case(target)) {
+        return match one.revoked {
+            None => Ok(one),
+            Some(_) => Err(AuthorityError::AlreadyRevoked { target: name() }),
+        };
+    }
+    let valid: Vec<&Issued> =
+        all.iter().filter(|one| one.is_called(target) && one.is_valid()).collect();
+    match valid[..] {
+        [one] => Ok(one),
+        [] => Err(AuthorityError::NotFound { target: name() }),
+        [newest, .., last] if valid.iter().all(|one| one.key == newest.key) => Ok(last),
+        _ => Err(AuthorityError::Ambiguous { target: name(), count: valid.len() }),
+    }
+}
+
+/// A random serial number: positive, of 16 bytes, without zeros in front.
+fn new_serial() -> Result<[u8; 16], AuthorityError> {
+    let mut serial = gridrpc_sys::random::<16>().map_err(file_error("read", "/dev/urandom"))?;
+    serial[0] = serial[0] & 0x3f | 0x40;
+    Ok(serial)
+}
+
+fn decode_serial(serial: &str) -> Vec<u8> {
+    let digits: Vec<u8> = serial.bytes().collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).filter_map(byte).collect()
+}
+
+fn date(seconds: u64) -> OffsetDateTime {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
