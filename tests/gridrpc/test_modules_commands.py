@@ -310,7 +310,8 @@ def test_only_regular_files_are_read_as_modules(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["", "agent", "compile", "completion", "config", "describe", "doctor", "list", "register",
+    ["", "agent", "ca", "ca init", "ca install", "ca redeem", "ca request", "ca server", "ca sign",
+     "ca token", "compile", "completion", "config", "describe", "doctor", "list", "register",
      "script", "session", "session start", "session stop", "top", "unregister"],
 )  # fmt: skip
 def test_help_fits_80_columns_also_in_a_pipe(shell: Shell, command: str) -> None:
@@ -325,6 +326,7 @@ def test_help_fits_80_columns_also_in_a_pipe(shell: Shell, command: str) -> None
     [
         ("gridrpc ", {"compile", "doctor", "session", "completion"}),
         ("gridrpc session ", {"start", "list", "show", "stop"}),
+        ("gridrpc ca ", {"init", "sign", "token", "revoke"}),
         ("gridrpc doctor --", {"--config", "--json", "--quiet"}),
         ("gridrpc completion ", {"bash", "zsh", "fish"}),
     ],

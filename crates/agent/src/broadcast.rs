@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use gridrpc_client::Parent as _;
 use gridrpc_link::{LinkError, Received, Receiver, Sender};
 use gridrpc_transport::dial::dial;
-use gridrpc_transport::listener::{Admitted, Entry, Listener};
+use gridrpc_transport::listener::{Admission, Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 use gridrpc_wire::{Compression, Message, Place, SECRET, Section};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -73,8 +73,8 @@ impl Broadcast {
             // Without a thread the data stays missing, as if nobody had connected.
             let _ = thread::Builder::new().name("gridrpc-peer".into()).spawn(taking);
         };
-        let entry = Entry::Secret { keys: own.map(Arc::new), early: EARLY };
-        let listener = Listener::open(&[], None, entry, admit)?;
+        let admission = Admission::Secret { keys: own.map(Arc::new), early: EARLY };
+        let listener = Listener::open(&[], None, admission, admit)?;
         let (places, answers) = (places.clone(), Arc::clone(answers));
         let compression = Compression::Off;
         Ok(Broadcast { listener, keys, expected, next: 0, places, answers, compression })

@@ -21,7 +21,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::error::file_error;
 use crate::files::{self, FolderLock, PRIVATE, PUBLIC};
-use crate::index::{self, Issued, Role, now};
+use crate::index::{self, CertificateRole, Issued, now};
 use crate::leaf::{Leaf, encode};
 use crate::request::VerifiedRequest;
 use crate::tokens::{self, TokenRecord};
@@ -199,8 +199,8 @@ impl Authority {
             return Err(AuthorityError::NoHosts);
         }
         let key = KeyPair::generate()?;
-        let draft = Draft {
-            role: Role::Server,
+        let request = LeafRequest {
+            role: CertificateRole::Server,
             name,
             groups: &[],
             hosts,
@@ -208,7 +208,7 @@ impl Authority {
             public_key: &key.subject_public_key_info(),
         };
         let _lock = self.lock()?;
-        let (certificate, issued) = self.issue(&draft)?;
+        let (certificate, issued) = self.issue(&request)?;
         let certificate = encode(&certificate);
         Ok(ServerFiles { certificate, key: key.serialize_pem(), authority: self.pem(), issued })
     }
@@ -316,7 +316,7 @@ impl Authority {
             line: all.iter().position(|one| one == old).unwrap_or(0) + 1,
             reason: error.to_string(),
         })?;
-        let draft = Draft {
+        let request = LeafRequest {
             role: old.role,
             name: &old.name,
             groups: &old.groups,
@@ -324,7 +324,7 @@ impl Authority {
             days,
             public_key: &public_key,
         };
-        let (certificate, issued) = self.issue(&draft)?;
+        let (certificate, issued) = self.issue(&request)?;
         Ok(self.signed(&certificate, issued))
     }
 
@@ -337,8 +337,15 @@ impl Authority {
     ) -> Result<Signed, AuthorityError> {
         names::check("user", user)?;
         groups.iter().try_for_each(|group| names::check("group", group))?;
-        let draft = Draft { role: Role::User, name: user, groups, hosts: &[], days, public_key };
-        let (certificate, issued) = self.issue(&draft)?;
+        let request = LeafRequest {
+            role: CertificateRole::User,
+            name: user,
+            groups,
+            hosts: &[],
+            days,
+            public_key,
+        };
+        let (certificate, issued) = self.issue(&request)?;
         Ok(self.signed(&certificate, issued))
     }
 
@@ -347,9 +354,9 @@ impl Authority {
     }
 
     /// Issues a certificate and adds it to the index. The lock has to be held.
-    fn issue(&self, draft: &Draft<'_>) -> Result<(Vec<u8>, Issued), AuthorityError> {
-        if draft.days == 0 || draft.days > MOST_DAYS {
-            return Err(AuthorityError::BadDays { days: draft.days });
+    fn issue(&self, request: &LeafRequest<'_>) -> Result<(Vec<u8>, Issued), AuthorityError> {
+        if request.days == 0 || request.days > MOST_DAYS {
+            return Err(AuthorityError::BadDays { days: request.days });
         }
         let unusable =
             |reason: String| AuthorityError::Unusable { folder: self.folder.clone(), reason };
@@ -359,31 +366,31 @@ impl Authority {
         if end <= now() {
             return Err(AuthorityError::Expired { folder: self.folder.clone() });
         }
-        let hosts: Result<Vec<_>, _> = draft.hosts.iter().map(|host| names::host(host)).collect();
+        let hosts: Result<Vec<_>, _> = request.hosts.iter().map(|host| names::host(host)).collect();
         let serial = new_serial()?;
         let from = now().saturating_sub(CLOCK_MARGIN);
-        let until = (now() + u64::from(draft.days) * DAY).min(end);
+        let until = (now() + u64::from(request.days) * DAY).min(end);
         let leaf = Leaf {
             serial: &serial,
-            role: draft.role,
-            name: draft.name,
-            groups: draft.groups,
+            role: request.role,
+            name: request.name,
+            groups: request.groups,
             hosts: &hosts?,
             from: date(from),
             until: date(until),
-            public_key: draft.public_key,
+            public_key: request.public_key,
         };
         let certificate = leaf.sign(&authority, &self.key)?;
         let issued = Issued {
             serial: serial.iter().map(|byte| format!("{byte:02x}")).collect(),
-            role: draft.role,
-            name: draft.name.to_owned(),
-            groups: draft.groups.to_vec(),
-            hosts: draft.hosts.to_vec(),
+            role: request.role,
+            name: request.name.to_owned(),
+            groups: request.groups.to_vec(),
+            hosts: request.hosts.to_vec(),
             from,
             until,
             revoked: None,
-            key: STANDARD.encode(draft.public_key),
+            key: STANDARD.encode(request.public_key),
         };
         let mut all = self.list()?;
         all.push(issued.clone());
@@ -451,8 +458,8 @@ const CERTIFICATE: &str = "authority.pem";
 const KEY: &str = "key.pem";
 
 /// A certificate to be issued.
-struct Draft<'a> {
-    role: Role,
+struct LeafRequest<'a> {
+    role: CertificateRole,
     name: &'a str,
     groups: &'a [String],
     hosts: &'a [String],

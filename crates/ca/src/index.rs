@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 use crate::AuthorityError;
 use crate::files::{self, PRIVATE};
@@ -12,7 +13,7 @@ use crate::files::{self, PRIVATE};
 /// Who a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum CertificateRole {
     /// A user, who connects to servers.
     User,
     /// A server.
@@ -25,7 +26,7 @@ pub struct Issued {
     /// Serial number, hexadecimal.
     pub serial: String,
     /// Who it is for.
-    pub role: Role,
+    pub role: CertificateRole,
     /// Name of the user or server.
     pub name: String,
     /// Groups of a user.
@@ -89,4 +90,12 @@ pub(crate) fn write<T: Serialize>(file: &Path, records: &[T]) -> Result<(), Auth
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The day of a time in seconds since 1970, as `2030-12-31`, in UTC.
+#[must_use]
+pub fn date(seconds: u64) -> String {
+    let time =
+        i64::try_from(seconds).ok().and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
+    time.map_or_else(|| "an unknown day".to_owned(), |time| time.date().to_string())
 }

@@ -13,7 +13,7 @@ use x509_parser::prelude::X509Certificate;
 use yasna::models::{GeneralizedTime, ObjectIdentifier, UTCTime};
 use yasna::{DERWriter, DERWriterSeq, Tag};
 
-use crate::index::Role;
+use crate::index::CertificateRole;
 use crate::names::HostName;
 
 const ECDSA_WITH_SHA256: &[u64] = &[1, 2, 840, 10045, 4, 3, 2];
@@ -30,7 +30,7 @@ const CLIENT_AUTH: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 3, 2];
 /// Contents of a certificate.
 pub(crate) struct Leaf<'a> {
     pub serial: &'a [u8],
-    pub role: Role,
+    pub role: CertificateRole,
     pub name: &'a str,
     pub groups: &'a [String],
     pub hosts: &'a [HostName],
@@ -92,8 +92,8 @@ impl Leaf<'_> {
             writer.write_bitvec_bytes(&[0b1000_0000], 1);
         });
         let purpose = match self.role {
-            Role::User => CLIENT_AUTH,
-            Role::Server => SERVER_AUTH,
+            CertificateRole::User => CLIENT_AUTH,
+            CertificateRole::Server => SERVER_AUTH,
         };
         write_extension(writer.next(), EXTENDED_KEY_USAGE, false, |writer| {
             writer.write_sequence(|writer| {

@@ -16,5 +16,5 @@ mod user;
 
 pub use authority::{Authority, ServerFiles, SignOptions, Signed, default_folder};
 pub use error::AuthorityError;
-pub use index::{Issued, Role};
+pub use index::{CertificateRole, Issued, date};
 pub use user::{create_request, credentials_folder, install};

@@ -9,12 +9,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use gridrpc_ca::{Authority, AuthorityError, Role, SignOptions, create_request, install};
+use gridrpc_ca::{
+    Authority, AuthorityError, CertificateRole, SignOptions, create_request, install,
+};
 use gridrpc_transport::certificates::{
     CredentialFiles, Credentials, Revocations, ServerKeys, UserKeys,
 };
 use gridrpc_transport::dial::{ServerFailure, dial_server};
-use gridrpc_transport::listener::{Admitted, Entry, Listener};
+use gridrpc_transport::listener::{Admission, Admitted, Listener};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 const LONG: Duration = Duration::from_secs(8);
@@ -72,11 +74,11 @@ fn serve(folder: &Folder, authority: &Authority) -> (Listener, Receiver<Admitted
     let credentials = Credentials::read(&files).unwrap();
     let revoked = Revocations::watch(&authority.revocation_list(), &credentials).unwrap();
     let keys = ServerKeys::new(&credentials, revoked.clone()).unwrap();
-    let entry = Entry::Certificate { keys, refused: Box::new(|_, _| ()) };
+    let admission = Admission::Certificate { keys, refused: Box::new(|_, _| ()) };
     let (admit, admitted) = channel();
     let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
     let admit = move |one| drop(admit.send(one));
-    (Listener::open(&addresses, None, entry, admit).unwrap(), admitted, revoked)
+    (Listener::open(&addresses, None, admission, admit).unwrap(), admitted, revoked)
 }
 
 fn groups(names: &[&str]) -> Vec<String> {
@@ -189,7 +191,7 @@ fn a_renewed_certificate_has_the_same_key_names_and_groups() {
     let error = authority.renew("bob", 300).unwrap_err();
     assert!(matches!(error, AuthorityError::NotFound { .. }), "{error}");
     let server = authority.renew("server", 300).unwrap();
-    assert_eq!(server.issued.role, Role::Server);
+    assert_eq!(server.issued.role, CertificateRole::Server);
     assert_eq!(server.issued.hosts.len(), 3);
 }
 

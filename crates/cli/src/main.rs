@@ -1,5 +1,6 @@
 //! The `gridrpc` program.
 
+mod ca;
 mod compile;
 mod completion;
 mod config;
@@ -171,6 +172,11 @@ enum Command {
     /// Shows a grid that one of your programs has open on this machine, once per second, until the grid ends or you
     /// press q. In a pipe, prints a line per second.
     Top(top::Options),
+    /// Manage certificates of servers and their users
+    ///
+    /// `init` creates an authority. Users run `request` on their machines, and the authority runs `sign`; or the
+    /// authority makes a one-time `token`. `revoke` takes effect on running servers at once.
+    Ca(ca::Options),
     /// Print the job script that a server's batch system would get, and submit nothing
     ///
     /// A dry run: no job is submitted, no file is written, and the batch system is not asked. Of a server with
@@ -280,6 +286,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
             describe_one(&name, server.as_deref(), json, idl)
         }
         Command::Config(wanted) => Ok(config::describe(wanted)?),
+        Command::Ca(options) => Ok(ca::run(options)?),
         Command::Script(options) => Ok(script::print(&options)?),
         Command::Completion(options) => Ok(completion::script(options, &Arguments::command())),
         Command::Spawner

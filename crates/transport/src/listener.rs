@@ -4,10 +4,10 @@
 //! Anybody who reaches the port may connect. So one thread handles all connections, never blocks on one, and drops
 //! those that do not present a secret or a certificate soon.
 
-mod entry;
+mod admission;
+mod error;
 mod handshake;
 mod pending;
-mod refusal;
 mod sockets;
 
 use std::collections::HashMap;
@@ -26,11 +26,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::SECRET;
 
-pub use entry::{Entry, Refused};
+pub use admission::{Admission, OnRefused};
+pub use error::HandshakeError;
 pub use handshake::{ADMITTED, Admitted};
-use handshake::{Handshake, Progress};
-use pending::Pending;
-pub use refusal::Refusal;
+use handshake::{Handshake, HandshakeState};
+use pending::PendingConnections;
 
 /// A port that other hosts dial. Dropping it closes the port.
 pub struct Listener {
@@ -116,23 +116,23 @@ impl Listener {
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
-        entry: Entry,
+        admission: Admission,
         admit: impl Fn(Admitted) + Send + Sync + 'static,
     ) -> io::Result<Listener> {
         let (listeners, port) = sockets::listen(addresses, ports)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
         let (known, admit) = (Mutex::default(), Box::new(admit));
-        let early = if let Entry::Secret { early, .. } = &entry { *early } else { 0 };
+        let early = if let Admission::Secret { early, .. } = &admission { *early } else { 0 };
         let refused = Arc::new(AtomicU64::new(0));
         let invitations = Arc::new(Invitations { known, admit, early });
         let porter = Porter {
             listeners,
-            entry,
+            admission,
             refused: Arc::clone(&refused),
             invitations: Arc::clone(&invitations),
             end: Arc::clone(&end),
-            pending: Pending::new(PENDING),
+            pending: PendingConnections::new(PENDING),
             pause: None,
         };
         // A forked child must not keep the port.
@@ -192,11 +192,11 @@ impl fmt::Debug for Listener {
 /// State of the listener's thread.
 struct Porter {
     listeners: Vec<TcpListener>,
-    entry: Entry,
+    admission: Admission,
     refused: Arc<AtomicU64>,
     invitations: Arc<Invitations>,
     end: Arc<EventFd>,
-    pending: Pending<Handshake>,
+    pending: PendingConnections<Handshake>,
     /// Time until which nothing is accepted.
     pause: Option<Instant>,
 }
@@ -206,7 +206,7 @@ impl Porter {
         loop {
             let now = Instant::now();
             for late in self.pending.take_expired(now) {
-                self.refuse(late.from, Refusal::Timeout);
+                self.refuse(late.from, HandshakeError::Timeout);
             }
             self.pause = self.pause.filter(|until| *until > now);
             let Some((newcomers, ready)) = self.wait(now) else { return };
@@ -227,23 +227,27 @@ impl Porter {
                 continue;
             }
             match one.advance() {
-                Progress::Pending => self.pending.push(one),
+                HandshakeState::Pending => self.pending.push(one),
                 progress => ended.push((one, progress)),
             }
         }
         for (one, progress) in ended {
             match progress {
-                Progress::Pending => {}
-                Progress::Refused(reason) => self.refuse(one.from, reason),
-                Progress::Secret(secret) => self.invitations.shown(&secret, one.admitted(None)),
-                Progress::Certificate(who) => (self.invitations.admit)(one.admitted(Some(who))),
+                HandshakeState::Pending => {}
+                HandshakeState::Refused(reason) => self.refuse(one.from, reason),
+                HandshakeState::Secret(secret) => {
+                    self.invitations.shown(&secret, one.admitted(None))
+                }
+                HandshakeState::Certificate(who) => {
+                    (self.invitations.admit)(one.admitted(Some(who)))
+                }
             }
         }
     }
 
-    fn refuse(&self, from: SocketAddr, reason: Refusal) {
+    fn refuse(&self, from: SocketAddr, reason: HandshakeError) {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        if let Entry::Certificate { refused, .. } = &self.entry {
+        if let Admission::Certificate { refused, .. } = &self.admission {
             refused(from, reason);
         }
     }
@@ -296,11 +300,11 @@ impl Porter {
                 };
                 let until = Instant::now() + HANDSHAKE_TIMEOUT;
                 // A connection that is already closed can be ignored.
-                let Ok(one) = Handshake::new(stream, from, &self.entry, until) else {
+                let Ok(one) = Handshake::new(stream, from, &self.admission, until) else {
                     continue;
                 };
                 if let Some(dropped) = self.pending.make_room() {
-                    self.refuse(dropped.from, Refusal::Crowded);
+                    self.refuse(dropped.from, HandshakeError::Crowded);
                 }
                 self.pending.push(one);
             }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::dial::{DialError, Dialled, Failure, dial};
-use gridrpc_transport::listener::{Admitted, Entry, Listener};
+use gridrpc_transport::listener::{Admission, Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 
 const SOON: Duration = Duration::from_secs(1);
@@ -29,13 +29,13 @@ fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> House {
     let (sender, come) = channel();
     let ticket = keys.as_ref().map(Keys::ticket);
     let admit = move |admitted| sender.send(admitted).unwrap();
-    let entry = Entry::Secret { keys: keys.map(Arc::new), early };
-    let listener = Listener::open(addresses, None, entry, admit).unwrap();
+    let admission = Admission::Secret { keys: keys.map(Arc::new), early };
+    let listener = Listener::open(addresses, None, admission, admit).unwrap();
     House { listener, come, keys: ticket }
 }
 
-fn plain() -> Entry {
-    Entry::Secret { keys: None, early: 0 }
+fn plain() -> Admission {
+    Admission::Secret { keys: None, early: 0 }
 }
 
 fn house() -> House {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use gridrpc_config::{HostGroup, LauncherKind};
-use gridrpc_transport::listener::{Admitted, Entry, Listener};
+use gridrpc_transport::listener::{Admission, Admitted, Listener};
 use gridrpc_transport::{Keys, SECRET, Ticket, addresses};
 
 /// Key of a listener: whether connections are encrypted, its port range, and whether agents come from this machine
@@ -39,8 +39,8 @@ impl Listeners {
             let admit = move |admitted| admit(admitted);
             let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
             let at: &[IpAddr] = if here { &loopback } else { &[] };
-            let entry = Entry::Secret { keys: keys.clone(), early: 0 };
-            let listener = Listener::open(at, group.ports, entry, admit)?;
+            let admission = Admission::Secret { keys: keys.clone(), early: 0 };
+            let listener = Listener::open(at, group.ports, admission, admit)?;
             self.open.insert(port, (listener, keys));
         }
         let Some((listener, keys)) = self.open.get(&port) else {

@@ -12,7 +12,7 @@ use rustls::{InconsistentKeys, RootCertStore};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::CredentialsError;
-use super::pem::{self, Access, CREDENTIALS_LIMIT};
+use super::pem::{self, CREDENTIALS_LIMIT, FileAccess};
 
 /// The files of a user's or a server's credentials, in PEM format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,13 +77,13 @@ impl fmt::Debug for Credentials {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
-    let (file, _) = pem::open(path, Access::Public)?;
+    let (file, _) = pem::open(path, FileAccess::Public)?;
     let bytes = pem::read(path, &file, CREDENTIALS_LIMIT)?;
     pem::items(path, &bytes, "certificate")
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, CredentialsError> {
-    let (file, _) = pem::open(path, Access::Private)?;
+    let (file, _) = pem::open(path, FileAccess::Private)?;
     let bytes = pem::read(path, &file, CREDENTIALS_LIMIT)?;
     let encrypted = [&b"BEGIN ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"];
     if encrypted.iter().any(|mark| bytes.windows(mark.len()).any(|part| part == *mark)) {

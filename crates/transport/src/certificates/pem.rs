@@ -16,7 +16,7 @@ pub(super) const CREDENTIALS_LIMIT: u64 = 1 << 20;
 
 /// Permissions that a file may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum FileAccess {
     /// Only its owner may read it.
     Private,
     /// Everybody may read it.
@@ -24,7 +24,7 @@ pub(super) enum Access {
 }
 
 /// Opens a regular file that only this user and root can change, and checks who may read it.
-pub(super) fn open(path: &Path, access: Access) -> Result<(File, Metadata), CredentialsError> {
+pub(super) fn open(path: &Path, access: FileAccess) -> Result<(File, Metadata), CredentialsError> {
     let unreadable = |error| CredentialsError::Unreadable { file: path.to_owned(), error };
     // Opening a FIFO would wait for a writer.
     let options = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<(File, Metadata), Cred
         return Err(unreadable(io::Error::other("it is not a regular file")));
     }
     let mode = metadata.mode() & 0o777;
-    if access == Access::Private && mode & 0o077 != 0 {
+    if access == FileAccess::Private && mode & 0o077 != 0 {
         return Err(CredentialsError::Exposed { file: path.to_owned(), mode });
     }
     safe_path::check(path)?;

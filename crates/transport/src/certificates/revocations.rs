@@ -15,7 +15,7 @@ use rustls::server::WebPkiClientVerifier;
 use x509_parser::prelude::{CertificateRevocationList, FromDer as _, X509Certificate, X509Name};
 
 use super::identity::serial_text;
-use super::pem::{self, Access};
+use super::pem::{self, FileAccess};
 use super::{Credentials, Identity, RevocationsError};
 
 /// The revoked certificates of one or more authorities. Clones share their state.
@@ -32,10 +32,10 @@ struct Watched {
     /// Certificates of the authorities that may revoke.
     issuers: Vec<CertificateDer<'static>>,
     roots: Arc<RootCertStore>,
-    state: Mutex<State>,
+    state: Mutex<RevocationState>,
 }
 
-struct State {
+struct RevocationState {
     revoked: Revoked,
     /// Number of lists that have come into force.
     version: u64,
@@ -68,8 +68,13 @@ impl Revocations {
         let issuers: Vec<_> = issuers.cloned().collect();
         let roots = Arc::clone(&credentials.roots);
         let (stamp, revoked) = read(file, &issuers, &roots).map_err(|(_, error)| error)?;
-        let state =
-            State { revoked, version: 1, stamp: Some(stamp), checked: Instant::now(), error: None };
+        let state = RevocationState {
+            revoked,
+            version: 1,
+            stamp: Some(stamp),
+            checked: Instant::now(),
+            error: None,
+        };
         let (file, state) = (file.to_owned(), Mutex::new(state));
         Ok(Revocations(Some(Arc::new(Watched { file, issuers, roots, state }))))
     }
@@ -117,7 +122,7 @@ impl Revocations {
 }
 
 impl Watched {
-    fn with_current<T>(&self, use_state: impl FnOnce(&State) -> T) -> T {
+    fn with_current<T>(&self, use_state: impl FnOnce(&RevocationState) -> T) -> T {
         let mut state = lock(&self.state);
         if state.checked.elapsed() >= INTERVAL {
             self.refresh(&mut state);
@@ -125,7 +130,7 @@ impl Watched {
         use_state(&state)
     }
 
-    fn refresh(&self, state: &mut State) {
+    fn refresh(&self, state: &mut RevocationState) {
         state.checked = Instant::now();
         let present = std::fs::metadata(&self.file).ok().map(|metadata| stamp(&metadata));
         if present.is_some() && present == state.stamp {
@@ -168,7 +173,8 @@ fn read(
     issuers: &[CertificateDer<'static>],
     roots: &Arc<RootCertStore>,
 ) -> Result<(Stamp, Revoked), (Option<Stamp>, RevocationsError)> {
-    let (file, metadata) = pem::open(path, Access::Public).map_err(|error| (None, error.into()))?;
+    let (file, metadata) =
+        pem::open(path, FileAccess::Public).map_err(|error| (None, error.into()))?;
     let bytes = pem::read(path, &file, LIMIT).map_err(|error| (None, error.into()))?;
     // Taken before the contents: a change while they are read is noticed later.
     let stamp = stamp(&metadata);

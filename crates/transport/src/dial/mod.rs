@@ -7,4 +7,4 @@ mod server;
 
 pub use attempts::{Attempts, Failure, Tried};
 pub use client::{DialError, Dialled, dial};
-pub use server::{ServerDialError, ServerFailure, Stage, dial_server};
+pub use server::{DialStage, ServerDialError, ServerFailure, dial_server};

@@ -52,7 +52,7 @@ pub enum ServerFailure {
         /// The time limit.
         after: Duration,
         /// What the server has not answered.
-        stage: Stage,
+        stage: DialStage,
     },
     /// The port does not use TLS.
     #[error("the port does not use TLS")]
@@ -128,7 +128,7 @@ pub enum ServerFailure {
 
 /// What a server has not answered in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum DialStage {
     /// The name servers, about the address of the host.
     Resolving,
     /// A new connection.
@@ -147,16 +147,16 @@ impl ServerDialError {
             ServerFailure::UnknownHost { .. } => "check the spelling of the host name",
             ServerFailure::Refused => "check the port, and that the server runs",
             ServerFailure::Unreachable { .. } => "check the network of this host",
-            ServerFailure::Timeout { stage: Stage::Resolving, .. } => {
+            ServerFailure::Timeout { stage: DialStage::Resolving, .. } => {
                 "check the name servers of this host, or use an IP address"
             }
-            ServerFailure::Timeout { stage: Stage::Connecting, .. } => {
+            ServerFailure::Timeout { stage: DialStage::Connecting, .. } => {
                 "check that the server runs, and that its firewall lets this host in"
             }
-            ServerFailure::Timeout { stage: Stage::Handshake, .. } => {
+            ServerFailure::Timeout { stage: DialStage::Handshake, .. } => {
                 "check that the port is the one of a gridrpc server"
             }
-            ServerFailure::Timeout { stage: Stage::Admission, .. } | ServerFailure::Closed => {
+            ServerFailure::Timeout { stage: DialStage::Admission, .. } | ServerFailure::Closed => {
                 "the server may be overloaded: try again, and look into its log"
             }
             ServerFailure::NotTls | ServerFailure::OldTls | ServerFailure::NotGridrpc => {
@@ -198,13 +198,13 @@ impl fmt::Display for ServerDialError {
 
 impl std::error::Error for ServerDialError {}
 
-impl fmt::Display for Stage {
+impl fmt::Display for DialStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stage::Resolving => "resolving the host name",
-            Stage::Connecting => "connecting",
-            Stage::Handshake => "negotiating TLS",
-            Stage::Admission => "waiting for the server to check the certificate",
+            DialStage::Resolving => "resolving the host name",
+            DialStage::Connecting => "connecting",
+            DialStage::Handshake => "negotiating TLS",
+            DialStage::Admission => "waiting for the server to check the certificate",
         })
     }
 }
@@ -242,7 +242,7 @@ fn connect(
         // Of several addresses, the one that got furthest tells most.
         let failures = dialling.give_up().0.into_iter().map(|Tried { failure, .. }| failure);
         let furthest = failures.max_by_key(progress);
-        return Err(furthest.map_or(timeout(Stage::Resolving), ServerFailure::of));
+        return Err(furthest.map_or(timeout(DialStage::Resolving), ServerFailure::of));
     };
     match winner.line {
         Line::Encrypted(tls) => Ok(tls),
@@ -269,7 +269,7 @@ fn wait_for_admission(tls: &Tls, until: Instant) -> Result<(), ServerFailure> {
 fn wait(tls: &Tls, until: Instant) -> Result<(), ServerFailure> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(timeout(Stage::Admission));
+        return Err(timeout(DialStage::Admission));
     }
     let limit = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
     match poll(&mut [PollFd::new(tls.socket(), PollFlags::POLLIN)], limit) {
@@ -290,7 +290,7 @@ fn progress(failure: &Failure) -> u8 {
     }
 }
 
-fn timeout(stage: Stage) -> ServerFailure {
+fn timeout(stage: DialStage) -> ServerFailure {
     ServerFailure::Timeout { after: Duration::ZERO, stage }
 }
 
@@ -311,9 +311,9 @@ impl ServerFailure {
     fn of(failure: Failure) -> ServerFailure {
         match failure {
             Failure::Unknown(error) => ServerFailure::UnknownHost { reason: error.to_string() },
-            Failure::Unresolved => timeout(Stage::Resolving),
-            Failure::Silent | Failure::Untried => timeout(Stage::Connecting),
-            Failure::Mute => timeout(Stage::Handshake),
+            Failure::Unresolved => timeout(DialStage::Resolving),
+            Failure::Silent | Failure::Untried => timeout(DialStage::Connecting),
+            Failure::Mute => timeout(DialStage::Handshake),
             Failure::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 ServerFailure::Refused
             }

@@ -6,8 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::entry::Entry;
-use super::refusal::Refusal;
+use super::admission::Admission;
+use super::error::HandshakeError;
 use crate::certificates::Identity;
 use crate::{SECRET, Tcp, Tls, Transport};
 
@@ -31,11 +31,11 @@ enum Line {
 }
 
 /// Result of reading what has arrived.
-pub(super) enum Progress {
+pub(super) enum HandshakeState {
     /// More has to arrive.
     Pending,
     /// It will not be admitted.
-    Refused(Refusal),
+    Refused(HandshakeError),
     Secret([u8; SECRET]),
     Certificate(Identity),
 }
@@ -44,21 +44,21 @@ impl Handshake {
     pub(super) fn new(
         stream: TcpStream,
         from: SocketAddr,
-        entry: &Entry,
+        admission: &Admission,
         until: Instant,
     ) -> io::Result<Handshake> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let socket = OwnedFd::from(stream);
-        let config = match entry {
-            Entry::Secret { keys, .. } => keys.as_ref().map(|keys| keys.config()),
-            Entry::Certificate { keys, .. } => Some(keys.config()),
+        let config = match admission {
+            Admission::Secret { keys, .. } => keys.as_ref().map(|keys| keys.config()),
+            Admission::Certificate { keys, .. } => Some(keys.config()),
         };
         let line = match config {
             None => Line::Plain(Tcp(socket)),
             Some(config) => Line::Encrypted(Arc::new(Tls::accept_with(socket, config)?)),
         };
-        let needs_secret = matches!(entry, Entry::Secret { .. });
+        let needs_secret = matches!(admission, Admission::Secret { .. });
         // A dual-stack listener reports IPv4 addresses as IPv6.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         let secret = [0; SECRET];
@@ -77,58 +77,58 @@ impl Handshake {
     }
 
     /// Reads what has arrived, no more than the secret, without blocking.
-    pub(super) fn advance(&mut self) -> Progress {
+    pub(super) fn advance(&mut self) -> HandshakeState {
         self.silent = false;
         if let Line::Encrypted(tls) = &self.line {
             match tls.advance() {
                 Ok(true) => {}
-                Ok(false) => return Progress::Pending,
+                Ok(false) => return HandshakeState::Pending,
                 Err(error) => {
                     tls.drain();
-                    return Progress::Refused(Refusal::of(error));
+                    return HandshakeState::Refused(HandshakeError::of(error));
                 }
             }
         }
         if self.needs_secret { self.read_secret() } else { self.identify() }
     }
 
-    fn read_secret(&mut self) -> Progress {
+    fn read_secret(&mut self) -> HandshakeState {
         while self.come < SECRET {
             let mut rest = [0; SECRET];
             let wanted = SECRET - self.come;
             match self.transport().receive_into(&mut rest[..wanted]) {
-                Ok(0) => return Progress::Refused(Refusal::Closed),
+                Ok(0) => return HandshakeState::Refused(HandshakeError::Closed),
                 Ok(count) => {
                     self.secret[self.come..self.come + count].copy_from_slice(&rest[..count]);
                     self.come += count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Progress::Pending;
+                    return HandshakeState::Pending;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Progress::Refused(Refusal::of(error)),
+                Err(error) => return HandshakeState::Refused(HandshakeError::of(error)),
             }
         }
-        Progress::Secret(self.secret)
+        HandshakeState::Secret(self.secret)
     }
 
     /// Learns who the user is, and answers that the certificate has been accepted.
-    fn identify(&self) -> Progress {
+    fn identify(&self) -> HandshakeState {
         let Line::Encrypted(tls) = &self.line else {
-            return Progress::Refused(Refusal::NoCertificate);
+            return HandshakeState::Refused(HandshakeError::NoCertificate);
         };
         let Some(certificate) = tls.peer_certificate() else {
-            return Progress::Refused(Refusal::NoCertificate);
+            return HandshakeState::Refused(HandshakeError::NoCertificate);
         };
         let identity = match Identity::of(&certificate) {
             Ok(identity) => identity,
-            Err(error) => return Progress::Refused(Refusal::NoIdentity(error)),
+            Err(error) => return HandshakeState::Refused(HandshakeError::NoIdentity(error)),
         };
         // A new connection accepts that much at once.
         match tls.send(&ADMITTED, &[]) {
-            Ok(count) if count == ADMITTED.len() => Progress::Certificate(identity),
-            Ok(_) => Progress::Refused(Refusal::Closed),
-            Err(error) => Progress::Refused(Refusal::of(error)),
+            Ok(count) if count == ADMITTED.len() => HandshakeState::Certificate(identity),
+            Ok(_) => HandshakeState::Refused(HandshakeError::Closed),
+            Err(error) => HandshakeState::Refused(HandshakeError::of(error)),
         }
     }
 

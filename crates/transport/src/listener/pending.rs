@@ -7,22 +7,22 @@ use std::time::Instant;
 use super::handshake::Handshake;
 
 /// What decides which connection is dropped when there are too many.
-pub(super) trait Connection {
+pub(super) trait PendingConnection {
     fn address(&self) -> IpAddr;
     /// Whether it has sent nothing at all.
     fn is_silent(&self) -> bool;
     fn until(&self) -> Instant;
 }
 
-/// Pending connections, the oldest first.
-pub(super) struct Pending<C> {
+/// PendingConnections connections, the oldest first.
+pub(super) struct PendingConnections<C> {
     limit: usize,
     connections: Vec<C>,
 }
 
-impl<C: Connection> Pending<C> {
-    pub(super) fn new(limit: usize) -> Pending<C> {
-        Pending { limit, connections: Vec::new() }
+impl<C: PendingConnection> PendingConnections<C> {
+    pub(super) fn new(limit: usize) -> PendingConnections<C> {
+        PendingConnections { limit, connections: Vec::new() }
     }
 
     pub(super) fn push(&mut self, connection: C) {
@@ -60,7 +60,7 @@ impl<C: Connection> Pending<C> {
     }
 }
 
-impl Connection for Handshake {
+impl PendingConnection for Handshake {
     fn address(&self) -> IpAddr {
         self.from.ip()
     }
@@ -91,7 +91,7 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct Fake(u32, IpAddr, bool);
 
-    impl Connection for Fake {
+    impl PendingConnection for Fake {
         fn address(&self) -> IpAddr {
             self.1
         }
@@ -105,8 +105,8 @@ mod tests {
         }
     }
 
-    fn pending(limit: usize, connections: &[(u32, &str, bool)]) -> Pending<Fake> {
-        let mut pending = Pending::new(limit);
+    fn pending(limit: usize, connections: &[(u32, &str, bool)]) -> PendingConnections<Fake> {
+        let mut pending = PendingConnections::new(limit);
         for (number, address, silent) in connections {
             pending.push(Fake(*number, address.parse().unwrap(), *silent));
         }

@@ -13,7 +13,7 @@ use gridrpc_transport::certificates::{
     CredentialFiles, Credentials, Revocations, ServerKeys, UserKeys,
 };
 use gridrpc_transport::dial::{ServerDialError, dial_server};
-use gridrpc_transport::listener::{Admitted, Entry, Listener, Refusal};
+use gridrpc_transport::listener::{Admission, Admitted, HandshakeError, Listener};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
@@ -174,7 +174,7 @@ fn authority_params(name: &str) -> CertificateParams {
 pub struct Server {
     pub listener: Listener,
     pub admitted: Receiver<Admitted>,
-    pub refused: Receiver<(SocketAddr, Refusal)>,
+    pub refused: Receiver<(SocketAddr, HandshakeError)>,
 }
 
 impl Server {
@@ -185,14 +185,14 @@ impl Server {
     pub fn with(credentials: &Credentials, revoked: Revocations) -> Server {
         let (admit, admitted) = channel();
         let (refuse, refused) = channel();
-        let entry = Entry::Certificate {
+        let admission = Admission::Certificate {
             keys: ServerKeys::new(credentials, revoked).unwrap(),
             // Tests may drop the receiver first.
             refused: Box::new(move |from, reason| drop(refuse.send((from, reason)))),
         };
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
         let admit = move |one| drop(admit.send(one));
-        let listener = Listener::open(&addresses, None, entry, admit).unwrap();
+        let listener = Listener::open(&addresses, None, admission, admit).unwrap();
         Server { listener, admitted, refused }
     }
 
@@ -204,7 +204,7 @@ impl Server {
         TcpStream::connect(("127.0.0.1", self.listener.port())).unwrap()
     }
 
-    pub fn refusal(&self) -> Refusal {
+    pub fn refusal(&self) -> HandshakeError {
         self.refused.recv_timeout(LONG).unwrap().1
     }
 }

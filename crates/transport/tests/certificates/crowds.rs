@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridrpc_transport::listener::Refusal;
+use gridrpc_transport::listener::HandshakeError;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 
 use crate::authority::{Authority, Server, USER};
@@ -67,7 +67,7 @@ fn users_connect_while_thousands_of_connections_stall() {
     let mut crowded = 0;
     while let Ok((from, reason)) = server.refused.try_recv() {
         assert!(from.ip() != Ipv4Addr::new(127, 0, 0, 1), "{reason}");
-        crowded += usize::from(matches!(reason, Refusal::Crowded));
+        crowded += usize::from(matches!(reason, HandshakeError::Crowded));
     }
     assert!(crowded > 0);
 }
@@ -91,6 +91,6 @@ fn pending_connections_of_a_user_survive_a_crowd_of_another_address() {
         refused.push(one);
     }
     assert!(refused.iter().all(|(address, _)| address.ip() == from));
-    assert!(refused.iter().any(|(_, reason)| matches!(reason, Refusal::Crowded)));
+    assert!(refused.iter().any(|(_, reason)| matches!(reason, HandshakeError::Crowded)));
     assert!(refused.len() >= 2_500 - 256, "{}", refused.len());
 }

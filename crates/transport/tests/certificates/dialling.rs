@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::certificates::{Revocations, UserKeys};
-use gridrpc_transport::dial::{ServerFailure, Stage, dial_server};
-use gridrpc_transport::listener::Refusal;
+use gridrpc_transport::dial::{DialStage, ServerFailure, dial_server};
+use gridrpc_transport::listener::HandshakeError;
 
 use crate::authority::{Authority, DAY, LONG, SERVER, SOON, Server, USER, Wanted, closed_port};
 
@@ -46,19 +46,19 @@ fn users_learn_why_the_server_refuses_their_certificate() {
         let keys = UserKeys::new(&foreign.credentials(&USER, &authority)).unwrap();
         let error = server.dial(&keys).unwrap_err();
         assert!(matches!(error.failure, ServerFailure::UserAuthority), "{error}");
-        assert!(matches!(server.refusal(), Refusal::UnknownAuthority));
+        assert!(matches!(server.refusal(), HandshakeError::UnknownAuthority));
     }
     // A certificate of a server is not one of a user.
     let keys = UserKeys::new(&authority.credentials(&SERVER, &authority)).unwrap();
     let error = server.dial(&keys).unwrap_err();
     assert!(matches!(error.failure, ServerFailure::UserRefused { .. }), "{error}");
-    assert!(matches!(server.refusal(), Refusal::BadCertificate(_)));
+    assert!(matches!(server.refusal(), HandshakeError::BadCertificate(_)));
     // A certificate that names no user.
     for user in ["", "line\nbreak"] {
         let keys = UserKeys::new(&authority.credentials(&Wanted { user, ..USER }, &authority));
         let error = server.dial(&keys.unwrap()).unwrap_err();
         assert!(matches!(error.failure, ServerFailure::Closed), "{error}");
-        assert!(matches!(server.refusal(), Refusal::NoIdentity(_)));
+        assert!(matches!(server.refusal(), HandshakeError::NoIdentity(_)));
     }
     assert!(server.admitted.try_recv().is_err());
     assert_eq!(server.listener.refused(), 5);
@@ -72,7 +72,7 @@ fn a_certificate_that_expires_while_the_user_runs_is_refused() {
     thread::sleep(Duration::from_secs(4));
     let error = server.dial(&UserKeys::new(&credentials).unwrap()).unwrap_err();
     assert!(matches!(error.failure, ServerFailure::UserExpired), "{error}");
-    assert!(matches!(server.refusal(), Refusal::Expired));
+    assert!(matches!(server.refusal(), HandshakeError::Expired));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn users_refuse_servers_that_do_not_prove_who_they_are() {
     let server = Server::with(&credentials, Revocations::none());
     let error = server.dial(&ann).unwrap_err();
     assert!(matches!(error.failure, ServerFailure::UnknownAuthority), "{error}");
-    assert!(matches!(server.refusal(), Refusal::ByPeer(_)));
+    assert!(matches!(server.refusal(), HandshakeError::PeerRefused(_)));
     let other = Wanted { hosts: &["gpu.example", "10.0.0.1"], ..SERVER };
     let server = Server::with(&authority.credentials(&other, &authority), Revocations::none());
     for host in ["localhost", "127.0.0.1"] {
@@ -108,13 +108,13 @@ fn hosts_and_ports_without_a_server_are_reported() {
         let error = failure(host, 1, LONG);
         let is_unknown = matches!(error.failure, ServerFailure::UnknownHost { .. });
         let is_unresolved =
-            matches!(error.failure, ServerFailure::Timeout { stage: Stage::Resolving, .. });
+            matches!(error.failure, ServerFailure::Timeout { stage: DialStage::Resolving, .. });
         assert!(is_unknown || (is_unresolved && host.contains("invalid")), "{error}");
     }
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let limit = Duration::from_millis(300);
     let error = failure("127.0.0.1", mute.local_addr().unwrap().port(), limit);
-    let ServerFailure::Timeout { after, stage: Stage::Handshake } = error.failure else {
+    let ServerFailure::Timeout { after, stage: DialStage::Handshake } = error.failure else {
         panic!("{error}")
     };
     assert_eq!(after, limit);

@@ -4,5 +4,5 @@ mod authority;
 mod credentials;
 mod crowds;
 mod dialling;
-mod refusals;
+mod handshakes;
 mod revocations;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_transport::certificates::{Credentials, Revocations, RevocationsError, UserKeys};
 use gridrpc_transport::dial::ServerFailure;
-use gridrpc_transport::listener::Refusal;
+use gridrpc_transport::listener::HandshakeError;
 
 use crate::authority::{Authority, Folder, SERVER, SOON, Server, USER, Wanted, write};
 
@@ -58,7 +58,7 @@ fn a_revocation_reaches_a_running_server_and_live_connections_within_a_second() 
     assert_eq!(watched.revocations.version(), version + 1);
     let error = server.dial(&ann).unwrap_err();
     assert!(matches!(error.failure, ServerFailure::UserRevoked), "{error}");
-    assert!(matches!(server.refusal(), Refusal::Revoked));
+    assert!(matches!(server.refusal(), HandshakeError::Revoked));
     server.dial(&bob).unwrap();
     // A new list may revoke fewer certificates.
     write(&watched.file(), &watched.authority.revoke(&[]), 0o644);

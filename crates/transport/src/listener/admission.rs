@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::refusal::Refusal;
+use super::error::HandshakeError;
 use crate::Keys;
 use crate::certificates::ServerKeys;
 
 /// What a connection has to present.
-pub enum Entry {
+pub enum Admission {
     /// A secret of an invited agent, which is accepted once.
     Secret {
         /// The keys of the grid. Without them connections are plain TCP, and the secret alone admits.
@@ -23,9 +23,9 @@ pub enum Entry {
         keys: ServerKeys,
         /// Receives the address of each connection that was not admitted, and the reason. The listener's thread calls
         /// it, so it must not block.
-        refused: Refused,
+        refused: OnRefused,
     },
 }
 
 /// Receives the connections that were not admitted.
-pub type Refused = Box<dyn Fn(SocketAddr, Refusal) + Send + Sync>;
+pub type OnRefused = Box<dyn Fn(SocketAddr, HandshakeError) + Send + Sync>;

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use gridrpc_transport::listener::Refusal;
+use gridrpc_transport::listener::HandshakeError;
 
 use crate::authority::{Authority, Server, USER};
 
@@ -13,11 +13,11 @@ fn plain_clients_are_refused() {
     let server = Server::new(&Authority::new("authority"));
     let mut plain = server.stranger();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    assert!(matches!(server.refusal(), Refusal::NotTls));
+    assert!(matches!(server.refusal(), HandshakeError::NotTls));
     let mut early = server.stranger();
     early.write_all(&[22, 3, 1]).unwrap();
     drop(early);
-    assert!(matches!(server.refusal(), Refusal::Closed));
+    assert!(matches!(server.refusal(), HandshakeError::Closed));
     assert_eq!(server.listener.refused(), 2);
 }
 
@@ -33,11 +33,11 @@ fn clients_of_old_versions_and_without_a_certificate_are_refused() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let old = connect("-tls1_2");
-    assert!(matches!(server.refusal(), Refusal::OldTls));
+    assert!(matches!(server.refusal(), HandshakeError::OldTls));
     assert!(old.contains("protocol version"), "{old}");
     connect("-tls1_3");
     let refusal = server.refusal();
-    assert!(matches!(refusal, Refusal::NoCertificate), "{refusal}");
+    assert!(matches!(refusal, HandshakeError::NoCertificate), "{refusal}");
     // It still serves users.
     server.dial(&authority.user(&USER)).unwrap();
 }
@@ -60,6 +60,6 @@ fn slow_senders_are_dropped_when_their_time_is_over() {
         }
         assert!(sent < 80);
     };
-    assert!(matches!(refusal, Refusal::Timeout), "{refusal}");
+    assert!(matches!(refusal, HandshakeError::Timeout), "{refusal}");
     assert!(sent > 30, "{sent}");
 }

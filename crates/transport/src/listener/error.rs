@@ -9,7 +9,7 @@ use crate::certificates::IdentityError;
 
 /// Reason why a connection was not admitted.
 #[derive(Debug, ThisError)]
-pub enum Refusal {
+pub enum HandshakeError {
     /// It does not use TLS.
     #[error("it does not use TLS")]
     NotTls,
@@ -39,7 +39,7 @@ pub enum Refusal {
     NoIdentity(IdentityError),
     /// The other end does not accept this server.
     #[error("it does not accept this server: {0:?}")]
-    ByPeer(AlertDescription),
+    PeerRefused(AlertDescription),
     /// It has closed the connection.
     #[error("it has closed the connection early")]
     Closed,
@@ -57,48 +57,50 @@ pub enum Refusal {
     Connection(io::Error),
 }
 
-impl Refusal {
+impl HandshakeError {
     /// The reason why a handshake has failed.
-    pub(super) fn of(error: io::Error) -> Refusal {
+    pub(super) fn of(error: io::Error) -> HandshakeError {
         match crate::tls::reason(&error) {
-            Some(error) => Refusal::of_tls(error.clone()),
+            Some(error) => HandshakeError::of_tls(error.clone()),
             None => match error.kind() {
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::BrokenPipe => Refusal::Closed,
-                _ => Refusal::Connection(error),
+                | io::ErrorKind::BrokenPipe => HandshakeError::Closed,
+                _ => HandshakeError::Connection(error),
             },
         }
     }
 
-    fn of_tls(error: Error) -> Refusal {
+    fn of_tls(error: Error) -> HandshakeError {
         match error {
-            Error::InvalidMessage(_) if crate::tls::is_not_tls(&error) => Refusal::NotTls,
+            Error::InvalidMessage(_) if crate::tls::is_not_tls(&error) => HandshakeError::NotTls,
             Error::PeerIncompatible(
                 PeerIncompatible::SupportedVersionsExtensionRequired
                 | PeerIncompatible::Tls12NotOffered
                 | PeerIncompatible::Tls12NotOfferedOrEnabled
                 | PeerIncompatible::ServerDoesNotSupportTls12Or13,
-            ) => Refusal::OldTls,
-            Error::NoCertificatesPresented => Refusal::NoCertificate,
-            Error::InvalidCertificate(error) => Refusal::of_certificate(error),
-            Error::AlertReceived(alert) => Refusal::ByPeer(alert),
-            error => Refusal::Tls(error),
+            ) => HandshakeError::OldTls,
+            Error::NoCertificatesPresented => HandshakeError::NoCertificate,
+            Error::InvalidCertificate(error) => HandshakeError::of_certificate(error),
+            Error::AlertReceived(alert) => HandshakeError::PeerRefused(alert),
+            error => HandshakeError::Tls(error),
         }
     }
 
-    fn of_certificate(error: CertificateError) -> Refusal {
+    fn of_certificate(error: CertificateError) -> HandshakeError {
         match error {
             // A foreign authority may have the same name.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                Refusal::UnknownAuthority
+                HandshakeError::UnknownAuthority
             }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Refusal::Expired,
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                HandshakeError::Expired
+            }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                Refusal::NotYetValid
+                HandshakeError::NotYetValid
             }
-            CertificateError::Revoked => Refusal::Revoked,
-            error => Refusal::BadCertificate(error),
+            CertificateError::Revoked => HandshakeError::Revoked,
+            error => HandshakeError::BadCertificate(error),
         }
     }
 }
