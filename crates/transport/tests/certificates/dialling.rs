@@ -1,15 +1,21 @@
 //! Connections of users to a server, and what they learn when there is none.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::certificates::{Revocations, UserKeys};
 use gridrpc_transport::dial::{DialStage, ServerFailure, dial_server};
 use gridrpc_transport::listener::HandshakeError;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::authority::{Authority, DAY, LONG, SERVER, SOON, Server, USER, Wanted, closed_port};
+use crate::authority::{
+    Authority, DAY, Folder, LONG, SERVER, SOON, Server, USER, Wanted, closed_port,
+};
 
 #[test]
 fn a_user_connects_and_the_server_knows_who_it_is() {
@@ -130,4 +136,68 @@ fn hosts_and_ports_without_a_server_are_reported() {
         assert!(matches!(error.failure, ServerFailure::NotTls), "{error}");
         thread.join().unwrap();
     }
+}
+
+/// Accepts one connection with TLS but without certificates of users, and sends this.
+fn other_tls_server(folder: &Folder, greeting: &'static [u8]) -> u16 {
+    let files = folder.files();
+    let chain = vec![CertificateDer::from_pem_file(&files.certificate).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut tls = rustls::ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut stream);
+        let _ = stream.write_all(greeting);
+        // Keeps the connection until the client closes it.
+        let _ = stream.read(&mut [0]);
+    });
+    port
+}
+
+#[test]
+fn servers_of_other_programs_are_reported() {
+    let authority = Authority::new("authority");
+    let ann = authority.user(&USER);
+    let folder = authority.write(&SERVER, &authority);
+    let port = other_tls_server(&folder, b"220 mail.example\r\n");
+    let error = dial_server("localhost", port, &ann, LONG).unwrap_err();
+    assert!(matches!(error.failure, ServerFailure::NotGridrpc), "{error}");
+    let port = other_tls_server(&folder, b"");
+    let error = dial_server("localhost", port, &ann, Duration::from_millis(500)).unwrap_err();
+    let ServerFailure::Timeout { stage: DialStage::Admission, .. } = error.failure else {
+        panic!("{error}")
+    };
+}
+
+#[test]
+fn servers_with_an_old_version_of_tls_are_reported() {
+    let authority = Authority::new("authority");
+    let ann = authority.user(&USER);
+    let folder = authority.write(&SERVER, &authority);
+    let mut server = Command::new("openssl")
+        .args(["s_server", "-accept", "127.0.0.1:0", "-tls1_2", "-cert", "certificate.pem"])
+        .args(["-key", "key.pem"])
+        .current_dir(&folder.0)
+        // At the end of its input it would close the connection.
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let accept = lines.find_map(|line| Some(line.ok()?.strip_prefix("ACCEPT ")?.to_owned()));
+    let port = accept.unwrap().rsplit(':').next().unwrap().trim().parse().unwrap();
+    let error = dial_server("127.0.0.1", port, &ann, LONG).unwrap_err();
+    let _ = server.kill();
+    server.wait().unwrap();
+    assert!(matches!(error.failure, ServerFailure::OldTls), "{error}");
 }
