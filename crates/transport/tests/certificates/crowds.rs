@@ -9,9 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_transport::listener::HandshakeError;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 
 use crate::authority::{Authority, Server, USER};
+
+/// Number of connections that stall.
+const STALLED: usize = 4_000;
 
 /// A connection from this loopback address.
 fn connect_from(from: Ipv4Addr, port: u16) -> nix::Result<TcpStream> {
@@ -23,12 +27,19 @@ fn connect_from(from: Ipv4Addr, port: u16) -> nix::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
+/// None of the connections ends before its test does.
+fn raise_descriptor_limit() {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+}
+
 #[test]
 fn users_connect_while_thousands_of_connections_stall() {
     let authority = Authority::new("authority");
     let server = Server::new(&authority);
     let port = server.listener.port();
     let ann = authority.user(&USER);
+    raise_descriptor_limit();
     let (end, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     // Two attackers: one sends nothing, the other the beginning of a handshake.
     let attackers: Vec<_> = [&[][..], &[22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3]]
@@ -39,14 +50,14 @@ fn users_connect_while_thousands_of_connections_stall() {
             thread::spawn(move || {
                 let mut open = Vec::new();
                 while !end.load(Ordering::Relaxed) {
-                    if let Ok(mut stream) = connect_from(Ipv4Addr::new(127, 0, 0, host), port) {
+                    if count.load(Ordering::Relaxed) >= STALLED {
+                        thread::sleep(Duration::from_millis(10));
+                    } else if let Ok(mut stream) =
+                        connect_from(Ipv4Addr::new(127, 0, 0, host), port)
+                    {
                         let _ = stream.write_all(bytes);
                         open.push(stream);
                         count.fetch_add(1, Ordering::Relaxed);
-                    }
-                    // The limit of descriptors is lower than the number of attempts.
-                    if open.len() > 300 {
-                        open.drain(..100);
                     }
                 }
             })
@@ -54,7 +65,7 @@ fn users_connect_while_thousands_of_connections_stall() {
         .collect();
     let began = Instant::now();
     let mut longest = Duration::ZERO;
-    while count.load(Ordering::Relaxed) < 4_000 {
+    while count.load(Ordering::Relaxed) < STALLED {
         assert!(began.elapsed() < Duration::from_secs(60));
         let began = Instant::now();
         let _connection = server.dial(&ann).unwrap();
@@ -63,7 +74,7 @@ fn users_connect_while_thousands_of_connections_stall() {
     }
     end.store(true, Ordering::Relaxed);
     attackers.into_iter().for_each(|one| one.join().unwrap());
-    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    assert!(longest < Duration::from_secs(4), "{longest:?}");
     let mut crowded = 0;
     while let Ok((from, reason)) = server.refused.try_recv() {
         assert!(from.ip() != Ipv4Addr::new(127, 0, 0, 1), "{reason}");
@@ -74,23 +85,22 @@ fn users_connect_while_thousands_of_connections_stall() {
 
 #[test]
 fn pending_connections_of_a_user_survive_a_crowd_of_another_address() {
+    raise_descriptor_limit();
     let server = Server::new(&Authority::new("authority"));
     let port = server.listener.port();
     let mut slow = server.stranger();
     slow.write_all(&[22, 3, 1]).unwrap();
     let from = Ipv4Addr::new(127, 0, 0, 9);
-    let mut crowd = Vec::new();
-    for _ in 0..2_500 {
-        crowd.push(connect_from(from, port).unwrap());
-        if crowd.len() > 400 {
-            crowd.remove(0);
-        }
-    }
+    let _crowd: Vec<_> = (0..2_500).map(|_| connect_from(from, port).unwrap()).collect();
     let mut refused = Vec::new();
     while let Ok(one) = server.refused.recv_timeout(Duration::from_millis(300)) {
         refused.push(one);
     }
-    assert!(refused.iter().all(|(address, _)| address.ip() == from));
+    // On a slow machine its time may be over, but it never has to make room.
+    let made_room = |(address, reason): &(SocketAddr, HandshakeError)| {
+        address.ip() != from && matches!(reason, HandshakeError::Crowded)
+    };
+    assert!(!refused.iter().any(made_room));
     assert!(refused.iter().any(|(_, reason)| matches!(reason, HandshakeError::Crowded)));
     assert!(refused.len() >= 2_500 - 256, "{}", refused.len());
 }
