@@ -52,6 +52,12 @@ pub enum ServerFault {
     /// A Python module without functions and classes.
     #[error("it offers nothing: write `functions` or `classes`")]
     OffersNothing,
+    /// A file that other users can change.
+    #[error(
+        "{reason}: the server believes only files that nobody else can change: correct the owner and \
+         the permissions"
+    )]
+    Unsafe { reason: String },
     /// Host groups with errors.
     #[error("the host groups cannot be used:\n{}", indented(.problems))]
     Hosts { problems: Box<Problems> },

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gridrpc_config::{
-    Entry, Fault, Part, chosen, found, in_order, is_name, parse, read_text, shown,
+    Entry, Fault, Part, Problem, chosen, found, in_order, is_name, parse, read_text, shown,
 };
+use gridrpc_sys::safe_path::{self, UnsafePath};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -36,7 +37,21 @@ const DAY: u64 = 24 * 60 * 60;
 /// All problems of the file, and of the file with host groups that it names.
 pub fn read_file(path: &Path) -> Result<ServerConfig, ServerProblems> {
     let file = path.display().to_string();
+    if let Some(fault) = changeable(path) {
+        let fault = Box::new(fault);
+        return Err(Problem { place: file, line: 0, part: Part::Whole, fault }.into());
+    }
     read(&read_text(path, &file)?, &file, &Defaults::of_process(path))
+}
+
+/// The error if others can change a file. One that cannot be read has another error.
+fn changeable(path: &Path) -> Option<ServerFault> {
+    match safe_path::check(path) {
+        Err(error @ (UnsafePath::Owner { .. } | UnsafePath::Writable { .. })) => {
+            Some(ServerFault::Unsafe { reason: error.to_string() })
+        }
+        Err(UnsafePath::Io(_)) | Ok(()) => None,
+    }
 }
 
 /// Reads the text of a file. `file` is its name in messages.
@@ -241,6 +256,10 @@ impl<'d> Draft<'d> {
             Some((_, words)) => words,
             None => Vec::new(),
         };
+        if let Some(fault) = file.as_ref().and_then(|(_, file)| changeable(file)) {
+            report.add(at, fault);
+            return;
+        }
         match chosen(&words, file.as_ref().map(|(_, file)| file.as_path())) {
             Ok(hosts) => self.workers.hosts = hosts,
             Err(problems) => report.add(at, ServerFault::Hosts { problems: Box::new(problems) }),

@@ -25,6 +25,20 @@ impl CpuWindow {
         }
     }
 
+    /// Adds what was used in an hour before a restart.
+    pub(super) fn restore(&mut self, hour: u64, cpu: Duration) {
+        let at = self.hours.partition_point(|(other, _)| *other < hour);
+        match self.hours.get_mut(at) {
+            Some((there, used)) if *there == hour => *used = used.saturating_add(cpu),
+            _ => self.hours.insert(at, (hour, cpu)),
+        }
+    }
+
+    /// Hours with their CPU time, oldest first.
+    pub(super) fn hours(&self) -> impl Iterator<Item = (u64, Duration)> {
+        self.hours.iter().copied()
+    }
+
     /// Drops hours that no longer count.
     pub(super) fn expire(&mut self, now: Duration) {
         let hour = now.as_secs() / HOUR;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu_window::CpuWindow;
 use super::limit::{Limit, Limits};
 use super::limit_reached::{LimitReached, QueueState};
@@ -18,12 +20,24 @@ pub struct CallToken(u64);
 /// Counts the calls of all users.
 ///
 /// A call begins with [`try_begin`](Limiter::try_begin), waits, gets workers with [`try_start`](Limiter::try_start)
-/// and ends with [`end`](Limiter::end), started or not. `now` is the time since any fixed moment.
+/// and ends with [`end`](Limiter::end), started or not. `now` is the time since any fixed moment, which outlives
+/// restarts if CPU time does ([`restore`](Limiter::restore)).
 #[derive(Debug, Default)]
 pub struct Limiter {
     users: HashMap<String, Usage>,
     calls: HashMap<CallToken, Admitted>,
     next: u64,
+}
+
+/// CPU time that a user has used in one hour, to be stored across a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuUsage {
+    /// The user.
+    pub user: String,
+    /// The hour of `now`.
+    pub hour: u64,
+    /// The CPU time.
+    pub cpu: Duration,
 }
 
 /// What a user uses.
@@ -49,11 +63,11 @@ struct Admitted {
 }
 
 impl Usage {
-    fn new(limits: &Limits, now: Duration) -> Usage {
+    fn new(rate: f64, now: Duration) -> Usage {
         Usage {
             queue: QueueState::default(),
-            bucket: TokenBucket::full(limits.rate, now),
-            rate: limits.rate,
+            bucket: TokenBucket::full(rate, now),
+            rate,
             cpu: CpuWindow::default(),
             ended: None,
             interval: None,
@@ -145,7 +159,8 @@ impl Limiter {
         bytes: u64,
         now: Duration,
     ) -> Result<CallToken, LimitReached> {
-        let usage = self.users.entry(user.to_owned()).or_insert_with(|| Usage::new(limits, now));
+        let usage =
+            self.users.entry(user.to_owned()).or_insert_with(|| Usage::new(limits.rate, now));
         usage.refresh(limits.rate, now);
         usage.check(user, limits, bytes, now)?;
         if limits.rate.is_finite() {
@@ -224,6 +239,24 @@ impl Limiter {
     #[must_use]
     pub fn cpu_time(&self, user: &str) -> Duration {
         self.users.get(user).map(|usage| usage.cpu.used()).unwrap_or_default()
+    }
+
+    /// CPU time that counts, of all users, by the hour.
+    #[must_use]
+    pub fn cpu_usage(&self) -> Vec<CpuUsage> {
+        let hours = self.users.iter().flat_map(|(user, usage)| {
+            usage.cpu.hours().map(|(hour, cpu)| CpuUsage { user: user.clone(), hour, cpu })
+        });
+        hours.collect()
+    }
+
+    /// Counts CPU time from before a restart.
+    pub fn restore(&mut self, used: Vec<CpuUsage>) {
+        for CpuUsage { user, hour, cpu } in used {
+            // The first call sets the rate.
+            let new = || Usage::new(f64::INFINITY, Duration::ZERO);
+            self.users.entry(user).or_insert_with(new).cpu.restore(hour, cpu);
+        }
     }
 
     /// Forgets users without calls of whom nothing counts any more.

@@ -10,4 +10,4 @@ mod token_bucket;
 
 pub use limit::{Limit, Limits};
 pub use limit_reached::{LimitReached, QueueState};
-pub use limiter::{CallToken, Limiter};
+pub use limiter::{CallToken, CpuUsage, Limiter};

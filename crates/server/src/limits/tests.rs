@@ -188,6 +188,32 @@ fn cpu_time_counts_for_a_day() {
 }
 
 #[test]
+fn cpu_time_outlives_a_restart() {
+    let limits = Limits { cpu_seconds: Limit::At(100), rate: 2.0, ..unlimited() };
+    let mut before = Limiter::default();
+    for (hour, cpu) in [(1, 30), (4, 50)] {
+        let token = begin(&mut before, &limits, at(hour * HOUR)).unwrap();
+        before.end(token, at(cpu), at(hour * HOUR));
+    }
+    let mut after = Limiter::default();
+    let token = begin(&mut after, &limits, at(4 * HOUR)).unwrap();
+    after.end(token, at(20), at(4 * HOUR));
+    after.restore(before.cpu_usage());
+    assert_eq!(after.cpu_time("ann"), at(100));
+    let error = begin(&mut after, &limits, at(5 * HOUR)).unwrap_err();
+    assert_eq!((error.limit, error.retry_after), ("cpu_seconds_per_day", Some(at(21 * HOUR))));
+    let mut usage = after.cpu_usage();
+    usage.sort_by_key(|usage| usage.hour);
+    let hours: Vec<(u64, Duration)> = usage.iter().map(|usage| (usage.hour, usage.cpu)).collect();
+    assert_eq!(hours, [(1, at(30)), (4, at(70))]);
+    // The rate of a restored user is that of the next call.
+    let mut new = Limiter::default();
+    new.restore(vec![CpuUsage { user: "ann".into(), hour: 4, cpu: at(1) }]);
+    let admitted = (0..9).filter(|_| begin(&mut new, &limits, at(5 * HOUR)).is_ok()).count();
+    assert_eq!(admitted, 2);
+}
+
+#[test]
 fn without_cpu_time_no_call_is_admitted() {
     let mut limiter = Limiter::default();
     let limits = Limits { cpu_seconds: Limit::At(0), ..unlimited() };

@@ -5,6 +5,7 @@ mod problems;
 mod reference;
 
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -202,6 +203,25 @@ fn the_first_period_that_includes_the_time_counts() {
 }
 
 #[test]
+fn a_file_that_others_can_change_is_not_believed() {
+    let file = std::env::temp_dir().join(format!("gridrpc-server-{}.toml", std::process::id()));
+    std::fs::write(&file, "[server]\nname = 'lab'").unwrap();
+    let read = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        read_file(&file).map(|config| config.name).map_err(|problems| problems.to_string())
+    };
+    assert_eq!(read(0o644), Ok("lab".into()));
+    let problem = read(0o646).unwrap_err();
+    let path = file.display();
+    assert!(
+        problem.starts_with(&format!("{path}: others can write to `{path}` (user ")),
+        "{problem}"
+    );
+    assert!(problem.ends_with(": correct the owner and the permissions"), "{problem}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn host_groups_come_from_another_file() {
     let folder = std::env::temp_dir().join(format!("gridrpc-server-hosts-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -228,5 +248,14 @@ fn host_groups_come_from_another_file() {
          {place}/server.toml:3: [workers]: `count` is -1: write a whole number from 0 to 1000000"
     );
     assert_eq!(problems, expected);
+    let writable = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    writable(&folder.join("grid.toml"), 0o666);
+    let problems = read_file(&file).unwrap_err().to_string();
+    let first = problems.lines().next().unwrap();
+    let expected =
+        format!("{place}/server.toml:2: [workers]: others can write to `{place}/grid.toml`");
+    assert!(first.starts_with(&expected), "{problems}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
