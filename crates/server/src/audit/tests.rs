@@ -124,10 +124,10 @@ fn a_log_that_cannot_be_opened_is_an_error() {
 #[test]
 fn a_file_is_rotated_by_size() {
     let folder = Folder::new("rotation");
-    let config = AuditConfig { size: 4096, keep: 2, ..folder.config() };
+    let config = AuditConfig { size: 4096, keep: 3, ..folder.config() };
     let reports = Reports::default();
     let log = reports.open(&config);
-    for number in 0..200 {
+    for number in 0..300 {
         log.record(call(number));
         // Batches are not split, so each record is one.
         let written = || {
@@ -142,8 +142,9 @@ fn a_file_is_rotated_by_size() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]);
+    assert_eq!(names, ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.3"]);
     let mut all = Vec::new();
+    // From the oldest file to the newest.
     for name in names.iter().rev() {
         let file = folder.0.join(name);
         let data = fs::metadata(&file).unwrap();
@@ -151,10 +152,10 @@ fn a_file_is_rotated_by_size() {
         all.extend(functions(&file));
     }
     // The latest ones, without a gap.
-    let first = 200 - all.len();
-    let expected: Vec<String> = (first..200).map(|number| format!("fft/f{number}")).collect();
+    let first = 300 - all.len();
+    let expected: Vec<String> = (first..300).map(|number| format!("fft/f{number}")).collect();
     assert_eq!(all, expected);
-    assert!((80..160).contains(&all.len()), "{}", all.len());
+    assert!((120..240).contains(&all.len()), "{}", all.len());
     assert_eq!(reports.all(), []);
 }
 
@@ -189,6 +190,55 @@ fn a_file_that_was_moved_away_is_opened_again() {
     assert_eq!(functions(&moved), ["fft/f1"]);
     assert_eq!(functions(&config.file), ["fft/f3"]);
     assert_eq!(reports.all(), []);
+}
+
+#[test]
+fn an_emptied_file_is_not_rotated_early() {
+    let folder = Folder::new("emptied");
+    let (config, reports) = (AuditConfig { size: 4096, ..folder.config() }, Reports::default());
+    fs::write(&config.file, "{}\n".repeat(1365)).unwrap();
+    let log = reports.open(&config);
+    fs::OpenOptions::new().write(true).open(&config.file).unwrap().set_len(0).unwrap();
+    log.record(call(1));
+    drop(log);
+    assert_eq!(functions(&config.file), ["fft/f1"]);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+/// Names the file for `part_of_a_line_is_taken_back` when it runs in a process of its own.
+const LIMITED: &str = "GRIDRPC_TEST_AUDIT_FILE";
+
+#[test]
+fn part_of_a_line_is_taken_back() {
+    const LIMIT: u64 = 4096;
+    if let Ok(file) = std::env::var(LIMITED) {
+        let log =
+            Reports::default().open(&AuditConfig { file: file.into(), size: 1 << 20, keep: 1 });
+        for number in 0..100 {
+            log.record(call(number));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        wait_until("the limit is reached", || log.dropped() > 0);
+        return;
+    }
+    let folder = Folder::new("part");
+    let file = folder.config().file;
+    // The limit on the size of files is one of a process, and in blocks of 512 bytes.
+    let program = std::env::current_exe().unwrap();
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" --exact \"$1\"", LIMIT / 512);
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .arg(program)
+        .arg("audit::tests::part_of_a_line_is_taken_back")
+        .env(LIMITED, &file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let length = fs::metadata(&file).unwrap().len();
+    let line = fs::read_to_string(&file).unwrap().lines().next().unwrap().len() as u64;
+    // `lines` checks that all of them are whole.
+    assert!(!lines(&file).is_empty() && length <= LIMIT, "{length}");
+    assert!(!LIMIT.is_multiple_of(line + 1), "the last line does not fit");
 }
 
 #[test]
@@ -269,21 +319,30 @@ fn a_full_queue_drops_records_without_waiting() {
         }
     };
     let log = AuditLog::with_queue(&config, 4, Box::new(report)).unwrap();
-    log.record(call(0));
-    wait_until("the writer waits", || reports.all().len() == 1);
-    for number in 1..=10 {
-        log.record(call(number));
+    let mut dropped_before = 0;
+    for round in 1..=2 {
+        log.record(call(0));
+        wait_until("the writer waits", || reports.all().len() == 1);
+        for number in 1..=10 {
+            log.record(call(number));
+        }
+        assert_eq!(log.dropped() - dropped_before, 7, "one not written, and six without room");
+        assert_eq!(reports.all()[1..], [AuditStatus::Overflow { most: 4 }]);
+        fs::remove_file(&config.file).unwrap();
+        resume.send(()).unwrap();
+        wait_until("it recovers", || reports.all().len() == 3);
+        let written = functions(&config.file);
+        // Those in the queue are dropped as well if the next attempt is not due yet.
+        let dropped = missing(&config.file);
+        assert_eq!(dropped as usize + written.len(), 11);
+        assert_eq!(log.dropped() - dropped_before, dropped);
+        assert_eq!(reports.all()[2..], [AuditStatus::Recovered { dropped }]);
+        // The next outage is reported again.
+        dropped_before = log.dropped();
+        lock(&reports.0).clear();
+        fs::rename(&config.file, folder.0.join(format!("round-{round}"))).unwrap();
+        symlink("/dev/full", &config.file).unwrap();
     }
-    assert_eq!(log.dropped(), 7, "one not written, and six without room");
-    assert_eq!(reports.all()[1..], [AuditStatus::Overflow { most: 4 }]);
-    fs::remove_file(&config.file).unwrap();
-    resume.send(()).unwrap();
-    drop(log);
-    let written = functions(&config.file);
-    // Those in the queue are dropped as well if the next attempt is not due yet.
-    assert_eq!(missing(&config.file) as usize + written.len(), 11);
-    let dropped = missing(&config.file);
-    assert_eq!(reports.all()[2..], [AuditStatus::Recovered { dropped }]);
 }
 
 #[test]

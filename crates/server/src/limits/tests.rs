@@ -61,6 +61,18 @@ fn without_a_queue_as_many_calls_as_may_run_are_admitted() {
 }
 
 #[test]
+fn a_queue_has_a_bound_even_if_all_calls_may_run() {
+    let mut limiter = Limiter::default();
+    let limits = Limits { queued: Limit::At(1), ..Limits::default() };
+    let first = begin(&mut limiter, &limits, at(0)).unwrap();
+    begin(&mut limiter, &limits, at(0)).unwrap();
+    let error = begin(&mut limiter, &limits, at(0)).unwrap_err();
+    assert_eq!((error.limit, error.value, error.allowed), ("queued", 2.0, 1.0));
+    limiter.try_start(first, &limits, 1).unwrap();
+    begin(&mut limiter, &limits, at(0)).unwrap();
+}
+
+#[test]
 fn bytes_are_held_until_the_end() {
     let mut limiter = Limiter::default();
     let limits = Limits { bytes: Limit::At(100), ..unlimited() };

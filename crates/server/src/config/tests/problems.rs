@@ -122,8 +122,12 @@ fn names_of_python_functions() {
             "{text}"
         );
     }
-    let text = told("[workers]\npython = 'p'\n[python.a]\nfunctions = 'a:f'\nclasses = 'b:f'");
-    assert!(text.ends_with("`classes` has \"f\" twice: take one of the two out"), "{text}");
+    for [first, second] in [["functions", "classes"], ["classes", "functions"]] {
+        let keys = format!("{first} = 'a:f'\n{second} = 'b:f'");
+        let text = told(&format!("[workers]\npython = 'p'\n[python.a]\n{keys}"));
+        let expected = format!("`{second}` has \"f\" twice: take one of the two out");
+        assert!(text.ends_with(&expected), "{text}");
+    }
 }
 
 #[test]
