@@ -116,8 +116,8 @@ impl Activity {
         } else if worker.reserved.is_some() {
             self.reserved += usize::from(worker.phase == Phase::Ready);
         } else {
-            self.workers += usize::from(!worker.given_up);
-            self.ready += usize::from(worker.phase == Phase::Ready);
+            self.workers += usize::from(!worker.given_up && !worker.unwanted);
+            self.ready += usize::from(worker.phase == Phase::Ready && !worker.unwanted);
             self.busy += usize::from(worker.sent.len() > worker.finished) + worker.held;
         }
     }

@@ -99,6 +99,9 @@ pub(crate) struct Worker<T> {
     pub(crate) has_worked: bool,
     /// Whether it is no longer started.
     pub(crate) given_up: bool,
+    /// Whether this place of a common worker is not wanted now. It gets no calls, and its process ends after those
+    /// that it has begun.
+    pub(crate) unwanted: bool,
     /// Its number in the stack of idle workers.
     pub(crate) idle: Option<u64>,
     /// Its reservation, if it is reserved.
@@ -147,6 +150,7 @@ impl<T> Worker<T> {
             useless: 0,
             has_worked: false,
             given_up: false,
+            unwanted: false,
             idle: None,
             reserved: None,
             host: None,
@@ -172,7 +176,12 @@ impl<T> Worker<T> {
 
     /// Whether this process has been sent all the calls that it may serve.
     pub(crate) fn is_spent(&self) -> bool {
-        self.sent_ever >= self.most_sent
+        self.unwanted || self.sent_ever >= self.most_sent
+    }
+
+    /// Whether it counts as a ready worker of this machine.
+    pub(crate) fn is_ready_here(&self) -> bool {
+        self.phase == Phase::Ready && self.is_common() && !self.unwanted
     }
 
     /// Whether a call with this expected cost may be queued behind its calls. Not behind a call that runs much longer
@@ -391,8 +400,8 @@ impl<T> Worker<T> {
         self.host.as_mut().map(|host| &mut host.stay)
     }
 
-    /// Whether it is a host that is not wanted now.
+    /// Whether it is a host or a place that is not wanted now.
     pub(crate) fn is_asleep(&self) -> bool {
-        self.stay().is_some_and(|stay| stay.asleep)
+        self.unwanted || self.stay().is_some_and(|stay| stay.asleep)
     }
 }

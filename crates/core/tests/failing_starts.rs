@@ -223,7 +223,7 @@ fn more_workers_make_up_for_those_given_up() {
     }
     tried.lose(1);
     assert!(tried.core.too_few(2).is_some());
-    assert_eq!(starts(|out| tried.core.add_workers(1, out)), [WorkerId(2)]);
+    assert_eq!(starts(|out| tried.core.set_workers(Time(0), 3, out)), [WorkerId(2)]);
     assert_eq!(tried.core.too_few(2), None);
     assert!(tried.core.too_few(3).is_some());
 }

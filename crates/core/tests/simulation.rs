@@ -1,7 +1,7 @@
 //! Thousands of random schedules of submissions, answers, deaths, cancels and clock jumps,
 //! each a pure function of its seed; every invariant is checked after every step.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use std::time::Duration;
@@ -12,6 +12,8 @@ use gridrpc_core::{
 };
 
 use crate::policies::{Anybody, InTurn};
+
+const MOST_WORKERS: u32 = 8;
 
 /// What the world outside the core knows of one worker process.
 #[derive(Default)]
@@ -184,6 +186,7 @@ impl<P: Policy> World<P> {
                     assert_eq!(wanted.map(|wanted| wanted.cores), Some(slots));
                 }
                 Action::Send { worker, call, function, payload, .. } => {
+                    assert!(self.core.is_wanted(worker), "sent to a worker that is to end");
                     let process = &self.processes[worker.0 as usize];
                     assert!(process.alive && process.ready && !process.doomed);
                     assert!(process.taught.contains(&function), "sent before it was taught");
@@ -289,7 +292,7 @@ impl<P: Policy> World<P> {
                 Action::Gather { call, payload } => {
                     let wanted = &self.calls[payload as usize];
                     // One that a worker was lost with is left to others, if there are any.
-                    assert!(!wanted.ended && (wanted.begun == 0 || self.settings.workers == 1));
+                    assert!(!wanted.ended && (wanted.begun == 0 || self.core.places() <= 1));
                     assert!(wanted.after.iter().all(|call| self.calls[*call as usize].ended));
                     self.gathering.push((call, payload));
                 }
@@ -414,7 +417,10 @@ impl<P: Policy> World<P> {
 
     /// Workers that work for all and are at hand.
     fn at_hand(&self) -> impl Iterator<Item = &Process> {
-        let own = |index: u32| self.reserved_ever.contains(&WorkerId(index));
+        let own = |index: u32| {
+            let id = WorkerId(index);
+            self.reserved_ever.contains(&id) || !self.core.is_wanted(id)
+        };
         let all = self.processes.iter().enumerate().filter(move |(index, _)| !own(*index as u32));
         let all = all.map(|(_, process)| process);
         all.filter(|p| p.alive && p.ready && !p.doomed && !p.dismissed)
@@ -459,7 +465,7 @@ impl<P: Policy> World<P> {
     fn run_nested(&mut self, payload: u32) {
         let wanted = &mut self.calls[payload as usize];
         // One that a worker was lost with is left to others, if there are any.
-        assert!(!wanted.ended && (wanted.begun == 0 || self.settings.workers == 1));
+        assert!(!wanted.ended && (wanted.begun == 0 || self.core.places() <= 1));
         wanted.ended = true;
         self.queue.remove(&(Reverse(wanted.priority), payload));
         self.bound.remove(&(Reverse(wanted.priority), payload));
@@ -517,7 +523,8 @@ impl<P: Policy> World<P> {
                 self.reserved_ever.extend(reserved.iter().map(|one| one.worker));
                 self.reserved.extend(reserved);
             }
-            2..4 => {
+            2 => self.resize(&mut out),
+            3 => {
                 if let Some(on) = self.rng.choice(&self.reserved).copied() {
                     self.core.release(self.now, on, &mut out);
                     assert_eq!(self.core.standing(on), Standing::Released);
@@ -567,6 +574,23 @@ impl<P: Policy> World<P> {
         self.perform(out);
         self.core.check();
         self.check_dependents();
+    }
+
+    /// Changes the number of workers.
+    fn resize(&mut self, out: &mut Vec<Action<u32>>) {
+        let (before, count) = (self.core.workers_here(), self.rng.u32(0..=MOST_WORKERS));
+        self.core.set_workers(self.now, count, out);
+        if self.core.broken().is_some() {
+            assert_eq!(self.core.workers_here(), before, "a grid without workers was changed");
+            return;
+        }
+        assert_eq!(self.core.workers_here(), count as usize);
+        self.count(match before.cmp(&(count as usize)) {
+            Ordering::Less => "grown",
+            Ordering::Equal => "left as it is",
+            Ordering::Greater if count == 0 => "without workers",
+            Ordering::Greater => "shrunk",
+        });
     }
 
     /// Nobody goes on waiting for what will not come.
@@ -828,6 +852,10 @@ impl<P: Policy> World<P> {
 
     /// Lets all calls end, without further faults, and looks for what is left over.
     fn drain(&mut self) {
+        let mut out = Vec::new();
+        // As many as any call has found possible.
+        self.core.set_workers(self.now, MOST_WORKERS, &mut out);
+        self.perform(out);
         for _ in 0..100_000 {
             let busy = |p: &Process| p.doomed || p.dismissed || !p.inbox.is_empty();
             if self.core.live() == 0 && self.pick(busy).is_none() {
@@ -925,6 +953,9 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
         "refused",
         "unfit",
         "with resources",
+        "grown",
+        "shrunk",
+        "without workers",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > least, "hardly any {what}: {totals:?}");
     }

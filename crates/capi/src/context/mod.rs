@@ -106,7 +106,7 @@ impl Context {
     ) -> Result<(), Failure> {
         let wanted = u32::try_from(handles).unwrap_or(u32::MAX).min(MOST_WORKERS);
         if wanted > self.grid.workers()
-            && let Err(error) = self.grid.grow(wanted)
+            && let Err(error) = self.grid.set_workers(wanted)
         {
             // Calls then queue for the workers there are.
             self.log.write(Level::Warning, || format!("no more workers: {error}"));

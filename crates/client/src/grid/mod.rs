@@ -66,6 +66,8 @@ pub struct Grid {
     owned: Mutex<HashMap<BlobId, Owned>>,
     /// Number of requested workers, without reserved ones.
     pub(super) workers: AtomicU32,
+    /// Whether the grid was opened with workers on this machine.
+    pub(super) has_own_workers: bool,
     generation: u64,
     /// Names of the grid and its hosts.
     about: Arc<About>,
@@ -148,6 +150,7 @@ impl Grid {
             thread: Mutex::new(Some(thread)),
             owned: Mutex::default(),
             workers: AtomicU32::new(workers),
+            has_own_workers: workers > 0,
             generation: forks::generation(),
         })
     }

@@ -90,23 +90,29 @@ impl Grid {
         self.common.lock().hosts.host_of(worker)
     }
 
-    /// Requests more workers, up to `workers` in all.
+    /// Sets the number of workers, those of hosts included: workers of this machine start or end. Surplus ones get no
+    /// more calls and end after those that they have begun. Without any worker, calls wait.
     ///
     /// # Errors
     /// When there are too many for this system.
-    pub fn grow(&self, workers: u32) -> Result<(), GridError> {
+    pub fn set_workers(&self, workers: u32) -> Result<(), GridError> {
         self.check_process()?;
         let mut state = self.common.lock();
-        let here = self.workers.load(Ordering::Relaxed);
-        let more = workers.saturating_sub(here + state.core.places_on_hosts() as u32);
-        if more == 0 || here == 0 {
+        if !self.has_own_workers {
             // A grid of hosts only remains one.
             return Ok(());
         }
-        check_workers(more)?;
-        self.workers.store(here + more, Ordering::Relaxed);
-        state.drive(|core, out| core.add_workers(more, out));
+        let here = self.workers.load(Ordering::Relaxed);
+        let wanted = workers.saturating_sub(state.core.places_on_hosts() as u32);
+        if wanted > here {
+            check_workers(wanted - here)?;
+        }
+        self.workers.store(wanted, Ordering::Relaxed);
+        let now = Time(gridrpc_sys::monotonic_ns());
+        state.drive(|core, out| core.set_workers(now, wanted, out));
         self.common.finish(state);
+        // Fewer workers may be all that somebody waits for.
+        self.common.changed.notify_all();
         Ok(())
     }
 

@@ -36,6 +36,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
             if worker.idle.is_some() {
                 assert!(worker.sent.is_empty() && worker.phase == Phase::Ready, "{id:?} not idle");
             }
+            if worker.unwanted {
+                assert!(worker.is_common() && !worker.given_up, "{id:?} is not wanted");
+                let busy = worker.phase == Phase::Ready;
+                assert!(!busy || !worker.sent.is_empty(), "{id:?} was not dismissed");
+            }
             if worker.phase == Phase::Ready && worker.sent.is_empty() {
                 assert!(worker.idle.is_some() == worker.is_common(), "{id:?} is forgotten");
             }
@@ -135,7 +140,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.check_wide();
         self.check_resources();
         assert_eq!(all, self.calls.all_waiting());
-        let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
+        let is_ready = |worker: &&Worker<T>| worker.is_ready_here();
         let ready = self.workers.iter().filter(is_ready).count();
         assert_eq!(ready, self.ready);
         let idle = self.workers.iter().filter(|worker| worker.idle.is_some()).count();

@@ -82,8 +82,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             worker.overdue = Some(serial);
             out.push(Action::TakeBack { worker: id, head: None, below: worker.sent_ever });
         } else if head == serial {
+            self.ready -= usize::from(worker.is_ready_here());
             worker.phase = Phase::Ending;
-            self.ready -= usize::from(worker.is_common());
             out.push(Action::Kill(id));
             // Calls that waited for its progress wait for nobody now.
             self.pump(now, out);

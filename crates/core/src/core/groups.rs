@@ -47,7 +47,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Whether all common workers of this machine have been given up.
-    fn is_given_up_here(&self) -> bool {
+    pub(crate) fn is_given_up_here(&self) -> bool {
         self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
     }
 

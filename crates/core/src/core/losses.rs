@@ -45,6 +45,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         worker.losses += u64::from(was == Phase::Ready && !released && !self.closed);
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
         let common = worker.is_common();
+        self.ready -= usize::from(worker.is_ready_here());
         let sent = worker.reset();
         sent.iter().for_each(|sent| self.gives_back(id, sent));
         let worker = &self.workers[id.index()];
@@ -61,7 +62,6 @@ impl<T: Clone, P: Policy> Core<T, P> {
         } else if !common {
             return self.reserved_lost(now, id, sent, &loss, out);
         }
-        self.ready -= usize::from(common && was == Phase::Ready);
         let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
         // An idle worker may have died of the first call that it was sent, while it received the arguments. Then so
         // would the next worker, and this must not repeat forever.
@@ -90,7 +90,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return;
         }
         if self.workers[id.index()].is_asleep() {
-            // It was given back.
+            // It was given back, or its place is not wanted.
             if let Some(host) = &mut self.workers[id.index()].host {
                 host.loss = None;
             }

@@ -15,6 +15,7 @@ mod nested_calls;
 mod ownership;
 mod queries;
 mod reservations;
+mod sizing;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -87,7 +88,7 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) free_places: Vec<WorkerId>,
 }
 
-/// How long a process has to end by itself once it has served enough calls, ns.
+/// How long a process that has been dismissed has to end by itself, ns.
 const RETIREMENT: u64 = 10_000_000_000;
 /// Limit of the waiting bytes of nested calls, as a multiple of that of other calls.
 const NESTED_BYTES: u64 = 16;
@@ -387,8 +388,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             && worker.phase == Phase::Ready
         {
             // It can begin no other call any more, so only the overdue call ends with it.
+            self.ready -= usize::from(worker.is_ready_here());
             worker.phase = Phase::Ending;
-            self.ready -= 1;
             out.push(Action::Kill(id));
         }
         let mut kept = VecDeque::with_capacity(worker.sent.len());
@@ -509,7 +510,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Marks a worker without calls as idle, or replaces it if it has served enough calls.
+    /// Marks a worker without calls as idle, or dismisses it if it has served enough calls or is not wanted.
     pub(crate) fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];
         if !worker.sent.is_empty() || worker.phase != Phase::Ready {
@@ -518,8 +519,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if !worker.is_spent() {
             return self.idle.push(id, worker);
         }
+        self.dismiss(now, id, out);
+    }
+
+    /// Makes a worker without calls end.
+    pub(crate) fn dismiss(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        self.ready -= usize::from(worker.is_ready_here());
         worker.phase = Phase::Ending;
-        self.ready -= 1;
         let timer = Timer::Retired { worker: id, generation: worker.generation };
         self.set_timer(now + RETIREMENT, timer);
         out.push(Action::Dismiss(id));

@@ -12,19 +12,6 @@ use crate::policy::Policy;
 use crate::workers::{Phase, Reserved, Sent, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
-    /// Requests this many more common workers.
-    pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
-        self.places += count as usize;
-        for group in &self.here {
-            self.groups[group.index()].lost = None;
-        }
-        for _ in 0..count {
-            let id = WorkerId(self.workers.len() as u32);
-            self.workers.push(Worker::new(self.settings.calls_per_process));
-            self.start(id, out);
-        }
-    }
-
     /// Reserves this many workers for one owner each, on a group if one is named.
     pub fn reserve(
         &mut self,
