@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ids::CallId;
 use crate::resources::{Resources, listed};
@@ -13,6 +14,13 @@ pub enum End {
     Cancelled,
     /// Its deadline passed. Contains the worker that had it, if any.
     DeadlineExceeded(Option<u32>),
+    /// It ran longer than its limit.
+    RunLimit {
+        /// The worker that ran it.
+        worker: u32,
+        /// The limit.
+        limit: Duration,
+    },
     /// The worker that ran it was lost.
     WorkerLost(Arc<Loss>),
     /// No worker could be started. Contains the last failure.

@@ -10,6 +10,9 @@ use crate::resources::Resources;
 pub struct CallOptions {
     /// Time after its submission at which it fails.
     pub deadline: Option<Duration>,
+    /// How long its function may run on a worker of this machine. Time in the queue, or behind other calls of the
+    /// worker, does not count. Not sent to hosts.
+    pub run_limit: Option<Duration>,
     /// Whether it may run again when its worker is lost.
     pub idempotent: bool,
     /// Waiting calls with a higher priority run first.
@@ -33,6 +36,7 @@ impl CallOptions {
     /// The default options.
     pub const DEFAULT: CallOptions = CallOptions {
         deadline: None,
+        run_limit: None,
         idempotent: false,
         priority: 0,
         cores: 1,

@@ -13,6 +13,8 @@ pub(crate) enum Timer {
     /// End of an abandoned call's grace period: is it still running in this process (`generation`), as its call with
     /// this serial number?
     Overdue { worker: WorkerId, generation: u64, serial: u64 },
+    /// This process may have run its call with this serial number for as long as it may.
+    RunLimit { worker: WorkerId, generation: u64, serial: u64 },
     /// Calls wait behind another in this process: has that one (`head`) made progress?
     Stuck { worker: WorkerId, generation: u64, head: u64 },
     /// This process has served enough calls and should have ended by now.
@@ -38,7 +40,9 @@ impl Due {
     #[must_use]
     pub fn worker(&self) -> Option<WorkerId> {
         match self.0 {
-            Timer::Overdue { worker, .. } | Timer::Stuck { worker, .. } => Some(worker),
+            Timer::Overdue { worker, .. }
+            | Timer::RunLimit { worker, .. }
+            | Timer::Stuck { worker, .. } => Some(worker),
             Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) | Timer::Look => None,
         }
     }

@@ -10,3 +10,4 @@ mod owners;
 mod policies;
 mod resources;
 mod simulation;
+mod sizing;

@@ -310,6 +310,7 @@ impl<P: Policy> World<P> {
             End::WorkerLost(_) => "lost",
             End::Cancelled => "cancelled",
             End::DeadlineExceeded(_) => "deadline",
+            End::RunLimit { .. } => "run limit",
             End::NoWorkers(_) => "no workers",
             End::NoServer(..) => "no server",
             End::Closed => "closed",

@@ -237,6 +237,14 @@ impl<P: Policy> World<P> {
                     self.queue.remove(&(Reverse(wanted.priority), payload));
                     self.bound.remove(&(Reverse(wanted.priority), payload));
                     self.wide.remove(&(Reverse(wanted.priority), payload));
+                    if let End::RunLimit { worker, .. } = end {
+                        let process = &self.processes[worker as usize];
+                        let place = process.inbox.iter().position(|(_, sent, _)| *sent == call);
+                        let place = place.expect("ended for its run time and never sent");
+                        // What waits behind others of the worker does not run.
+                        let unseen = process.begun.max(1);
+                        assert!(place < unseen, "{place} of {unseen} ended for its run time");
+                    }
                     if let End::DependencyFailed(dependency) = end {
                         let after = self.calls[payload as usize].after.iter();
                         let mut needed = after.map(|call| &self.calls[*call as usize]);
@@ -261,6 +269,7 @@ impl<P: Policy> World<P> {
                     self.count(match end {
                         End::Cancelled => "cancelled",
                         End::DeadlineExceeded(_) => "deadline",
+                        End::RunLimit { .. } => "run limit",
                         End::WorkerLost(_) => "lost",
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
@@ -663,6 +672,8 @@ impl<P: Policy> World<P> {
             task.blobs.clone_from(&blobs);
             let soon = Duration::from_nanos(self.rng.u64(0..30_000_000));
             task.options.deadline = (self.rng.u32(0..5) == 0).then_some(soon);
+            let longest = Duration::from_nanos(self.rng.u64(0..10_000_000));
+            task.options.run_limit = (self.rng.u32(0..5) == 0).then_some(longest);
             let idempotent = task.options.idempotent;
             // The core names the call before it acts on it: know it first.
             let mut actions = Vec::new();
@@ -929,6 +940,7 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
         "answered",
         "cancelled",
         "deadline",
+        "run limit",
         "lost",
         "never begun",
         "no workers",

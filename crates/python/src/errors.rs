@@ -81,6 +81,10 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
             new(py, package::call_cancelled(py), (text,))
         }
         End::DeadlineExceeded(worker) => deadline_exceeded(py, *worker, function),
+        End::RunLimit { worker, limit } => {
+            let text = format!("the call of {function} ran longer than its limit of {limit:?}");
+            with_worker(py, new(py, package::deadline_exceeded(py), (text,)), Some(*worker))
+        }
         End::WorkerLost(loss) => {
             let what = format!("a worker was lost that ran {function}");
             let tried = "The call is idempotent, and has lost as many workers as the grid's `retries` allows";
@@ -327,7 +331,11 @@ fn deadline_exceeded(py: Python<'_>, worker: Option<u32>, function: &str) -> PyE
         Some(worker) => format!("worker {worker} ran it"),
     };
     let text = format!("the call of {function} missed its deadline; {place}");
-    let error = new(py, package::deadline_exceeded(py), (text,));
+    with_worker(py, new(py, package::deadline_exceeded(py), (text,)), worker)
+}
+
+/// Adds the worker that ran the call.
+fn with_worker(py: Python<'_>, error: PyErr, worker: Option<u32>) -> PyErr {
     match error.value(py).setattr("worker", worker) {
         Ok(()) => error,
         Err(failed) => failed,

@@ -93,6 +93,7 @@ impl CallOptions {
         // All fields are named, so that no option can be forgotten here.
         CallOptions(gridrpc_core::CallOptions {
             deadline: these.deadline.or(base.deadline),
+            run_limit: these.run_limit.or(base.run_limit),
             idempotent: these.idempotent || base.idempotent,
             priority: if these.priority == 0 { base.priority } else { these.priority },
             cores: if these.cores == 1 { base.cores } else { these.cores },
@@ -105,13 +106,14 @@ impl CallOptions {
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((), Bound<'py, PyDict>)> {
-        // Python sets neither threads nor a reserved worker.
+        // Python sets no threads, limit of the run time or reserved worker.
         let gridrpc_core::CallOptions {
             deadline,
             idempotent,
             priority,
             cores,
             threads: _,
+            run_limit: _,
             resources,
             expected,
             group,

@@ -24,6 +24,10 @@ pub fn ended(function: &str, end: &End) -> Failure {
             let detail = format!("{function}: its time limit was reached {place}");
             Failure::new(ErrorCode::Timeout, detail)
         }
+        End::RunLimit { worker, limit } => {
+            let detail = format!("{function}: it ran longer than {limit:?} on worker {worker}");
+            Failure::new(ErrorCode::Timeout, detail)
+        }
         End::WorkerLost(loss) => Failure::new(
             ErrorCode::CommunicationFailed,
             format!("{function}: {}", lost_in_call(loss)),

@@ -306,9 +306,10 @@ impl State {
             Action::Gather { call: id, payload: call } => self.to_gather.push((id, call)),
             Action::Forget(call) => self.garbage.extend(call.take_payload()),
             Action::End { call: id, payload: call, end } => {
-                let in_flight =
-                    matches!(end, End::Cancelled | End::DeadlineExceeded(_) | End::Closed)
-                        && call.profile().sent != 0;
+                let in_flight = matches!(
+                    end,
+                    End::Cancelled | End::DeadlineExceeded(_) | End::RunLimit { .. } | End::Closed
+                ) && call.profile().sent != 0;
                 if !in_flight {
                     self.garbage.extend(call.take_payload());
                 }

@@ -3,7 +3,7 @@
 use crate::calls::CallState;
 use crate::core::{Core, STUCK};
 use crate::end::End;
-use crate::ids::{Time, WorkerId};
+use crate::ids::{Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::timers::{Due, Timer};
@@ -38,6 +38,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             Timer::Overdue { worker, generation, serial } => {
                 self.overdue(now, worker, generation, serial, out);
+            }
+            Timer::RunLimit { worker, generation, serial } => {
+                self.check_run_limit(now, worker, generation, serial, out);
             }
             Timer::Stuck { worker, generation, head } => {
                 self.look_after(now, worker, generation, head, out);
@@ -93,6 +96,35 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
+    /// Ends a call that has run as long as it may. A call that began late is checked again.
+    fn check_run_limit(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        serial: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &self.workers[id.index()];
+        if worker.generation != generation {
+            return;
+        }
+        let Some(head) = worker.head().filter(|head| *head <= serial) else { return };
+        let Some(sent) = worker.sent.iter().find(|sent| sent.serial == serial) else { return };
+        let (call, abandoned) = (sent.call, sent.abandoned);
+        let options = self.calls.get(call).map(|call| &call.task.options);
+        let limit = options.and_then(|options| options.run_limit).filter(|_| !abandoned);
+        let Some(limit) = limit else { return };
+        // It runs now, or begins later than now.
+        let begun = if head == serial { worker.head_since } else { now };
+        let until = begun + ns(limit);
+        if until <= now {
+            self.end_early(now, call, End::RunLimit { worker: id.0, limit }, out);
+        } else {
+            self.set_timer(until, Timer::RunLimit { worker: id, generation, serial });
+        }
+    }
+
     /// Checks calls that have waited behind another one: if that one still runs, other workers may be free.
     pub(crate) fn look_after(
         &mut self,
@@ -126,6 +158,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         timers.set(at, timer, |timer| match timer {
             Timer::Deadline(call) => calls.get(*call).is_some(),
             Timer::Overdue { worker, generation, .. }
+            | Timer::RunLimit { worker, generation, .. }
             | Timer::Stuck { worker, generation, .. }
             | Timer::Retired { worker, generation } => {
                 workers[worker.index()].generation == *generation

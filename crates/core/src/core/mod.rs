@@ -577,6 +577,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 .map_or(&mut self.available, |host| &mut host.available)
                 .take(&resources);
         }
+        let run_limit = call.task.options.run_limit.filter(|_| worker.is_here());
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
@@ -599,6 +600,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out.push(Action::Send { worker: to, call: id, function, batch, payload });
         if self.dependents.has(id) && !self.hosts.is_empty() {
             self.keep_result(id, out);
+        }
+        if let Some(limit) = run_limit {
+            let timer = Timer::RunLimit { worker: to, generation, serial };
+            self.set_timer(now + ns(limit), timer);
         }
         if let Some(head) = watch {
             self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
