@@ -20,6 +20,8 @@ pub mod status_line;
 mod system;
 pub mod thread_limits;
 pub mod timed_stream;
+pub mod worker_groups;
+pub mod worker_limits;
 
 pub use errors::{is_out_of_descriptors, limit_of, naming};
 pub use lock::lock;
