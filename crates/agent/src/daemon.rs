@@ -16,7 +16,7 @@ use gridrpc_client::{Grid, Parent};
 use gridrpc_link::{LinkError, Socket};
 use gridrpc_sys::forks;
 use gridrpc_transport::certificates::ServerKeys;
-use gridrpc_transport::listener::{Entry, Listener, Refused};
+use gridrpc_transport::listener::{Admission, Listener, OnRefused};
 use gridrpc_transport::{Unix, listen_local, user_of};
 use gridrpc_wire::{HostLoss, Message};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -112,11 +112,11 @@ impl Daemon {
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
         keys: ServerKeys,
-        refused: Refused,
+        refused: OnRefused,
     ) -> io::Result<u16> {
         let clients = Arc::clone(&self.clients);
-        let entry = Entry::Certificate { keys, refused };
-        let listener = Listener::open(addresses, ports, entry, move |admitted| {
+        let admission = Admission::Certificate { keys, refused };
+        let listener = Listener::open(addresses, ports, admission, move |admitted| {
             let Some(user) = User::admitted(&admitted) else { return };
             // Connections are admitted one after the other; a refusal has been reported.
             let _ = clients.admit(admitted.transport, user);

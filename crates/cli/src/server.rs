@@ -266,6 +266,10 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or("")
 }
 
+fn count(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or(0)
+}
+
 fn list_text(list: &Value) -> String {
     let functions = list.as_array().map_or(&[][..], Vec::as_slice);
     if functions.is_empty() {
@@ -300,8 +304,8 @@ fn status_text(status: &Value) -> String {
             lines,
             "{:20} {:>10} {:>8}  {}",
             text(module, "name"),
-            module["functions"],
-            module["alive"],
+            count(module, "functions"),
+            count(module, "alive"),
             text(module, "source"),
         );
     }
@@ -316,9 +320,9 @@ fn status_text(status: &Value) -> String {
             "{:20} {:16} {:>8} {:>8} {:>8}",
             pool["module"].as_str().unwrap_or("(common)"),
             pool["user"].as_str().unwrap_or("(all)"),
-            pool["ready"],
-            pool["queued"],
-            pool["alive"],
+            count(pool, "ready"),
+            count(pool, "queued"),
+            count(pool, "alive"),
         );
     }
     if let Some(users) = status["users"].as_object().filter(|users| !users.is_empty()) {
@@ -332,10 +336,10 @@ fn status_text(status: &Value) -> String {
             let _ = writeln!(
                 lines,
                 "{name:20} {:>10} {:>8} {:>8} {:>8} {:>10}",
-                user["returned"],
-                user["failed"],
-                user["running"],
-                user["waiting"],
+                count(user, "returned"),
+                count(user, "failed"),
+                count(user, "running"),
+                count(user, "waiting"),
                 shown(seconds),
             );
         }

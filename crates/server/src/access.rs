@@ -266,7 +266,8 @@ impl Offered for OfferedFunction {
         };
         let priority = if settings.policy == Policy::Priority { role.priority } else { 0 };
         let threads = if cores > 1 { cores } else { 0 };
-        let options = CallOptions { cores, threads, priority, ..CallOptions::DEFAULT };
+        let run_limit = settings.wall_time;
+        let options = CallOptions { cores, threads, priority, run_limit, ..CallOptions::DEFAULT };
         let permit = self.caller.permit(&self.name, Some(module), bytes, cores)?;
         Ok(Target {
             grid: place.grid,

@@ -263,7 +263,7 @@ fn listen(
     let ports = (network.port != 0).then_some((network.port, network.port));
     let log = Arc::clone(shared);
     let refused = Box::new(
-        move |from: std::net::SocketAddr, refusal: gridrpc_transport::listener::Refusal| {
+        move |from: std::net::SocketAddr, refusal: gridrpc_transport::listener::HandshakeError| {
             log.audit.record(AuditRecord {
                 address: Some(from.to_string()),
                 outcome: Some(refusal.to_string()),
