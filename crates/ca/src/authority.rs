@@ -9,30 +9,21 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gridrpc_sys::safe_path;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
-    DnType, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData as _,
-    RevokedCertParams, SerialNumber,
-};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
-use time::OffsetDateTime;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use rcgen::{KeyPair, PublicKeyData as _};
 
 use crate::error::file_error;
 use crate::files::{self, FolderLock, PRIVATE, PUBLIC};
 use crate::index::{self, CertificateRole, Issued, now};
-use crate::leaf::{Leaf, encode};
+use crate::leaf::encode;
 use crate::request::VerifiedRequest;
+use crate::signing::{LeafRequest, SigningKeys};
 use crate::tokens::{self, TokenRecord};
 use crate::{AuthorityError, names};
 
 /// A certificate authority. Any number of processes may use one at the same time.
 pub struct Authority {
     folder: PathBuf,
-    /// Certificate of the authority, DER.
-    certificate: CertificateDer<'static>,
-    key: KeyPair,
+    keys: SigningKeys,
 }
 
 /// What the authority decides about a request.
@@ -67,14 +58,6 @@ pub struct ServerFiles {
     /// The record of the certificate.
     pub issued: Issued,
 }
-
-const DAY: u64 = 24 * 3600;
-/// Validity of the authority's own certificate, and time until its revocation lists expire.
-const LONG: u64 = 3650 * DAY;
-/// Certificates are valid a little before they are made: clocks differ.
-const CLOCK_MARGIN: u64 = 300;
-/// Most days that a certificate can be valid.
-const MOST_DAYS: u32 = 3650;
 
 /// `$XDG_DATA_HOME/gridrpc/ca`.
 #[must_use]
@@ -113,19 +96,9 @@ impl Authority {
         if file.exists() {
             return Err(AuthorityError::Exists { folder: folder.to_owned() });
         }
-        let key = KeyPair::generate()?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.serial_number = Some(SerialNumber::from_slice(&new_serial()?));
-        params.not_before = date(now().saturating_sub(CLOCK_MARGIN));
-        params.not_after = date(now() + LONG);
-        let certificate = params.self_signed(&key)?;
-        files::write(&folder.join(KEY), &key.serialize_pem(), PRIVATE)?;
-        let authority =
-            Authority { folder: folder.to_owned(), certificate: certificate.der().clone(), key };
+        let keys = SigningKeys::generate(name)?;
+        files::write(&folder.join(KEY), &keys.key_pem(), PRIVATE)?;
+        let authority = Authority { folder: folder.to_owned(), keys };
         index::write::<Issued>(&authority.index(), &[])?;
         authority.write_revocations(&[])?;
         // Last: with this file the authority exists.
@@ -145,25 +118,13 @@ impl Authority {
         let key_file = folder.join(KEY);
         safe_path::check(&file)?;
         safe_path::check(&key_file)?;
-        let unusable =
-            |reason: String| AuthorityError::Unusable { folder: folder.to_owned(), reason };
         let mode = fs::metadata(&key_file).map_err(file_error("read", &key_file))?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(AuthorityError::ExposedKey { file: key_file, mode });
         }
-        let certificate = CertificateDer::from_pem_slice(files::read(&file)?.as_bytes())
-            .map_err(|error| unusable(error.to_string()))?;
-        let key = KeyPair::from_pem(&files::read(&key_file)?)
-            .map_err(|error| unusable(error.to_string()))?;
-        let (_, parsed) =
-            X509Certificate::from_der(&certificate).map_err(|error| unusable(error.to_string()))?;
-        if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err(unusable("its key does not belong to its certificate".to_owned()));
-        }
-        if key.algorithm() != &rcgen::PKCS_ECDSA_P256_SHA256 {
-            return Err(unusable("its key is not an EC key on the curve P-256".to_owned()));
-        }
-        Ok(Authority { folder: folder.to_owned(), certificate, key })
+        let keys = SigningKeys::read(&files::read(&file)?, &files::read(&key_file)?)
+            .map_err(|reason| AuthorityError::Unusable { folder: folder.to_owned(), reason })?;
+        Ok(Authority { folder: folder.to_owned(), keys })
     }
 
     /// The folder of the authority.
@@ -175,7 +136,7 @@ impl Authority {
     /// The certificate of the authority, PEM.
     #[must_use]
     pub fn pem(&self) -> String {
-        encode(&self.certificate)
+        self.keys.certificate_pem()
     }
 
     /// The revocation list, for servers.
@@ -355,43 +316,7 @@ impl Authority {
 
     /// Issues a certificate and adds it to the index. The lock has to be held.
     fn issue(&self, request: &LeafRequest<'_>) -> Result<(Vec<u8>, Issued), AuthorityError> {
-        if request.days == 0 || request.days > MOST_DAYS {
-            return Err(AuthorityError::BadDays { days: request.days });
-        }
-        let unusable =
-            |reason: String| AuthorityError::Unusable { folder: self.folder.clone(), reason };
-        let (_, authority) = X509Certificate::from_der(&self.certificate)
-            .map_err(|error| unusable(error.to_string()))?;
-        let end = u64::try_from(authority.validity().not_after.timestamp()).unwrap_or(0);
-        if end <= now() {
-            return Err(AuthorityError::Expired { folder: self.folder.clone() });
-        }
-        let hosts: Result<Vec<_>, _> = request.hosts.iter().map(|host| names::host(host)).collect();
-        let serial = new_serial()?;
-        let from = now().saturating_sub(CLOCK_MARGIN);
-        let until = (now() + u64::from(request.days) * DAY).min(end);
-        let leaf = Leaf {
-            serial: &serial,
-            role: request.role,
-            name: request.name,
-            groups: request.groups,
-            hosts: &hosts?,
-            from: date(from),
-            until: date(until),
-            public_key: request.public_key,
-        };
-        let certificate = leaf.sign(&authority, &self.key)?;
-        let issued = Issued {
-            serial: serial.iter().map(|byte| format!("{byte:02x}")).collect(),
-            role: request.role,
-            name: request.name.to_owned(),
-            groups: request.groups.to_vec(),
-            hosts: request.hosts.to_vec(),
-            from,
-            until,
-            revoked: None,
-            key: STANDARD.encode(request.public_key),
-        };
+        let (certificate, issued) = self.keys.issue(request, &self.folder)?;
         let mut all = self.list()?;
         all.push(issued.clone());
         // Before the certificate is handed out: each one that exists can be revoked.
@@ -400,28 +325,9 @@ impl Authority {
         Ok((certificate, issued))
     }
 
-    /// Writes the revocation list. Each command renews it, so that it never expires.
+    /// Writes the revocation list. Each command that changes something renews it.
     fn write_revocations(&self, issued: &[Issued]) -> Result<(), AuthorityError> {
-        let revoked = issued.iter().filter(|one| one.until.saturating_add(DAY) > now());
-        let revoked = revoked.filter_map(|one| {
-            Some(RevokedCertParams {
-                serial_number: SerialNumber::from_slice(&decode_serial(&one.serial)),
-                revocation_time: date(one.revoked?),
-                reason_code: None,
-                invalidity_date: None,
-            })
-        });
-        let params = CertificateRevocationListParams {
-            this_update: date(now().saturating_sub(CLOCK_MARGIN)),
-            next_update: date(now() + LONG),
-            crl_number: SerialNumber::from_slice(&now().to_be_bytes()),
-            issuing_distribution_point: None,
-            revoked_certs: revoked.collect(),
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        let issuer = Issuer::from_ca_cert_der(&self.certificate, &self.key)?;
-        let list = params.signed_by(&issuer)?.pem()?;
-        files::write(&self.revocation_list(), &list, PUBLIC)
+        files::write(&self.revocation_list(), &self.keys.revocation_list(issued)?, PUBLIC)
     }
 
     fn lock(&self) -> Result<FolderLock, AuthorityError> {
@@ -457,16 +363,6 @@ impl fmt::Debug for ServerFiles {
 const CERTIFICATE: &str = "authority.pem";
 const KEY: &str = "key.pem";
 
-/// A certificate to be issued.
-struct LeafRequest<'a> {
-    role: CertificateRole,
-    name: &'a str,
-    groups: &'a [String],
-    hosts: &'a [String],
-    days: u32,
-    public_key: &'a [u8],
-}
-
 /// The certificate that a serial number or a name means.
 fn choose<'a>(all: &'a [Issued], target: &str) -> Result<&'a Issued, AuthorityError> {
     let name = || target.to_owned();
@@ -484,22 +380,4 @@ fn choose<'a>(all: &'a [Issued], target: &str) -> Result<&'a Issued, AuthorityEr
         [newest, .., last] if valid.iter().all(|one| one.key == newest.key) => Ok(last),
         _ => Err(AuthorityError::Ambiguous { target: name(), count: valid.len() }),
     }
-}
-
-/// A random serial number: positive, of 16 bytes, without zeros in front.
-fn new_serial() -> Result<[u8; 16], AuthorityError> {
-    let mut serial = gridrpc_sys::random::<16>().map_err(file_error("read", "/dev/urandom"))?;
-    serial[0] = serial[0] & 0x3f | 0x40;
-    Ok(serial)
-}
-
-fn decode_serial(serial: &str) -> Vec<u8> {
-    let digits: Vec<u8> = serial.bytes().collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    digits.chunks(2).filter_map(byte).collect()
-}
-
-fn date(seconds: u64) -> OffsetDateTime {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }

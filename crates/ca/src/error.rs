@@ -176,7 +176,10 @@ pub enum AuthorityError {
     #[error("the certificate cannot be made: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The key of a user exists.
-    #[error("`{}` exists already: remove it if it is not needed any more, or name another folder with --out", .file.display())]
+    #[error(
+        "`{}` exists already: remove it if it is not needed any more, or name another folder with --out",
+        .file.display()
+    )]
     KeyExists {
         /// The file.
         file: PathBuf,

@@ -11,6 +11,7 @@ mod index;
 mod leaf;
 mod names;
 mod request;
+mod signing;
 mod tokens;
 mod user;
 
