@@ -1,5 +1,6 @@
 //! Connections of users to a server, and what they learn when there is none.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -7,14 +8,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridrpc_transport::certificates::{Revocations, UserKeys};
+use gridrpc_transport::certificates::{Credentials, Revocations, UserKeys};
 use gridrpc_transport::dial::{DialStage, ServerFailure, dial_server};
 use gridrpc_transport::listener::HandshakeError;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::authority::{
-    Authority, DAY, Folder, LONG, SERVER, SOON, Server, USER, Wanted, closed_port,
+    Authority, DAY, Folder, LONG, SERVER, SOON, Server, USER, Wanted, closed_port, write,
 };
 
 #[test]
@@ -54,6 +55,15 @@ fn users_learn_why_the_server_refuses_their_certificate() {
         assert!(matches!(error.failure, ServerFailure::UserAuthority), "{error}");
         assert!(matches!(server.refusal(), HandshakeError::UnknownAuthority));
     }
+    // The server has not read all of a long chain when it refuses it.
+    let foreign = Authority::new("foreign");
+    let folder = foreign.write(&USER, &authority);
+    let chain = fs::read_to_string(folder.files().certificate).unwrap();
+    write(&folder.files().certificate, &(chain + &foreign.certificate.repeat(60)), 0o644);
+    let keys = UserKeys::new(&Credentials::read(&folder.files()).unwrap()).unwrap();
+    let error = server.dial(&keys).unwrap_err();
+    assert!(matches!(error.failure, ServerFailure::UserAuthority), "{error}");
+    assert!(matches!(server.refusal(), HandshakeError::UnknownAuthority));
     // A certificate of a server is not one of a user.
     let keys = UserKeys::new(&authority.credentials(&SERVER, &authority)).unwrap();
     let error = server.dial(&keys).unwrap_err();
@@ -67,7 +77,7 @@ fn users_learn_why_the_server_refuses_their_certificate() {
         assert!(matches!(server.refusal(), HandshakeError::NoIdentity(_)));
     }
     assert!(server.admitted.try_recv().is_err());
-    assert_eq!(server.listener.refused(), 5);
+    assert_eq!(server.listener.refused(), 6);
 }
 
 #[test]
