@@ -285,6 +285,29 @@ fn a_full_disk_is_reported_once_and_missing_records_are_counted() {
 }
 
 #[test]
+fn a_short_recovery_is_not_reported() {
+    let folder = Folder::new("short");
+    let (config, reports) = (folder.config(), Reports::default());
+    symlink("/dev/full", &config.file).unwrap();
+    let log = reports.open(&config);
+    log.record(call(0));
+    wait_until("it fails", || log.dropped() == 1);
+    fs::remove_file(&config.file).unwrap();
+    wait_until("it is written", || config.file.exists() && missing(&config.file) == 1);
+    fs::rename(&config.file, folder.0.join("first")).unwrap();
+    symlink("/dev/full", &config.file).unwrap();
+    log.record(call(1));
+    wait_until("it fails again", || log.dropped() == 2);
+    // Longer than the quiet time after which a recovery is reported.
+    std::thread::sleep(Duration::from_millis(1800));
+    assert_eq!(reports.all().len(), 1);
+    fs::remove_file(&config.file).unwrap();
+    drop(log);
+    assert_eq!(missing(&config.file), 1);
+    assert_eq!(reports.all()[1..], [AuditStatus::Recovered { dropped: 2 }]);
+}
+
+#[test]
 fn a_folder_that_was_removed_is_an_outage() {
     let folder = Folder::new("removed");
     let inner = folder.0.join("inner");

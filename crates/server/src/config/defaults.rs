@@ -24,13 +24,40 @@ impl Defaults {
     pub fn of_process(path: &Path) -> Defaults {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-        // systemd lists several folders with colons between them, if the unit has several.
-        let of_unit = env::var("STATE_DIRECTORY").unwrap_or_default();
-        let of_unit = of_unit.split(':').next().filter(|folder| !folder.is_empty());
-        let state = of_unit
-            .map(PathBuf::from)
-            .or_else(|| Some(safe_path::states()?.join("gridrpc/server")));
+        let of_unit = env::var("STATE_DIRECTORY").ok();
+        let state = state(of_unit.as_deref(), safe_path::states());
         let workers = u32::try_from(processors::available()).unwrap_or(u32::MAX);
         Defaults { name: host_name(), folder, state, workers }
+    }
+}
+
+/// The folder of the state: the first that systemd gives the unit, else one of the user's.
+fn state(of_unit: Option<&str>, states: Option<PathBuf>) -> Option<PathBuf> {
+    // A unit with several has colons between them.
+    let of_unit = of_unit.and_then(|folders| folders.split(':').find(|folder| !folder.is_empty()));
+    of_unit.map(PathBuf::from).or_else(|| Some(states?.join("gridrpc/server")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_the_unit_is_first() {
+        let states = || Some(PathBuf::from("/home/ann/.local/state"));
+        let of = |of_unit| state(of_unit, states());
+        assert_eq!(of(Some("/var/lib/a:/var/lib/b")), Some(PathBuf::from("/var/lib/a")));
+        let of_user = Some(PathBuf::from("/home/ann/.local/state/gridrpc/server"));
+        assert_eq!(of(Some("")), of_user);
+        assert_eq!(of(None), of_user);
+        assert_eq!(state(None, None), None);
+        assert_eq!(state(Some("/a"), None), Some(PathBuf::from("/a")));
+    }
+
+    #[test]
+    fn the_folder_of_the_file_is_absolute() {
+        let defaults = Defaults::of_process(Path::new("server.toml"));
+        assert_eq!(defaults.folder, env::current_dir().unwrap());
+        assert!(defaults.workers > 0 && !defaults.name.is_empty());
     }
 }

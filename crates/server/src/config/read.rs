@@ -34,7 +34,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// Reads a file. Relative paths in it start at its folder.
 ///
 /// # Errors
-/// All problems of the file, and of the file with host groups that it names.
+/// All problems of the file, and of the file with host groups that it names; only one if others can change it.
 pub fn read_file(path: &Path) -> Result<ServerConfig, ServerProblems> {
     let file = path.display().to_string();
     if let Some(fault) = changeable(path) {
