@@ -1,0 +1,64 @@
+//! The functions that a server offers.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+
+use crate::error::{Denied, InferenceError};
+use crate::metadata::ModelMetadata;
+use crate::name::FunctionName;
+use crate::tensor::{InferRequest, InferResponse};
+
+/// Credentials that a request came with.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// Certificates of the connection, the caller's own first; TLS has verified them. Empty: none.
+    pub certificates: Arc<[CertificateDer<'static>]>,
+    /// The token behind `Authorization: Bearer`.
+    pub token: Option<String>,
+    /// Address of the other end.
+    pub peer: Option<SocketAddr>,
+}
+
+/// Who makes a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// Name of the user.
+    pub user: Arc<str>,
+}
+
+/// A response, when it is there. Dropping it cancels the call.
+pub type InferFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<InferResponse, InferenceError>> + Send + 'a>>;
+
+/// The functions that a server offers, and who may call them. Methods are called in the threads of the runtime and
+/// must not block.
+pub trait Functions: Send + Sync + 'static {
+    /// Identifies the caller. Health endpoints need no caller.
+    ///
+    /// # Errors
+    /// When the credentials are missing, invalid or not sufficient.
+    fn authenticate(&self, credentials: &Credentials) -> Result<Caller, Denied>;
+
+    /// Whether calls can be accepted now.
+    fn is_ready(&self) -> bool;
+
+    /// The functions that the caller may call, in the order of a list.
+    fn list(&self, caller: &Caller) -> Vec<FunctionName>;
+
+    /// Describes a function.
+    ///
+    /// # Errors
+    /// [`InferenceError::NotFound`] when there is none that the caller may call.
+    fn metadata(
+        &self,
+        caller: &Caller,
+        name: &FunctionName,
+    ) -> Result<Arc<ModelMetadata>, InferenceError>;
+
+    /// Calls a function, usually by [`infer_on_grid`](crate::infer_on_grid). If the future is dropped because the
+    /// caller is gone, the call has to be cancelled.
+    fn infer<'a>(&'a self, caller: &'a Caller, request: InferRequest) -> InferFuture<'a>;
+}

@@ -1,0 +1,33 @@
+//! The Open Inference Protocol over REST and gRPC: calls of module functions by clients of others.
+//!
+//! [`serve`] answers the requests of connections. What it offers, and to whom, is a [`Functions`];
+//! [`infer_on_grid`] runs a call of one on a grid.
+
+mod arguments;
+mod blocking;
+mod body;
+mod call;
+mod error;
+mod functions;
+mod grpc;
+mod metadata;
+mod name;
+mod rest;
+mod server;
+mod service;
+mod tensor;
+mod tls;
+mod transpose;
+
+pub use call::infer_on_grid;
+pub use error::{DataError, Denied, InferenceError, MalformedRequest};
+pub use functions::{Caller, Credentials, Functions, InferFuture};
+pub use metadata::{
+    FunctionProperties, ModelMetadata, TensorMetadata, TensorProperties, VERSION, is_callable,
+};
+pub use name::FunctionName;
+pub use server::{Options, serve};
+pub use tensor::{
+    DataType, ElementOrder, InferRequest, InferResponse, InputTensor, OutputTensor, RequestedOutput,
+};
+pub use tls::{TlsError, TlsFiles, server_config};

@@ -1,0 +1,147 @@
+//! The protocol over REST.
+
+mod json;
+mod path;
+mod request;
+mod response;
+
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde_json::json;
+
+use crate::blocking;
+use crate::body::{Body, BoxError, SlowBody};
+use crate::error::{InferenceError, MalformedRequest};
+use crate::functions::{Caller, Credentials};
+use crate::rest::path::{Endpoint, Model, endpoint};
+use crate::service::Service;
+
+pub(crate) use response::error;
+
+/// Answers a request.
+pub(crate) async fn handle<B>(
+    service: &Service,
+    credentials: &Credentials,
+    request: Request<B>,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let (head, body) = request.into_parts();
+    let endpoint = match endpoint(head.uri.path()) {
+        Ok(endpoint) => endpoint,
+        Err(error) => return response::error(&error),
+    };
+    let answer = match endpoint {
+        Endpoint::Infer(model) if head.method == Method::POST => {
+            infer(service, credentials, &head.headers, model, body).await
+        }
+        Endpoint::Infer(_) => Err(InferenceError::Method { allowed: "POST" }),
+        Endpoint::Index if matches!(head.method, Method::GET | Method::POST) => {
+            index(service, credentials)
+        }
+        _ if head.method == Method::GET => get(service, credentials, &endpoint),
+        _ => Err(InferenceError::Method { allowed: "GET" }),
+    };
+    answer.unwrap_or_else(|error| response::error(&error))
+}
+
+fn get(
+    service: &Service,
+    credentials: &Credentials,
+    endpoint: &Endpoint,
+) -> Result<Response<Body>, InferenceError> {
+    let health = |healthy: bool| {
+        let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        response::empty(status)
+    };
+    Ok(match endpoint {
+        Endpoint::Live => health(true),
+        Endpoint::Ready => health(service.is_ready()),
+        Endpoint::Server => response::json(
+            StatusCode::OK,
+            &json!({
+                "name": service.options.name,
+                "version": service.options.version,
+                "extensions": service.extensions(),
+            }),
+        ),
+        Endpoint::ModelReady(Model { name, version }) => {
+            let caller = service.functions.authenticate(credentials)?;
+            service.metadata(&caller, name, version)?;
+            health(service.is_ready())
+        }
+        Endpoint::Model(Model { name, version }) => {
+            let caller = service.functions.authenticate(credentials)?;
+            let metadata = service.metadata(&caller, name, version)?;
+            response::json(StatusCode::OK, &*metadata)
+        }
+        Endpoint::Index | Endpoint::Infer(_) => {
+            return Err(InferenceError::Method { allowed: "POST" });
+        }
+    })
+}
+
+fn index(service: &Service, credentials: &Credentials) -> Result<Response<Body>, InferenceError> {
+    let caller = service.functions.authenticate(credentials)?;
+    let state = service.state();
+    let models: Vec<_> = service
+        .functions
+        .list(&caller)
+        .iter()
+        .map(|name| json!({ "name": name.to_string(), "version": crate::VERSION, "state": state }))
+        .collect();
+    Ok(response::json(StatusCode::OK, &models))
+}
+
+async fn infer<B>(
+    service: &Service,
+    credentials: &Credentials,
+    headers: &HeaderMap,
+    model: Model,
+    body: B,
+) -> Result<Response<Body>, InferenceError>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let caller: Caller = service.functions.authenticate(credentials)?;
+    service.metadata(&caller, &model.name, &model.version)?;
+    let _permit = service.permit()?;
+    let limit = service.options.max_request_bytes;
+    let body = receive(headers, body, limit).await?;
+    let bytes = body.len();
+    let (name, headers) = (model.name, headers.clone());
+    let read = {
+        let name = name.clone();
+        move || request::read(name, &headers, body, limit)
+    };
+    let (request, form) = blocking::run(bytes, read).await??;
+    let response = service.functions.infer(&caller, request).await?;
+    let bytes = response.outputs.iter().map(|output| output.data.len()).sum();
+    blocking::run(bytes, move || response::results(&name, &form, response)).await?
+}
+
+async fn receive<B>(headers: &HeaderMap, body: B, limit: usize) -> Result<Bytes, InferenceError>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|declared: u64| declared > limit as u64) {
+        return Err(InferenceError::RequestTooLarge { limit });
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(InferenceError::RequestTooLarge { limit })
+        }
+        Err(error) => Err(match error.downcast::<SlowBody>() {
+            Ok(slow) => InferenceError::Slow { limit: slow.limit },
+            Err(error) => MalformedRequest::Body(error.to_string()).into(),
+        }),
+    }
+}

@@ -1,0 +1,162 @@
+//! Responses in REST.
+
+use std::collections::VecDeque;
+use std::io::Write;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::body::{Body, Chunks};
+use crate::error::{DataError, InferenceError};
+use crate::metadata::VERSION;
+use crate::name::FunctionName;
+use crate::rest::json;
+use crate::rest::request::{Compression, JSON_LENGTH, ResponseForm};
+use crate::tensor::InferResponse;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+#[derive(Serialize)]
+struct JsonResponse<'a> {
+    model_name: String,
+    model_version: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    id: &'a str,
+    outputs: Vec<JsonOutput<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonOutput<'a> {
+    name: &'a str,
+    datatype: &'static str,
+    shape: &'a [u64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<BinarySize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct BinarySize {
+    binary_data_size: usize,
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = status;
+    response
+}
+
+/// An answer in JSON.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
+    let Ok(text) = serde_json::to_vec(value) else {
+        return empty(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    let mut response = Response::new(Body::Chunks(Chunks::from(Bytes::from(text))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// The answer for an error.
+pub(crate) fn error(error: &InferenceError) -> Response<Body> {
+    let mut response = json(error.status(), &serde_json::json!({ "error": error.to_string() }));
+    let headers = response.headers_mut();
+    if let Some(time) = error.retry_after() {
+        let seconds = time.as_millis().div_ceil(1000);
+        if let Ok(value) = HeaderValue::from_str(&seconds.to_string()) {
+            headers.insert(RETRY_AFTER, value);
+        }
+    }
+    if error.status() == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// The answer with the results of a call.
+pub(super) fn results(
+    function: &FunctionName,
+    form: &ResponseForm,
+    response: InferResponse,
+) -> Result<Response<Body>, InferenceError> {
+    let mut outputs = Vec::with_capacity(response.outputs.len());
+    let mut binary = VecDeque::new();
+    for output in &response.outputs {
+        let listed = form.outputs.iter().find(|(name, _)| *name == output.name);
+        let is_binary = listed.map_or(form.binary, |(_, binary)| *binary);
+        let (parameters, data) = if is_binary {
+            binary.push_back(output.data.clone());
+            (Some(BinarySize { binary_data_size: output.data.len() }), None)
+        } else {
+            let mut text = Vec::new();
+            let encoded =
+                json::encode(output.datatype, &output.data, &mut text).and_then(|()| raw(text));
+            let name = &output.name;
+            let data = encoded
+                .map_err(|problem| InferenceError::System(format!("output `{name}` {problem}")))?;
+            (None, Some(data))
+        };
+        outputs.push(JsonOutput {
+            name: &output.name,
+            datatype: output.datatype.name(),
+            shape: &output.shape,
+            parameters,
+            data,
+        });
+    }
+    let head = JsonResponse {
+        model_name: function.to_string(),
+        model_version: VERSION,
+        id: &form.id,
+        outputs,
+    };
+    let head = serde_json::to_vec(&head)
+        .map_err(|error| InferenceError::System(format!("the response has no JSON: {error}")))?;
+    let json_length = head.len();
+    let is_binary = !binary.is_empty();
+    binary.push_front(head.into());
+    let (chunks, encoding) = compress(form.compression, binary)?;
+    let mut answer = Response::new(Body::Chunks(Chunks::new(chunks)));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, if is_binary { BINARY } else { JSON });
+    if is_binary {
+        headers.insert(JSON_LENGTH, HeaderValue::from(json_length));
+    }
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    Ok(answer)
+}
+
+fn raw(text: Vec<u8>) -> Result<Box<RawValue>, DataError> {
+    // It was written as valid JSON.
+    let text = String::from_utf8(text).map_err(|_| DataError::Missing)?;
+    RawValue::from_string(text).map_err(|_| DataError::Missing)
+}
+
+type Encoded = (VecDeque<Bytes>, Option<&'static str>);
+
+fn compress(compression: Compression, chunks: VecDeque<Bytes>) -> Result<Encoded, InferenceError> {
+    let failed = |error| InferenceError::System(format!("the response is not compressed: {error}"));
+    let level = flate2::Compression::fast();
+    let (compressed, name) = match compression {
+        Compression::None => return Ok((chunks, None)),
+        Compression::Gzip => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            chunks.iter().try_for_each(|chunk| encoder.write_all(chunk)).map_err(failed)?;
+            (encoder.finish().map_err(failed)?, "gzip")
+        }
+        Compression::Deflate => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            chunks.iter().try_for_each(|chunk| encoder.write_all(chunk)).map_err(failed)?;
+            (encoder.finish().map_err(failed)?, "deflate")
+        }
+    };
+    Ok((VecDeque::from([compressed.into()]), Some(name)))
+}

@@ -1,0 +1,206 @@
+//! The server: its connections and their limits.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
+
+use crate::functions::Functions;
+use crate::service::{Peer, Service};
+
+/// Name, limits and time limits of a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name in the server's metadata.
+    pub name: String,
+    /// Version in the server's metadata.
+    pub version: String,
+    /// Maximum size of a request, also after decompression, bytes.
+    pub max_request_bytes: usize,
+    /// Maximum number of calls that are received, running or answered at the same time. Further ones are refused.
+    pub max_running: usize,
+    /// When a refused caller should try again.
+    pub retry_after: Duration,
+    /// Maximum number of connections. Further ones wait.
+    pub max_connections: usize,
+    /// Maximum number of simultaneous requests of an HTTP/2 connection.
+    pub max_streams: u32,
+    /// Time limit for the TLS handshake and for the headers of a request.
+    pub header_timeout: Duration,
+    /// Time limit for receiving a request.
+    pub request_timeout: Duration,
+    /// How long a shutdown waits for running requests.
+    pub grace: Duration,
+    /// Origins of web pages that may send requests; `*`: all. Empty: none.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            name: "gridrpc".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            max_request_bytes: 256 << 20,
+            max_running: 256,
+            retry_after: Duration::from_secs(1),
+            max_connections: 4096,
+            max_streams: 128,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(120),
+            grace: Duration::from_secs(10),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+/// Maximum size of a request's headers in HTTP/2, bytes; and of the read buffer in HTTP/1.
+const MAX_HEADERS: u32 = 16 << 10;
+const MAX_BUFFER: usize = 512 << 10;
+/// Flow control windows in HTTP/2, bytes.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// How often an idle HTTP/2 connection is probed.
+const PROBE: Duration = Duration::from_secs(20);
+/// Pause after the system has refused a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves REST and gRPC on one port until `shutdown` is ready, and then completes running requests for
+/// [`Options::grace`]. Requests that still run are cancelled.
+///
+/// `tls`: without it, connections are not encrypted. The protocols for ALPN are set here.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+    functions: Arc<dyn Functions>,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) {
+    let acceptor = tls.map(|mut config| {
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    });
+    let grace = options.grace;
+    let slots = Arc::new(Semaphore::new(options.max_connections.min(Semaphore::MAX_PERMITS)));
+    let service = Arc::new(Service::new(functions, options));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            // Reaped here, so that the set does not grow.
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = accept(&listener, &slots) => accepted,
+        };
+        let Ok((stream, address, slot)) = accepted else {
+            // There are no descriptors, or the other end is gone already.
+            sleep(PAUSE).await;
+            continue;
+        };
+        let (service, acceptor) = (Arc::clone(&service), acceptor.clone());
+        let watcher = graceful.watcher();
+        connections.spawn(async move {
+            let _slot = slot;
+            // A broken connection concerns nobody else.
+            let _ = connection(service, acceptor, stream, address, watcher).await;
+        });
+    }
+    drop(listener);
+    let _ = timeout(grace, graceful.shutdown()).await;
+    connections.shutdown().await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address, slot))
+}
+
+async fn connection(
+    service: Arc<Service>,
+    acceptor: Option<TlsAcceptor>,
+    stream: TcpStream,
+    address: SocketAddr,
+    watcher: Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    stream.set_nodelay(true)?;
+    let limit = service.options.header_timeout;
+    let Some(acceptor) = acceptor else {
+        let is_http2 = has_http2_preface(&stream, limit).await?;
+        let peer = Peer { certificates: Arc::from([]), address };
+        return talk(service, stream, is_http2, peer, watcher).await;
+    };
+    let stream = timeout(limit, acceptor.accept(stream)).await??;
+    let (_, tls) = stream.get_ref();
+    let is_http2 = tls.alpn_protocol() == Some(b"h2");
+    let certificates = tls.peer_certificates().unwrap_or_default();
+    let certificates = certificates.iter().map(|one| one.clone().into_owned()).collect();
+    talk(service, stream, is_http2, Peer { certificates, address }, watcher).await
+}
+
+/// Whether a connection starts as HTTP/2 does. Reads nothing.
+async fn has_http2_preface(stream: &TcpStream, limit: Duration) -> io::Result<bool> {
+    const PREFACE: &[u8; 4] = b"PRI ";
+    let until = Instant::now() + limit;
+    let mut start = [0; PREFACE.len()];
+    loop {
+        let len = timeout_at(until, stream.peek(&mut start)).await??;
+        if len == PREFACE.len() || start[..len] != PREFACE[..len] || len == 0 {
+            return Ok(start == *PREFACE);
+        }
+        if Instant::now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // What has arrived is seen again at once.
+        sleep(PAUSE).await;
+    }
+}
+
+/// Answers the requests of a connection.
+async fn talk(
+    service: Arc<Service>,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    is_http2: bool,
+    peer: Peer,
+    watcher: Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let stream = TokioIo::new(stream);
+    let limit = service.options.header_timeout;
+    let max_streams = service.options.max_streams;
+    let answer = service_fn(move |request| Arc::clone(&service).answer(peer.clone(), request));
+    if is_http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(max_streams)
+            .max_header_list_size(MAX_HEADERS)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .keep_alive_interval(PROBE)
+            .keep_alive_timeout(limit)
+            .serve_connection(stream, answer);
+        watcher.watch(connection).await?;
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limit)
+            .max_buf_size(MAX_BUFFER)
+            .serve_connection(stream, answer);
+        watcher.watch(connection).await?;
+    }
+    Ok(())
+}
