@@ -12,8 +12,9 @@ use gridrpc_typed::{Scalar, dtype};
 use gridrpc_wire::DType;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use crate::datatype::DataType;
 use crate::error::{DataError, InferenceError};
-use crate::tensor::{DataType, ElementOrder, InputTensor, strings};
+use crate::tensor::{ElementOrder, InputTensor, strings};
 use crate::transpose::transposed;
 
 /// An argument, and the memory of it that the call uses.

@@ -15,9 +15,10 @@ use crate::arguments::{
     Argument, arguments, content, is_output, is_transposed, native, unsupported,
 };
 use crate::blocking::run;
+use crate::datatype::DataType;
 use crate::error::InferenceError;
 use crate::tensor::{
-    DataType, ElementOrder, InferRequest, InferResponse, OutputTensor, RequestedOutput, add_string,
+    ElementOrder, InferRequest, InferResponse, OutputTensor, RequestedOutput, add_string,
 };
 use crate::transpose::transposed;
 

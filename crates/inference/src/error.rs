@@ -9,7 +9,7 @@ use http::StatusCode;
 use thiserror::Error;
 use tonic::Code;
 
-use crate::tensor::DataType;
+use crate::datatype::DataType;
 
 /// Reason why a caller is not admitted.
 #[derive(Debug, Error)]

@@ -7,11 +7,14 @@ mod arguments;
 mod blocking;
 mod body;
 mod call;
+mod datatype;
+mod dispatch;
 mod error;
 mod functions;
 mod grpc;
 mod metadata;
 mod name;
+mod options;
 mod rest;
 mod server;
 mod service;
@@ -20,14 +23,16 @@ mod tls;
 mod transpose;
 
 pub use call::infer_on_grid;
+pub use datatype::DataType;
 pub use error::{DataError, Denied, InferenceError, MalformedRequest};
 pub use functions::{Caller, Credentials, Functions, InferFuture};
 pub use metadata::{
     FunctionProperties, ModelMetadata, TensorMetadata, TensorProperties, VERSION, is_callable,
 };
 pub use name::FunctionName;
-pub use server::{Options, serve};
+pub use options::Options;
+pub use server::serve;
 pub use tensor::{
-    DataType, ElementOrder, InferRequest, InferResponse, InputTensor, OutputTensor, RequestedOutput,
+    ElementOrder, InferRequest, InferResponse, InputTensor, OutputTensor, RequestedOutput,
 };
 pub use tls::{TlsError, TlsFiles, server_config};

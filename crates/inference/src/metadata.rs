@@ -5,9 +5,9 @@ use gridrpc_typed::dtype;
 use serde::Serialize;
 
 use crate::arguments::{is_input, is_output, unsupported};
+use crate::datatype::DataType;
 use crate::error::InferenceError;
 use crate::name::FunctionName;
-use crate::tensor::DataType;
 
 /// The version of every function: a server offers one at a time.
 pub const VERSION: &str = "1";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::datatype::DataType;
 use crate::error::{DataError, InferenceError, MalformedRequest};
 use crate::grpc::messages::{
     GrpcInput, ModelInferRequest, ModelInferResponse, ParameterValue, Parameters, TensorContents,
@@ -12,7 +13,7 @@ use crate::grpc::messages::{
 use crate::metadata::VERSION;
 use crate::name::FunctionName;
 use crate::tensor::{
-    DataType, ElementOrder, InferRequest, InferResponse, InputTensor, RequestedOutput, add_string,
+    ElementOrder, InferRequest, InferResponse, InputTensor, RequestedOutput, add_string, datatype,
     unsigned,
 };
 
@@ -54,7 +55,7 @@ fn tensor(
     order: ElementOrder,
     raw: Option<Bytes>,
 ) -> Result<InputTensor, DataError> {
-    let datatype = DataType::from_name(&input.datatype)?;
+    let datatype = datatype(&input.datatype)?;
     let shape = unsigned(&input.shape)?;
     let data = match (raw, input.contents) {
         (Some(_), Some(contents)) if contents != TensorContents::default() => {

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::datatype::DataType;
 use crate::error::DataError;
-use crate::tensor::{DataType, add_string, strings};
+use crate::tensor::{add_string, strings};
 
 /// The elements of a JSON array, which may be nested, with at most `count` elements.
 pub(super) fn decode(json: &RawValue, datatype: DataType, count: u64) -> Result<Bytes, DataError> {

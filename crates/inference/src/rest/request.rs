@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::datatype::DataType;
 use crate::error::{DataError, InferenceError, MalformedRequest};
 use crate::name::FunctionName;
 use crate::rest::json;
-use crate::tensor::{DataType, ElementOrder, InferRequest, InputTensor, RequestedOutput, count};
+use crate::tensor::{ElementOrder, InferRequest, InputTensor, RequestedOutput, count, datatype};
 
 /// Header with the length of the JSON in front of binary data.
 pub(super) const JSON_LENGTH: &str = "inference-header-content-length";
@@ -149,7 +150,7 @@ fn inputs(inputs: Vec<JsonInput<'_>>, binary: Bytes) -> Result<Vec<InputTensor>,
     let mut declared: u64 = 0;
     let mut tensors = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let JsonInput { name, shape, datatype, parameters, data } = input;
+        let JsonInput { name, shape, datatype: type_name, parameters, data } = input;
         let order = order(&parameters)?.unwrap_or_default();
         let size = match parameters.get("binary_data_size") {
             None => None,
@@ -168,7 +169,7 @@ fn inputs(inputs: Vec<JsonInput<'_>>, binary: Bytes) -> Result<Vec<InputTensor>,
             }
         };
         let tensor = |name: String| -> Result<InputTensor, DataError> {
-            let datatype = DataType::from_name(&datatype)?;
+            let datatype = datatype(&type_name)?;
             let data = match (raw, data) {
                 (Some(raw), None) => raw,
                 (None, Some(data)) => elements(data, datatype, &shape)?,

@@ -1,0 +1,862 @@
+"""The Open Inference Protocol: clients of others call functions of compiled modules."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton_http
+from tritonclient.grpc import service_pb2 as messages
+from tritonclient.grpc import service_pb2_grpc as service
+from tritonclient.utils import InferenceServerException
+
+from grids import PROGRAM
+
+ROOT = Path(__file__).parents[2]
+
+#: With the calling convention of Fortran: this needs no compiler for it.
+FORTRAN = """
+void multiply_(const int *n, const int *m, const int *k, const double *a, const double *b,
+               double *c)
+{
+    for (int i = 0; i < *n; i++)
+        for (int j = 0; j < *m; j++) {
+            c[i + j * *n] = 0;
+            for (int l = 0; l < *k; l++)
+                c[i + j * *n] += a[i + l * *n] * b[l + j * *k];
+        }
+}
+
+void bump_(const int *n, const int *m, double *a)
+{
+    for (int i = 0; i < *n; i++)
+        for (int j = 0; j < *m; j++)
+            a[i + j * *n] += 10 * i + j;
+}
+"""
+
+IDL = r"""
+Module served;
+Globals {
+    #include <complex.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <unistd.h>
+}
+Define multiply(IN int n, IN int m, IN int k, IN double a[n][k], IN double b[k][m],
+                OUT double c[n][m]) "C = A B" Required "parts.o"
+    Calls "Fortran" multiply(n, m, k, a, b, c);
+Define bump(IN int n, IN int m, INOUT double a[n][m]) Calls "Fortran" bump(n, m, a);
+Define rows(IN int n, IN int m, IN double a[n][m], OUT double sums[n])
+{
+    memset(sums, 0, n * sizeof *sums);
+    for (int i = 0; i < n * m; i++) sums[i / m] += a[i];
+}
+Define scale(IN int n, IN double factor, INOUT double x[n])
+    { for (int i = 0; i < n; i++) x[i] *= factor; }
+Define safe(IN int n, INOUT double x[n]) Idempotent
+    { for (int i = 0; i < n; i++) x[i] += 1; }
+Define conjugate(IN int n, IN dcomplex z[n], IN scomplex w, OUT dcomplex r[n], OUT scomplex v[1])
+    { for (int i = 0; i < n; i++) r[i] = conj(z[i]); v[0] = conjf(w); }
+Define types(IN int8 a[2], IN int16 b[2], IN int32 c[2], IN int64 d[2], IN uint8 e[2],
+             IN uint16 f[2], IN uint32 g[2], IN uint64 h[2], IN float i[2], IN double j[2],
+             OUT int8 ra[2], OUT int16 rb[2], OUT int32 rc[2], OUT int64 rd[2], OUT uint8 re[2],
+             OUT uint16 rf[2], OUT uint32 rg[2], OUT uint64 rh[2], OUT float ri[2],
+             OUT double rj[2])
+{
+    memcpy(ra, a, 2); memcpy(rb, b, 4); memcpy(rc, c, 8); memcpy(rd, d, 16); memcpy(re, e, 2);
+    memcpy(rf, f, 4); memcpy(rg, g, 8); memcpy(rh, h, 16); memcpy(ri, i, 8); memcpy(rj, j, 16);
+}
+Define joined(IN int n, IN string s[n], OUT string r, OUT int count[1])
+{
+    *r = calloc(1, 100000);
+    *count = n;
+    for (int i = 0; i < n; i++) strcat(strcat(*r, s[i]), ";");
+}
+Define reversed(IN int n, INOUT string s[n])
+{
+    for (int i = 0; i < n / 2; i++) { char *t = s[i]; s[i] = s[n - 1 - i]; s[n - 1 - i] = t; }
+}
+Define code(IN char c, OUT int r[1]) { *r = c; }
+Define extended(IN filename f, OUT filename r)
+{
+    FILE *in = fopen(f, "r"), *out = fopen(r, "w");
+    for (int c; (c = fgetc(in)) != EOF;) fputc(c, out);
+    fputs("more", out); fclose(in); fclose(out);
+}
+Define echo(IN long n, IN uint8 data[n], OUT uint8 same[n]) { memcpy(same, data, n); }
+Define nap(IN double seconds, OUT int pid[1]) { *pid = getpid(); usleep(seconds * 1e6); }
+Define roots(IN int n, IN double x[n], OUT double r[n])
+    { for (int i = 0; i < n; i++) r[i] = x[i] / 0.0; }
+Define exits(IN int status) { exit(status); }
+Define killed(IN int signal) { fprintf(stderr, "last words\n"); raise(signal); }
+Define zeros(IN long n, OUT uint8 x[n], WORK double w[n]) { memset(x, 0, n); w[0] = 0; }
+Define called(IN double x, f(IN double x, OUT double y[1])) { double y; f(x, &y); }
+"""
+
+
+@dataclass
+class Server:
+    """A running server."""
+
+    process: subprocess.Popen[str]
+    address: str
+
+    def request(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the answer."""
+        connection = http.client.HTTPConnection(self.address, timeout=30)
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, content
+
+    def infer(self, function: str, body: Any, **headers: str) -> dict[str, Any]:
+        status, _, content = self.request(
+            "POST", f"/v2/models/served/{function}/infer", body, headers
+        )
+        assert status == 200, content
+        return {output["name"]: output for output in json.loads(content)["outputs"]}
+
+    def error(self, function: str, body: Any, **headers: str) -> tuple[int, str]:
+        path = f"/v2/models/served/{function}/infer"
+        status, _, content = self.request("POST", path, body, headers)
+        return status, json.loads(content)["error"]
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The example program that serves modules."""
+    command = ["cargo", "build", "--quiet", "--locked", "-p", "gridrpc-inference"]
+    subprocess.run([*command, "--example", "serve"], cwd=ROOT, check=True)
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    return ROOT / target / "debug/examples/serve"
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "parts.c").write_text(FORTRAN)
+    (folder / "served.idl").write_text(IDL)
+    subprocess.run(["cc", "-fPIC", "-c", "parts.c"], cwd=folder, check=True)
+    subprocess.run([PROGRAM, "compile", "served.idl"], cwd=folder, check=True)
+    return folder / "served.so"
+
+
+Serve = Callable[..., Any]
+
+#: A request whose body is yet to come.
+HEAD = "POST /v2/models/served/nap/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def serve(program: Path, module: Path) -> Serve:
+    @contextmanager
+    def serve(*options: str) -> Iterator[Server]:
+        command = [program, "--program", PROGRAM, *options, module]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout
+            address = process.stdout.readline().strip()
+            assert address, "the server has not started"
+            yield Server(process, address)
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+    return serve
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve) -> Iterator[Server]:
+    with serve() as server:
+        yield server
+
+
+def tensor(name: str, datatype: str, shape: list[int], data: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": shape, "data": data, **more}
+
+
+def triton(server: Server, protocol: str) -> Any:
+    if protocol == "http":
+        return triton_http.InferenceServerClient(server.address, network_timeout=60)
+    return triton_grpc.InferenceServerClient(server.address)
+
+
+def call(
+    server: Server, protocol: str, function: str, inputs: dict[str, Any], binary: bool = True
+) -> Callable[[str], Any]:
+    """Calls by tritonclient; gives the outputs by name."""
+    kinds = {np.dtype(np.object_): "BYTES"}
+    package: Any = triton_http if protocol == "http" else triton_grpc
+    tensors = []
+    for name, value in inputs.items():
+        array = np.asarray(value)
+        names = {"f": "FP", "i": "INT", "u": "UINT"}
+        kind = kinds.get(array.dtype) or f"{names[array.dtype.kind]}{8 * array.dtype.itemsize}"
+        one = package.InferInput(name, list(array.shape), kind)
+        if protocol == "http":
+            one.set_data_from_numpy(array, binary_data=binary)
+        else:
+            one.set_data_from_numpy(array)
+        tensors.append(one)
+    with triton(server, protocol) as client:
+        if protocol == "http" and not binary:
+            metadata = client.get_model_metadata(function)
+            outputs = [
+                package.InferRequestedOutput(output["name"], binary_data=False)
+                for output in metadata["outputs"]
+            ]
+            return client.infer(function, tensors, outputs=outputs).as_numpy
+        return client.infer(function, tensors).as_numpy
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+EACH_FORM = pytest.mark.parametrize(
+    ("protocol", "binary"), [("http", True), ("http", False), ("grpc", True)]
+)
+EACH_PROTOCOL = pytest.mark.parametrize("protocol", ["http", "grpc"])
+
+
+# ---- Health and metadata
+
+
+@EACH_PROTOCOL
+def test_health_and_metadata(server: Server, protocol: str) -> None:
+    with triton(server, protocol) as client:
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("served/scale")
+        assert client.is_model_ready("served.scale", "1")
+        assert not client.is_model_ready("served/scale", "2")
+        assert not client.is_model_ready("served/nothing")
+        more = {"as_json": True} if protocol == "grpc" else {}
+        assert client.get_server_metadata(**more)["name"] == "gridrpc"
+        metadata = client.get_model_metadata("served/multiply", **more)
+        inputs = [
+            (one["name"], one["datatype"], list(map(int, one["shape"])))
+            for one in metadata["inputs"]
+        ]
+        assert inputs == [
+            ("n", "INT32", [1]),
+            ("m", "INT32", [1]),
+            ("k", "INT32", [1]),
+            ("a", "FP64", [-1, -1]),
+            ("b", "FP64", [-1, -1]),
+        ]
+        assert [output["name"] for output in metadata["outputs"]] == ["c"]
+        index = client.get_model_repository_index(**more)
+        models = index["models"] if protocol == "grpc" else index
+        names = [model["name"] for model in models]
+        assert "served/multiply" in names
+        assert "served/called" not in names, "functions with callbacks cannot be called"
+
+
+def test_metadata_describe_what_the_protocol_has_no_field_for(server: Server) -> None:
+    status, _, content = server.request("GET", "/v2/models/served%2Fmultiply")
+    metadata = json.loads(content)
+    assert status == 200
+    assert metadata["parameters"]["description"] == "C = A B"
+    inputs = {one["name"]: one["parameters"] for one in metadata["inputs"]}
+    assert inputs["a"]["order"] == "F"
+    assert inputs["a"]["dimensions"] == ["n", "k"]
+    assert inputs["n"]["optional"]
+    assert not inputs["a"]["optional"]
+    _, _, content = server.request("GET", "/v2/models/served.conjugate/versions/1")
+    complexes = {one["name"]: one for one in json.loads(content)["inputs"]}
+    assert complexes["z"]["shape"] == [-1, 2]
+    assert complexes["z"]["parameters"]["complex"]
+    assert complexes["w"]["shape"] == [2]
+
+
+# ---- Calls
+
+
+@EACH_FORM
+@pytest.mark.parametrize("size", [3, 200])
+def test_fortran_has_the_indices_of_the_tensors(
+    server: Server, protocol: str, binary: bool, size: int
+) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.random((size, 4)), rng.random((4, 5))
+    c = call(server, protocol, "served/multiply", {"a": a, "b": b}, binary)("c")
+    np.testing.assert_allclose(c, a @ b)
+    changed = call(server, protocol, "served/bump", {"a": a}, binary)("a")
+    np.testing.assert_allclose(changed, a + 10 * np.arange(size)[:, None] + np.arange(4))
+    sums = call(server, protocol, "served/rows", {"a": a}, binary)("sums")
+    np.testing.assert_allclose(sums, a.sum(axis=1))
+
+
+def test_elements_in_column_order_are_not_transposed(server: Server) -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    inputs = [
+        tensor("a", "FP64", [2, 3], a.ravel("F").tolist(), parameters={"order": "F"}),
+        tensor("b", "FP64", [3, 4], b.ravel("C").tolist()),
+    ]
+    by_rows = server.infer("multiply", {"inputs": inputs})["c"]
+    assert by_rows["data"] == (a @ b).ravel("C").tolist()
+    body = {"inputs": inputs, "outputs": [{"name": "c", "parameters": {"order": "F"}}]}
+    by_columns = server.infer("multiply", body)["c"]
+    assert by_columns["data"] == (a @ b).ravel("F").tolist()
+    assert by_columns["shape"] == [2, 4]
+    # A function in C has its arrays in the other order.
+    columns = tensor("a", "FP64", [2, 3], a.ravel("F").tolist(), parameters={"order": "F"})
+    assert server.infer("rows", {"inputs": [columns]})["sums"]["data"] == [3, 12]
+    # The order of all outputs.
+    body = {"inputs": inputs, "parameters": {"order": "F"}}
+    assert server.infer("multiply", body)["c"]["data"] == (a @ b).ravel("F").tolist()
+
+
+@EACH_FORM
+def test_every_type_comes_back(server: Server, protocol: str, binary: bool) -> None:
+    inputs: dict[str, Any] = {}
+    for name, kind in zip("abcdefgh", INTEGERS, strict=True):
+        limits = np.iinfo(kind)
+        inputs[name] = np.array([limits.min, limits.max], kind)
+    inputs["i"] = np.array([0.1, -3e38], "float32")
+    inputs["j"] = np.array([0.1, 1e300])
+    result = call(server, protocol, "served/types", inputs, binary)
+    for name, array in inputs.items():
+        back = result(f"r{name}")
+        assert back.dtype == array.dtype
+        np.testing.assert_array_equal(back, array)
+
+
+@EACH_FORM
+@pytest.mark.parametrize("count", [0, 3, 100_000])
+@pytest.mark.parametrize("function", ["scale", "safe"])
+def test_arrays_that_are_changed_come_back(
+    server: Server, protocol: str, binary: bool, count: int, function: str
+) -> None:
+    x = np.arange(count, dtype=float)
+    inputs = {"x": x}
+    if function == "scale":
+        inputs["factor"] = np.array([2.0])
+    back = call(server, protocol, f"served/{function}", inputs, binary)("x")
+    np.testing.assert_array_equal(back, 2 * x if function == "scale" else x + 1)
+
+
+@EACH_FORM
+def test_complex_numbers_have_a_last_dimension_of_two(
+    server: Server, protocol: str, binary: bool
+) -> None:
+    z = np.array([[1, 2], [3, -4], [0.5, 0]], float)
+    inputs = {"z": z, "w": np.array([1, 5], "float32")}
+    result = call(server, protocol, "served/conjugate", inputs, binary)
+    np.testing.assert_array_equal(result("r"), z * [1, -1])
+    np.testing.assert_array_equal(result("v"), [[1, -5]])
+
+
+@EACH_FORM
+def test_strings(server: Server, protocol: str, binary: bool) -> None:
+    words = np.array(["one", "", "zwölf"], object)
+    inputs = {"n": np.array([3], "int32"), "s": words}
+    result = call(server, protocol, "served/joined", inputs, binary)
+    assert result("r")[0] in ("one;;zwölf;", "one;;zwölf;".encode())
+    assert result("count")[0] == 3
+    back = call(server, protocol, "served/reversed", inputs, binary)("s")
+    decoded = [word.decode() if isinstance(word, bytes) else word for word in back]
+    assert decoded == ["zwölf", "", "one"]
+
+
+@EACH_PROTOCOL
+def test_files_travel_by_content(server: Server, protocol: str) -> None:
+    inputs = {"f": np.array([b"/etc/hostname\0\xff"], object)}
+    back = call(server, protocol, "served/extended", inputs)("r")
+    assert back[0] == b"/etc/hostname\0\xffmore"
+
+
+def test_a_character_is_a_number_or_a_string(server: Server) -> None:
+    for datatype, data in [("BYTES", "N"), ("INT8", 78), ("UINT8", 78)]:
+        result = server.infer("code", {"inputs": [tensor("c", datatype, [1], [data])]})
+        assert result["r"]["data"] == [78]
+    status, message = server.error("code", {"inputs": [tensor("c", "BYTES", [1], ["NO"])]})
+    assert (status, "one character" in message) == (400, True)
+
+
+@EACH_PROTOCOL
+def test_large_data(server: Server, protocol: str) -> None:
+    data = np.random.default_rng(1).integers(0, 256, 20_000_000, "uint8")
+    same = call(server, protocol, "served/echo", {"data": data})("same")
+    np.testing.assert_array_equal(same, data)
+
+
+def test_typed_contents_in_grpc(server: Server) -> None:
+    request = messages.ModelInferRequest(model_name="served/joined", id="7")
+    request.inputs.add(name="n", datatype="INT32", shape=[1]).contents.int_contents.append(2)
+    words = request.inputs.add(name="s", datatype="BYTES", shape=[2])
+    words.contents.bytes_contents.extend([b"a", b"b"])
+    request.outputs.add(name="r")
+    with grpc.insecure_channel(server.address) as channel:
+        answer = service.GRPCInferenceServiceStub(channel).ModelInfer(request)
+    assert [(output.name, list(output.shape)) for output in answer.outputs] == [("r", [1])]
+    assert answer.raw_output_contents[0] == struct.pack("<I", 4) + b"a;b;"
+    assert (answer.id, answer.model_name) == ("7", "served/joined")
+
+
+def test_curl(server: Server) -> None:
+    body = {
+        "id": "a",
+        "inputs": [tensor("x", "FP64", [2], [1, 2]), tensor("factor", "FP64", [], 3)],
+    }
+    url = f"http://{server.address}/v2/models/served/scale/infer"
+    command = ["curl", "--silent", "--fail", "--compressed", "-d", json.dumps(body), url]
+    ran = subprocess.run(command, capture_output=True, check=True)
+    assert json.loads(ran.stdout) == {
+        "model_name": "served/scale",
+        "model_version": "1",
+        "id": "a",
+        "outputs": [{"name": "x", "datatype": "FP64", "shape": [2], "data": [3.0, 6.0]}],
+    }
+
+
+def test_binary_data_by_http_client(server: Server) -> None:
+    head = json.dumps(
+        {
+            "inputs": [
+                {
+                    "name": "x",
+                    "shape": [2],
+                    "datatype": "FP64",
+                    "parameters": {"binary_data_size": 16},
+                },
+                tensor("factor", "FP64", [1], [2]),
+            ],
+            "parameters": {"binary_data_output": True},
+        }
+    ).encode()
+    body = head + struct.pack("<2d", 1, 2)
+    headers = {"Inference-Header-Content-Length": str(len(head))}
+    path = "/v2/models/served/scale/infer"
+    status, headers, content = server.request("POST", path, body, headers)
+    assert status == 200, content
+    length = int(headers["inference-header-content-length"])
+    assert json.loads(content[:length])["outputs"][0]["parameters"] == {"binary_data_size": 16}
+    assert content[length:] == struct.pack("<2d", 2, 4)
+    assert headers["content-type"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_compressed_bodies(server: Server, algorithm: str) -> None:
+    x = triton_http.InferInput("x", [1000], "FP64")
+    x.set_data_from_numpy(np.ones(1000))
+    factor = triton_http.InferInput("factor", [1], "FP64")
+    factor.set_data_from_numpy(np.array([3.0]))
+    with triton(server, "http") as client:
+        result = client.infer(
+            "served/scale",
+            [x, factor],
+            request_compression_algorithm=algorithm,
+            response_compression_algorithm=algorithm,
+        )
+    np.testing.assert_array_equal(result.as_numpy("x"), np.full(1000, 3.0))
+
+
+def test_numbers_that_json_lacks_are_null(server: Server) -> None:
+    result = server.infer("roots", {"inputs": [tensor("x", "FP64", [2], [1, 0])]})
+    assert result["r"]["data"] == [None, None]
+
+
+# ---- Errors
+
+X = tensor("x", "FP64", [2], [1, 2])
+FACTOR = tensor("factor", "FP64", [1], [2])
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "message"),
+    [
+        ("scale", [X], "served/scale: argument `factor` is missing"),
+        ("scale", [FACTOR], "served/scale: argument `n` is missing"),
+        (
+            "scale",
+            [X, FACTOR, tensor("y", "FP64", [1], [2])],
+            "argument `y` is unknown; its inputs are: n, factor, x",
+        ),
+        ("scale", [X, X, FACTOR], "argument `x` is given twice"),
+        (
+            "scale",
+            [tensor("x", "FP32", [2], [1, 2]), FACTOR],
+            "argument `x` has datatype FP32, but has to be FP64",
+        ),
+        (
+            "scale",
+            [X, FACTOR, tensor("n", "INT32", [1], [3])],
+            "argument `x` has 2 elements, but has to have 3",
+        ),
+        (
+            "scale",
+            [tensor("x", "FP64", [1, 2], [1, 2]), FACTOR],
+            "argument `x` has shape [1, 2], but has to have 1 dimension",
+        ),
+        ("scale", [X, tensor("factor", "FP64", [2], [2, 3])], "argument `factor` has shape [2]"),
+        (
+            "scale",
+            [X, FACTOR, tensor("n", "INT32", [1], [2**31])],
+            "input `n` has invalid data for INT32",
+        ),
+        ("scale", [X, FACTOR, tensor("n", "INT32", [1], [-1])], "`x` is -1, below 0"),
+        ("rows", [tensor("sums", "FP64", [1], [1])], "argument `sums` is not an input"),
+        (
+            "rows",
+            [tensor("n", "INT32", [1], [3]), tensor("a", "FP64", [2, 3], [0] * 6)],
+            "argument `a` has shape [2, 3], but has to have [3, 3]",
+        ),
+        ("conjugate", [tensor("z", "FP64", [3], [0] * 3)], "argument `z` is complex"),
+        (
+            "joined",
+            [tensor("n", "INT32", [1], [2]), tensor("s", "BYTES", [1], ["a"])],
+            "argument `s` has 1 strings, but needs 2",
+        ),
+        (
+            "joined",
+            [tensor("n", "INT32", [1], [1]), tensor("s", "BYTES", [1], ["a\0b"])],
+            "zero byte",
+        ),
+        ("extended", [], "argument `f` is missing"),
+    ],
+)
+def test_wrong_inputs_are_named(
+    server: Server, function: str, inputs: list[Any], message: str
+) -> None:
+    status, text = server.error(function, {"inputs": inputs})
+    assert status == 400
+    assert message in text
+
+
+def test_wrong_requests(server: Server) -> None:
+    scale = {"inputs": [X, FACTOR]}
+    for outputs, message in [
+        ([{"name": "y"}], "argument `y` is not an output"),
+        ([{"name": "factor"}], "argument `factor` is not an output"),
+        ([{"name": "x"}, {"name": "x"}], "argument `x` is requested twice"),
+    ]:
+        status, text = server.error("scale", {**scale, "outputs": outputs})
+        assert (status, message in text) == (400, True), text
+    assert server.error("nothing", scale)[0] == 404
+    assert server.error("called", scale)[0] in (404, 501)
+    for method, path, status in [
+        ("GET", "/", 404),
+        ("GET", "/v2/models/served/scale/infer", 405),
+        ("POST", "/v2/models/served/scale", 405),
+        ("GET", "/v2/models/..%2F..%2Fetc/passwd", 400),
+        ("POST", "/v2/models/served/scale/versions/7/infer", 404),
+    ]:
+        got, _, content = server.request(method, path, {})
+        assert got == status, (path, content)
+        assert json.loads(content)["error"]
+
+
+def test_sizes_do_not_make_the_server_allocate(serve: Serve) -> None:
+    with serve("--max-bytes", "1000000") as server:
+        status, text = server.error("echo", {"inputs": [tensor("n", "INT64", [1], [2**62])]})
+        assert status == 400
+        # A shape that only claims to have elements.
+        huge = tensor("data", "UINT8", [2**62], [1])
+        status, text = server.error("echo", {"inputs": [huge]})
+        assert (status, "needs 4611686018427387904" in text) == (400, True), text
+        status, text = server.error("nap", b" " * 1_000_001)
+        assert (status, "1000000 bytes" in text) == (413, True)
+        # So much is declared that it is not even sent.
+        with socket.create_connection(server.address.split(":")) as other:
+            other.sendall(HEAD.replace("100", "99999999999").encode())
+            assert b" 413 " in other.recv(100)
+        bomb = gzip.compress(b" " * 5_000_000)
+        assert len(bomb) < 10_000
+        status, text = server.error("nap", bomb, **{"Content-Encoding": "gzip"})
+        assert status == 413
+        # Chunks have no declared length.
+        connection = http.client.HTTPConnection(server.address, timeout=30)
+        chunks = (b" " * 100_000 for _ in range(20))
+        path, headers = "/v2/models/served/nap/infer", {"Transfer-Encoding": "chunked"}
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request("POST", path, chunks, headers, encode_chunked=True)
+        assert connection.getresponse().status == 413
+        with pytest.raises(InferenceServerException, match="message length too large"):
+            call(server, "grpc", "served/echo", {"data": np.zeros(2_000_000, "uint8")})
+
+
+def test_results_are_bounded_before_they_are_allocated(serve: Serve) -> None:
+    with serve("--max-bytes", "1000000") as server:
+        body = {"inputs": [tensor("n", "INT64", [1], [10**12])]}
+        status, text = server.error("zeros", body)
+        assert (status, "have 9000000000000 bytes" in text) == (400, True), text
+        largest = {"inputs": [tensor("n", "INT64", [1], [2**63 - 1])]}
+        assert server.error("zeros", largest)[0] == 400
+        body = {"inputs": [tensor("n", "INT64", [1], [100_000])]}
+        assert server.infer("zeros", body)["x"]["shape"] == [100_000]
+
+
+@EACH_PROTOCOL
+def test_a_worker_that_dies_is_reported_and_replaced(server: Server, protocol: str) -> None:
+    with pytest.raises(InferenceServerException, match="signal 9") as raised:
+        call(server, protocol, "served/killed", {"signal": np.array([9], "int32")})
+    assert "last words" in str(raised.value)
+    with pytest.raises(InferenceServerException, match="ended its process with status 3"):
+        call(server, protocol, "served/exits", {"status": np.array([3], "int32")})
+    result = call(server, protocol, "served/nap", {"seconds": np.array([0.0])})
+    assert result("pid")[0] > 0
+
+
+def test_codes_of_grpc(server: Server) -> None:
+    def code(function: str, **inputs: Any) -> str:
+        with pytest.raises(InferenceServerException) as raised:
+            call(server, "grpc", function, inputs)
+        return str(raised.value.status())
+
+    assert code("served/nothing") == "StatusCode.NOT_FOUND"
+    assert code("nothing") == "StatusCode.INVALID_ARGUMENT"
+    assert code("served/scale", x=np.ones(2)) == "StatusCode.INVALID_ARGUMENT"
+
+
+# ---- Time, load and ends
+
+
+def nap(server: Server, seconds: float) -> int:
+    body = {"inputs": [tensor("seconds", "FP64", [1], [seconds])]}
+    return server.request("POST", "/v2/models/served/nap/infer", body)[0]
+
+
+@EACH_PROTOCOL
+def test_time_limits(server: Server, protocol: str) -> None:
+    start = time.monotonic()
+    package: Any = triton_http if protocol == "http" else triton_grpc
+    seconds = package.InferInput("seconds", [1], "FP64")
+    seconds.set_data_from_numpy(np.array([30.0]))
+    with (
+        triton(server, protocol) as client,
+        pytest.raises(InferenceServerException, match="time limit"),
+    ):
+        client.infer("served/nap", [seconds], timeout=100_000)
+    assert time.monotonic() - start < 10
+
+
+def test_a_caller_that_goes_away_cancels_its_call(serve: Serve) -> None:
+    with serve("--workers", "1") as server:
+        body = json.dumps({"inputs": [tensor("seconds", "FP64", [1], [60])]})
+        connection = http.client.HTTPConnection(server.address)
+        connection.request("POST", "/v2/models/served/nap/infer", body)
+        time.sleep(0.5)
+        connection.close()
+        start = time.monotonic()
+        assert nap(server, 0) == 200, "the only worker still runs the call"
+        assert time.monotonic() - start < 10
+        client = triton(server, "grpc")
+        seconds = triton_grpc.InferInput("seconds", [1], "FP64")
+        seconds.set_data_from_numpy(np.array([60.0]))
+        with pytest.raises(InferenceServerException, match=r"(?i)deadline"):
+            client.infer("served/nap", [seconds], client_timeout=0.5)
+        start = time.monotonic()
+        assert nap(server, 0) == 200
+        assert time.monotonic() - start < 10
+        client.close()
+
+
+def test_too_many_calls_are_refused(serve: Serve) -> None:
+    with serve("--max-running", "2") as server, ThreadPoolExecutor() as pool:
+        running = [pool.submit(nap, server, 2) for _ in range(2)]
+        path = "/v2/models/served/nap/infer"
+        time.sleep(0.5)
+        status, headers, content = server.request("POST", path, {"inputs": []})
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "2 calls are running" in json.loads(content)["error"]
+        with pytest.raises(InferenceServerException, match="2 calls are running"):
+            call(server, "grpc", "served/nap", {"seconds": np.zeros(1)})
+        # Health needs no permit.
+        assert server.request("GET", "/v2/health/live")[0] == 200
+        assert [one.result() for one in running] == [200, 200]
+        assert nap(server, 0) == 200
+
+
+def test_slow_senders_are_cut_off(serve: Serve) -> None:
+    with serve("--patience", "0.5") as server:
+        for start in ["", "P", "PRI", "POST /v2", HEAD, HEAD + "{"]:
+            with socket.create_connection(server.address.split(":")) as slow:
+                slow.settimeout(10)
+                slow.sendall(start.encode())
+                if start.startswith(HEAD):
+                    assert b" 408 " in slow.recv(1000), start
+                else:
+                    with suppress(ConnectionResetError):
+                        assert b" 200 " not in slow.recv(1000)
+        assert nap(server, 0) == 200
+
+
+def test_malformed_connections_harm_nobody(server: Server) -> None:
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for garbage in [b"\0" * 100, b"GET", preface, preface + b"\xff" * 100, os.urandom(1000)]:
+        with socket.create_connection(server.address.split(":")) as other:
+            other.sendall(garbage)
+            other.shutdown(socket.SHUT_WR)
+    assert nap(server, 0) == 200
+
+
+def test_a_shutdown_completes_running_calls(serve: Serve) -> None:
+    with serve() as server, ThreadPoolExecutor() as pool:
+        running = pool.submit(nap, server, 1)
+        time.sleep(0.4)
+        server.process.send_signal(signal.SIGTERM)
+        assert running.result() == 200
+        assert server.process.wait(10) == 0
+        with pytest.raises(ConnectionRefusedError):
+            nap(server, 0)
+
+
+# ---- Who may call
+
+
+def test_web_pages_need_permission(serve: Serve, server: Server) -> None:
+    status, headers, _ = server.request("GET", "/v2", headers={"Origin": "http://evil.example"})
+    assert status == 403
+    assert "access-control-allow-origin" not in headers
+    with serve("--origin", "http://good.example") as open_server:
+        for origin, allowed in [("http://good.example", True), ("http://evil.example", False)]:
+            asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+            path = "/v2/models/served/nap/infer"
+            status, headers, _ = open_server.request("OPTIONS", path, headers=asked)
+            assert (status == 204) == allowed
+            assert (headers.get("access-control-allow-origin") == origin) == allowed
+
+
+def test_tokens(serve: Serve) -> None:
+    with serve("--token", "ada:secret") as server:
+        path = "/v2/models/served/nap/infer"
+        body = {"inputs": [tensor("seconds", "FP64", [1], [0])]}
+        for token, status in [
+            (None, 401),
+            ("Bearer wrong", 401),
+            ("Basic secret", 401),
+            ("Bearer secret", 200),
+        ]:
+            headers = {"Authorization": token} if token else {}
+            got, answer, _ = server.request("POST", path, body, headers)
+            assert got == status
+            assert (answer.get("www-authenticate") == "Bearer") == (status == 401)
+        assert server.request("GET", "/v2/models/served/nap")[0] == 401
+        assert server.request("POST", "/v2/repository/index")[0] == 401
+        assert server.request("GET", "/v2/health/ready")[0] == 200
+        client = triton(server, "grpc")
+        seconds = triton_grpc.InferInput("seconds", [1], "FP64")
+        seconds.set_data_from_numpy(np.zeros(1))
+        with pytest.raises(InferenceServerException, match="UNAUTHENTICATED"):
+            client.infer("served/nap", [seconds])
+        client.infer("served/nap", [seconds], headers={"authorization": "Bearer secret"})
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two authorities; certificates of the server, a client, and one of the other authority."""
+    folder = tmp_path_factory.mktemp("keys")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    for authority, names in [("ca", ["server", "client"]), ("other", ["stranger"])]:
+        openssl(
+            "req",
+            "-x509",
+            *new,
+            "-keyout",
+            f"{authority}.key",
+            "-out",
+            f"{authority}.pem",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={authority}",
+        )
+        for name in names:
+            openssl(
+                "req",
+                *new,
+                "-keyout",
+                f"{name}.key",
+                "-out",
+                f"{name}.csr",
+                "-subj",
+                f"/CN={name}",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            )
+            openssl(
+                "x509",
+                "-req",
+                "-in",
+                f"{name}.csr",
+                "-CA",
+                f"{authority}.pem",
+                "-CAkey",
+                f"{authority}.key",
+                "-CAcreateserial",
+                "-out",
+                f"{name}.pem",
+                "-days",
+                "2",
+                "-copy_extensions",
+                "copy",
+            )
+    return folder
+
+
+def test_certificates(serve: Serve, keys: Path) -> None:
+    options = ["--certificate", f"{keys}/server.pem", "--key", f"{keys}/server.key"]
+    with serve(*options, "--authority", f"{keys}/ca.pem") as server:
+        port = server.address.rpartition(":")[2]
+
+        def health(name: str | None, authority: str = "ca") -> int:
+            context = ssl.create_default_context(cafile=keys / f"{authority}.pem")
+            if name:
+                context.load_cert_chain(keys / f"{name}.pem", keys / f"{name}.key")
+            connection = http.client.HTTPSConnection("localhost", int(port), context=context)
+            connection.request("GET", "/v2/models/served/nap/ready")
+            return connection.getresponse().status
+
+        assert health("client") == 200
+        for name, authority in [(None, "ca"), ("stranger", "ca"), ("client", "other")]:
+            with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+                health(name, authority)
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            nap(server, 0)
+
+        def grpc_nap(name: str) -> Any:
+            with triton_grpc.InferenceServerClient(
+                f"localhost:{port}",
+                ssl=True,
+                root_certificates=f"{keys}/ca.pem",
+                private_key=f"{keys}/{name}.key",
+                certificate_chain=f"{keys}/{name}.pem",
+            ) as client:
+                seconds = triton_grpc.InferInput("seconds", [1], "FP64")
+                seconds.set_data_from_numpy(np.zeros(1))
+                return client.infer("served/nap", [seconds]).as_numpy("pid")
+
+        assert grpc_nap("client")[0] > 0
+        with pytest.raises(InferenceServerException):
+            grpc_nap("stranger")
