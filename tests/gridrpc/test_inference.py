@@ -14,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -705,6 +705,17 @@ def test_slow_senders_are_cut_off(serve: Serve) -> None:
                     with suppress(ConnectionResetError):
                         assert b" 200 " not in slow.recv(1000)
         assert nap(server, 0) == 200
+
+
+def test_silent_connections_keep_nobody_out(serve: Serve) -> None:
+    with serve("--max-connections", "40", "--patience", "30") as server, ExitStack() as stack:
+        for _ in range(100):
+            other = socket.create_connection(server.address.split(":"))
+            stack.enter_context(other)
+            other.sendall(b"POST /v2")
+        start = time.monotonic()
+        assert nap(server, 0) == 200
+        assert time.monotonic() - start < 10
 
 
 def test_malformed_connections_harm_nobody(server: Server) -> None:

@@ -49,6 +49,9 @@ struct Arguments {
     /// Maximum number of running calls
     #[arg(long, default_value_t = 64)]
     max_running: usize,
+    /// Maximum number of connections
+    #[arg(long, default_value_t = 1024)]
+    max_connections: usize,
     /// Maximum size of a request and of its results, bytes
     #[arg(long, default_value_t = 64 << 20)]
     max_bytes: usize,
@@ -166,6 +169,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let options = Options {
         max_running: arguments.max_running,
+        max_connections: arguments.max_connections,
         max_request_bytes: arguments.max_bytes,
         header_timeout: Duration::from_secs_f64(arguments.patience),
         request_timeout: Duration::from_secs_f64(arguments.patience),

@@ -15,6 +15,7 @@ mod grpc;
 mod metadata;
 mod name;
 mod options;
+mod pending;
 mod rest;
 mod server;
 mod service;

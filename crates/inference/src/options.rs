@@ -17,6 +17,9 @@ pub struct Options {
     pub retry_after: Duration,
     /// Maximum number of connections. Further ones wait.
     pub max_connections: usize,
+    /// Maximum number of connections that have not sent a request yet. A further one closes the oldest, so that
+    /// connections that stay silent keep nobody out.
+    pub max_pending: usize,
     /// Maximum number of simultaneous requests of an HTTP/2 connection.
     pub max_streams: u32,
     /// Time limit for the TLS handshake and for the headers of a request.
@@ -38,6 +41,7 @@ impl Default for Options {
             max_running: 256,
             retry_after: Duration::from_secs(1),
             max_connections: 4096,
+            max_pending: 1024,
             max_streams: 128,
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::dispatch::{Peer, answer};
 use crate::functions::Functions;
 use crate::options::Options;
+use crate::pending::{Established, Pending};
 use crate::service::Service;
 
 /// Maximum size of a request's headers in HTTP/2, bytes; and of the read buffer in HTTP/1.
@@ -49,6 +50,7 @@ pub async fn serve(
         TlsAcceptor::from(Arc::new(config))
     });
     let grace = options.grace;
+    let mut pending = Pending::new(options.max_pending.min(options.max_connections / 2));
     let slots = Arc::new(Semaphore::new(options.max_connections.min(Semaphore::MAX_PERMITS)));
     let service = Arc::new(Service::new(functions, options));
     let graceful = GracefulShutdown::new();
@@ -68,15 +70,26 @@ pub async fn serve(
         };
         let (service, acceptor) = (Arc::clone(&service), acceptor.clone());
         let watcher = graceful.watcher();
-        connections.spawn(async move {
+        let established = Established::default();
+        let first_request = established.clone();
+        let task = connections.spawn(async move {
             let _slot = slot;
+            let context = Context { service, established: first_request, watcher };
             // A broken connection concerns nobody else.
-            let _ = connection(service, acceptor, stream, address, watcher).await;
+            let _ = connection(context, acceptor, stream, address).await;
         });
+        pending.add(task, established);
     }
     drop(listener);
     let _ = timeout(grace, graceful.shutdown()).await;
     connections.shutdown().await;
+}
+
+/// What a connection needs of its server.
+struct Context {
+    service: Arc<Service>,
+    established: Established,
+    watcher: Watcher,
 }
 
 async fn accept(
@@ -89,25 +102,24 @@ async fn accept(
 }
 
 async fn connection(
-    service: Arc<Service>,
+    context: Context,
     acceptor: Option<TlsAcceptor>,
     stream: TcpStream,
     address: SocketAddr,
-    watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let limit = service.options.header_timeout;
+    let limit = context.service.options.header_timeout;
     let Some(acceptor) = acceptor else {
         let is_http2 = has_http2_preface(&stream, limit).await?;
         let peer = Peer { certificates: Arc::from([]), address };
-        return talk(service, stream, is_http2, peer, watcher).await;
+        return talk(context, stream, is_http2, peer).await;
     };
     let stream = timeout(limit, acceptor.accept(stream)).await??;
     let (_, tls) = stream.get_ref();
     let is_http2 = tls.alpn_protocol() == Some(b"h2");
     let certificates = tls.peer_certificates().unwrap_or_default();
     let certificates = certificates.iter().map(|one| one.clone().into_owned()).collect();
-    talk(service, stream, is_http2, Peer { certificates, address }, watcher).await
+    talk(context, stream, is_http2, Peer { certificates, address }).await
 }
 
 /// Whether a connection starts as HTTP/2 does. Reads nothing.
@@ -130,16 +142,19 @@ async fn has_http2_preface(stream: &TcpStream, limit: Duration) -> io::Result<bo
 
 /// Answers the requests of a connection.
 async fn talk(
-    service: Arc<Service>,
+    context: Context,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     is_http2: bool,
     peer: Peer,
-    watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let Context { service, established, watcher } = context;
     let stream = TokioIo::new(stream);
     let limit = service.options.header_timeout;
     let max_streams = service.options.max_streams;
-    let answer = service_fn(move |request| answer(Arc::clone(&service), peer.clone(), request));
+    let answer = service_fn(move |request| {
+        established.set();
+        answer(Arc::clone(&service), peer.clone(), request)
+    });
     if is_http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

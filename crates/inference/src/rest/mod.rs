@@ -5,7 +5,7 @@ mod path;
 mod request;
 mod response;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -134,14 +134,22 @@ where
     if declared.is_some_and(|declared: u64| declared > limit as u64) {
         return Err(InferenceError::RequestTooLarge { limit });
     }
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(InferenceError::RequestTooLarge { limit })
+    let mut body = Limited::new(body, limit);
+    // One piece of memory, which grows as data arrive: their declared length is only a claim.
+    let mut received = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return InferenceError::RequestTooLarge { limit };
+            }
+            match error.downcast::<SlowBody>() {
+                Ok(slow) => InferenceError::Slow { limit: slow.limit },
+                Err(error) => MalformedRequest::Body(error.to_string()).into(),
+            }
+        })?;
+        if let Ok(data) = frame.into_data() {
+            received.extend_from_slice(&data);
         }
-        Err(error) => Err(match error.downcast::<SlowBody>() {
-            Ok(slow) => InferenceError::Slow { limit: slow.limit },
-            Err(error) => MalformedRequest::Body(error.to_string()).into(),
-        }),
     }
+    Ok(received.freeze())
 }
