@@ -28,7 +28,7 @@ from tritonclient.grpc import service_pb2 as messages
 from tritonclient.grpc import service_pb2_grpc as service
 from tritonclient.utils import InferenceServerException
 
-from grids import PROGRAM
+from grids import PROGRAM, opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -310,6 +310,21 @@ def test_fortran_has_the_indices_of_the_tensors(
     np.testing.assert_allclose(changed, a + 10 * np.arange(size)[:, None] + np.arange(4))
     sums = call(server, protocol, "served/rows", {"a": a}, binary)("sums")
     np.testing.assert_allclose(sums, a.sum(axis=1))
+
+
+def test_results_agree_with_the_python_api(server: Server, module: Path) -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4) ** 2
+    with opened(workers=1, worker="native", modules=[module]) as grid:
+        ours = [
+            grid.function("served/multiply")(np.asfortranarray(a), np.asfortranarray(b)),
+            grid.function("served/rows")(a),
+        ]
+    theirs = [
+        call(server, "http", "served/multiply", {"a": a, "b": b})("c"),
+        call(server, "http", "served/rows", {"a": a})("sums"),
+    ]
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_elements_in_column_order_are_not_transposed(server: Server) -> None:
