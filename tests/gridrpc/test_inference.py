@@ -110,7 +110,8 @@ Define roots(IN int n, IN double x[n], OUT double r[n])
     { for (int i = 0; i < n; i++) r[i] = x[i] / 0.0; }
 Define exits(IN int status) { exit(status); }
 Define killed(IN int signal) { fprintf(stderr, "last words\n"); raise(signal); }
-Define zeros(IN long n, OUT uint8 x[n], WORK double w[n]) { memset(x, 0, n); w[0] = 0; }
+Define zeros(IN long n, OUT uint8 x[n]) { memset(x, 0, n); }
+Define scratch(IN long n, WORK double w[n], OUT int r[1]) { w[0] = *r = 1; }
 Define called(IN double x, f(IN double x, OUT double y[1])) { double y; f(x, &y); }
 """
 
@@ -619,8 +620,9 @@ def test_sizes_do_not_make_the_server_allocate(serve: Serve) -> None:
 def test_results_are_bounded_before_they_are_allocated(serve: Serve) -> None:
     with serve("--max-bytes", "1000000") as server:
         body = {"inputs": [tensor("n", "INT64", [1], [10**12])]}
-        status, text = server.error("zeros", body)
-        assert (status, "have 9000000000000 bytes" in text) == (400, True), text
+        for function, size in [("zeros", 10**12), ("scratch", 8 * 10**12 + 4)]:
+            status, text = server.error(function, body)
+            assert (status, f"have {size} bytes, above" in text) == (400, True), text
         largest = {"inputs": [tensor("n", "INT64", [1], [2**63 - 1])]}
         assert server.error("zeros", largest)[0] == 400
         body = {"inputs": [tensor("n", "INT64", [1], [100_000])]}
@@ -720,6 +722,20 @@ def test_slow_senders_are_cut_off(serve: Serve) -> None:
                     with suppress(ConnectionResetError):
                         assert b" 200 " not in slow.recv(1000)
         assert nap(server, 0) == 200
+
+
+def test_callers_that_do_not_read_are_cut_off(serve: Serve) -> None:
+    with serve("--max-running", "1", "--patience", "1") as server:
+        body: dict[str, Any] = {"inputs": [tensor("n", "INT64", [1], [60_000_000])]}
+        body["parameters"] = {"binary_data_output": True}
+        connection = http.client.HTTPConnection(server.address)
+        connection.request("POST", "/v2/models/served/zeros/infer", json.dumps(body))
+        time.sleep(0.5)
+        assert nap(server, 0) == 503, "the result is still to be read"
+        time.sleep(1.5)
+        assert nap(server, 0) == 200
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+            connection.getresponse().read()
 
 
 def test_silent_connections_keep_nobody_out(serve: Serve) -> None:

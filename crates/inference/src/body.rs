@@ -3,26 +3,60 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use thiserror::Error;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 /// Any error of a body.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Body of a response.
-pub(crate) enum Body {
+#[derive(Default)]
+pub(crate) struct Body {
+    content: Content,
+    sending: Option<Arc<Sending>>,
+}
+
+enum Content {
     Chunks(Chunks),
     Grpc(tonic::body::Body),
 }
 
-impl Default for Body {
-    fn default() -> Body {
-        Body::Chunks(Chunks::default())
+impl Default for Content {
+    fn default() -> Content {
+        Content::Chunks(Chunks::default())
+    }
+}
+
+impl Body {
+    pub(crate) fn chunks(chunks: Chunks) -> Body {
+        Body { content: Content::Chunks(chunks), sending: None }
+    }
+
+    pub(crate) fn grpc(body: tonic::body::Body) -> Body {
+        Body { content: Content::Grpc(body), sending: None }
+    }
+
+    /// Keeps this until the body is sent.
+    pub(crate) fn hold(&mut self, sending: Sending) {
+        self.sending = Some(Arc::new(sending));
+    }
+
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.content {
+            Content::Chunks(chunks) => {
+                Poll::Ready(chunks.next().map(|chunk| Ok(Frame::data(chunk))))
+            }
+            Content::Grpc(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+        }
     }
 }
 
@@ -34,26 +68,63 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.get_mut() {
-            Body::Chunks(chunks) => Poll::Ready(chunks.next().map(|chunk| Ok(Frame::data(chunk)))),
-            Body::Grpc(body) => Pin::new(body)
-                .poll_frame(context)
-                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
-        }
+        let this = self.get_mut();
+        let frame = this.next(context);
+        let Some(sending) = &this.sending else { return frame };
+        // The connection takes the whole body long before it is sent, so the data have to keep it.
+        frame.map_ok(|frame| {
+            frame.map_data(|data| Bytes::from_owner(Held { data, _sending: Arc::clone(sending) }))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Body::Chunks(chunks) => chunks.chunks.is_empty(),
-            Body::Grpc(body) => body.is_end_stream(),
+        match &self.content {
+            Content::Chunks(chunks) => chunks.chunks.is_empty(),
+            Content::Grpc(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Body::Chunks(chunks) => SizeHint::with_exact(chunks.len()),
-            Body::Grpc(body) => body.size_hint(),
+        match &self.content {
+            Content::Chunks(chunks) => SizeHint::with_exact(chunks.len()),
+            Content::Grpc(body) => body.size_hint(),
         }
+    }
+}
+
+/// Data of a response that is being sent.
+struct Held {
+    data: Bytes,
+    _sending: Arc<Sending>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+/// A response that is being sent. If that takes too long, its connection is closed: a caller that does not read must
+/// not hold memory, nor the permit of its call.
+pub(crate) struct Sending {
+    _permit: OwnedSemaphorePermit,
+    _sent: oneshot::Sender<()>,
+}
+
+impl Sending {
+    /// Notifies `stalled` unless the response is sent within `limit`.
+    pub(crate) fn new(
+        permit: OwnedSemaphorePermit,
+        limit: Duration,
+        stalled: Arc<Notify>,
+    ) -> Sending {
+        let (sent, is_sent) = oneshot::channel();
+        tokio::spawn(async move {
+            if timeout(limit, is_sent).await.is_err() {
+                stalled.notify_one();
+            }
+        });
+        Sending { _permit: permit, _sent: sent }
     }
 }
 

@@ -11,11 +11,12 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rustls::pki_types::CertificateDer;
+use tokio::sync::Notify;
 
-use crate::body::{Body, BoxError, TimedBody};
+use crate::body::{Body, BoxError, Sending, TimedBody};
 use crate::error::Denied;
 use crate::functions::Credentials;
-use crate::service::Service;
+use crate::service::{Permit, Service};
 use crate::{grpc, rest};
 
 /// The other end of a connection.
@@ -23,6 +24,8 @@ use crate::{grpc, rest};
 pub(crate) struct Peer {
     pub(crate) certificates: Arc<[CertificateDer<'static>]>,
     pub(crate) address: SocketAddr,
+    /// Closes the connection.
+    pub(crate) stalled: Arc<Notify>,
 }
 
 /// Answers a request of either protocol.
@@ -49,14 +52,20 @@ where
     let mut response = if origin.is_some() && request.method() == Method::OPTIONS {
         preflight()
     } else {
-        let credentials = credentials(peer, headers);
         let limit = service.options.request_timeout;
+        let stalled = Arc::clone(&peer.stalled);
+        let credentials = credentials(peer, headers);
         let request = request.map(|body| TimedBody::new(body, limit));
-        if is_grpc {
+        let mut response = if is_grpc {
             grpc::handle(&service, credentials, request).await
         } else {
             rest::handle(&service, &credentials, request).await
+        };
+        let permit = response.extensions_mut().remove::<Permit>();
+        if let Some(permit) = permit.and_then(|permit| permit.take()) {
+            response.body_mut().hold(Sending::new(permit, limit, stalled));
         }
+        response
     };
     if let Some(origin) = origin {
         let headers = response.headers_mut();

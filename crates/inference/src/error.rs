@@ -195,9 +195,7 @@ pub enum InferenceError {
         limit: usize,
     },
     /// The result would be larger than the server allows.
-    #[error(
-        "{function}: its results and work arrays would have {size} bytes, and the limit of this server is {limit}"
-    )]
+    #[error("{function}: results and work arrays have {size} bytes, above the limit of {limit}")]
     ResultTooLarge {
         /// The function.
         function: String,

@@ -24,7 +24,7 @@ pub struct Options {
     pub max_streams: u32,
     /// Time limit for the TLS handshake and for the headers of a request.
     pub header_timeout: Duration,
-    /// Time limit for receiving a request.
+    /// Time limit for receiving a request, and for sending its response.
     pub request_timeout: Duration,
     /// How long a shutdown waits for running requests.
     pub grace: Duration,

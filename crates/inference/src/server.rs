@@ -12,7 +12,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
@@ -111,7 +111,7 @@ async fn connection(
     let limit = context.service.options.header_timeout;
     let Some(acceptor) = acceptor else {
         let is_http2 = has_http2_preface(&stream, limit).await?;
-        let peer = Peer { certificates: Arc::from([]), address };
+        let peer = Peer { certificates: Arc::from([]), address, stalled: Arc::default() };
         return talk(context, stream, is_http2, peer).await;
     };
     let stream = timeout(limit, acceptor.accept(stream)).await??;
@@ -119,7 +119,7 @@ async fn connection(
     let is_http2 = tls.alpn_protocol() == Some(b"h2");
     let certificates = tls.peer_certificates().unwrap_or_default();
     let certificates = certificates.iter().map(|one| one.clone().into_owned()).collect();
-    talk(context, stream, is_http2, Peer { certificates, address }).await
+    talk(context, stream, is_http2, Peer { certificates, address, stalled: Arc::default() }).await
 }
 
 /// Whether a connection starts as HTTP/2 does. Reads nothing.
@@ -151,6 +151,7 @@ async fn talk(
     let stream = TokioIo::new(stream);
     let limit = service.options.header_timeout;
     let max_streams = service.options.max_streams;
+    let stalled = Arc::clone(&peer.stalled);
     let answer = service_fn(move |request| {
         established.set();
         answer(Arc::clone(&service), peer.clone(), request)
@@ -165,14 +166,25 @@ async fn talk(
             .keep_alive_interval(PROBE)
             .keep_alive_timeout(limit)
             .serve_connection(stream, answer);
-        watcher.watch(connection).await?;
+        run(watcher.watch(connection), &stalled).await?;
     } else {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limit)
             .max_buf_size(MAX_BUFFER)
             .serve_connection(stream, answer);
-        watcher.watch(connection).await?;
+        run(watcher.watch(connection), &stalled).await?;
     }
     Ok(())
+}
+
+/// Runs a connection until it ends, or a response is not taken.
+async fn run<E: std::error::Error + Send + Sync + 'static>(
+    connection: impl Future<Output = Result<(), E>>,
+    stalled: &Notify,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    tokio::select! {
+        ended = connection => Ok(ended?),
+        () = stalled.notified() => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+    }
 }

@@ -1,6 +1,6 @@
 //! What all connections of a server share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -9,6 +9,20 @@ use crate::functions::{Caller, Functions};
 use crate::metadata::{ModelMetadata, VERSION};
 use crate::name::FunctionName;
 use crate::options::Options;
+
+/// The permit to run a call. It goes with the response, as an extension, until that is sent.
+#[derive(Clone)]
+pub(crate) struct Permit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Permit {
+    fn new(permit: OwnedSemaphorePermit) -> Permit {
+        Permit(Arc::new(Mutex::new(Some(permit))))
+    }
+
+    pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 /// What all connections of a server share.
 pub(crate) struct Service {
@@ -53,8 +67,9 @@ impl Service {
     }
 
     /// The permit to run a call.
-    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, InferenceError> {
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| InferenceError::Busy {
+    pub(crate) fn permit(&self) -> Result<Permit, InferenceError> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        permit.map(Permit::new).map_err(|_| InferenceError::Busy {
             reason: format!(
                 "{} calls are running, the limit of this server",
                 self.options.max_running

@@ -114,7 +114,7 @@ where
         Some("ModelInfer") => infer(service, credentials, request).await,
         _ => Status::unimplemented("there is no such method").into_http(),
     };
-    response.map(Body::Grpc)
+    response.map(Body::grpc)
 }
 
 async fn infer<B>(
@@ -132,12 +132,12 @@ where
         .authenticate(&credentials)
         .map_err(InferenceError::from)
         .and_then(|caller| Ok((caller, service.permit()?)));
-    let (caller, _permit) = match admitted {
+    let (caller, permit) = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return status(&error).into_http(),
     };
     let limit = service.options.max_request_bytes.saturating_add(ENVELOPE);
-    unary(request, limit, move |mut message: ModelInferRequest| async move {
+    let mut response = unary(request, limit, move |mut message: ModelInferRequest| async move {
         let name: FunctionName = message.model_name.parse()?;
         service.metadata(&caller, &name, &message.model_version)?;
         let id = std::mem::take(&mut message.id);
@@ -146,7 +146,9 @@ where
         let message: ModelInferResponse = convert::response(&name, id, response)?;
         Ok(message)
     })
-    .await
+    .await;
+    response.extensions_mut().insert(permit);
+    response
 }
 
 fn description(tensor: &TensorMetadata) -> TensorDescription {

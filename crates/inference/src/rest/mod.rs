@@ -110,7 +110,7 @@ where
 {
     let caller: Caller = service.functions.authenticate(credentials)?;
     service.metadata(&caller, &model.name, &model.version)?;
-    let _permit = service.permit()?;
+    let permit = service.permit()?;
     let limit = service.options.max_request_bytes;
     let body = receive(headers, body, limit).await?;
     let bytes = body.len();
@@ -122,7 +122,10 @@ where
     let (request, form) = blocking::run(bytes, read).await??;
     let response = service.functions.infer(&caller, request).await?;
     let bytes = response.outputs.iter().map(|output| output.data.len()).sum();
-    blocking::run(bytes, move || response::results(&name, &form, response)).await?
+    let mut response =
+        blocking::run(bytes, move || response::results(&name, &form, response)).await??;
+    response.extensions_mut().insert(permit);
+    Ok(response)
 }
 
 async fn receive<B>(headers: &HeaderMap, body: B, limit: usize) -> Result<Bytes, InferenceError>
@@ -131,7 +134,13 @@ where
     B::Error: Into<BoxError>,
 {
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|declared: u64| declared > limit as u64) {
+    let is_too_large = declared.is_some_and(|declared: u64| declared > limit as u64);
+    if is_too_large {
+        // Many clients read no answer before they have sent their request.
+        let mut rest = Limited::new(body, limit.saturating_mul(2));
+        if declared.is_some_and(|declared| declared / 2 <= limit as u64) {
+            while rest.frame().await.is_some_and(|frame| frame.is_ok()) {}
+        }
         return Err(InferenceError::RequestTooLarge { limit });
     }
     let mut body = Limited::new(body, limit);

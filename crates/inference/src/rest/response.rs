@@ -57,7 +57,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body>
     let Ok(text) = serde_json::to_vec(value) else {
         return empty(StatusCode::INTERNAL_SERVER_ERROR);
     };
-    let mut response = Response::new(Body::Chunks(Chunks::from(Bytes::from(text))));
+    let mut response = Response::new(Body::chunks(Chunks::from(Bytes::from(text))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
@@ -122,7 +122,7 @@ pub(super) fn results(
     let is_binary = !binary.is_empty();
     binary.push_front(head.into());
     let (chunks, encoding) = compress(form.compression, binary)?;
-    let mut answer = Response::new(Body::Chunks(Chunks::new(chunks)));
+    let mut answer = Response::new(Body::chunks(Chunks::new(chunks)));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, if is_binary { BINARY } else { JSON });
     if is_binary {
