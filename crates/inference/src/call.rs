@@ -51,11 +51,10 @@ pub async fn infer_on_grid(
         })
         .await??
     };
-    let Prepared { request, landing, arguments, shapes } = prepared;
+    let Prepared { request, lent, shapes } = prepared;
     let call =
         grid.submit(request).map_err(|error| InferenceError::from_submit(&target.name, error))?;
-    let mut running =
-        Running { grid: Arc::clone(grid), call, ended: false, landing: Some(landing), arguments };
+    let mut running = Running { grid: Arc::clone(grid), call, ended: false, lent };
     let outcome = running.outcome().await;
     let sections = match outcome {
         Outcome::Returned(sections) => sections,
@@ -67,14 +66,13 @@ pub async fn infer_on_grid(
             return Err(InferenceError::Ended { function: target.name.to_string(), end });
         }
     };
-    let (Some(landing), arguments) =
-        (running.landing.take(), std::mem::take(&mut running.arguments))
-    else {
-        return Err(InferenceError::System("the result was taken before".into()));
-    };
+    let lent = std::mem::take(&mut running.lent);
     let received: usize = sections.iter().map(Incoming::len).sum();
     let target = Arc::clone(target);
     run(bytes + received, move || {
+        let Lent { landing, arguments } = lent;
+        let landing =
+            landing.ok_or_else(|| InferenceError::System("the call has no results".into()))?;
         let landed = landing.land(sections)?;
         respond(target.interface(), &wanted, landed, arguments, shapes)
     })
@@ -117,11 +115,17 @@ fn wanted(
     Ok(wanted)
 }
 
+/// Memory of a call, and where its results go. The order matters: the landing uses the memory until it is dropped.
+#[derive(Default)]
+struct Lent {
+    landing: Option<Landing>,
+    arguments: Vec<Argument>,
+}
+
 /// A call that can be submitted.
 struct Prepared {
     request: Request,
-    landing: Landing,
-    arguments: Vec<Argument>,
+    lent: Lent,
     /// The dimensions of arrays, by parameter.
     shapes: Vec<Vec<u64>>,
 }
@@ -137,11 +141,11 @@ impl Prepared {
         let function = target.interface();
         let given: Vec<_> = arguments.iter_mut().map(Argument::given).collect();
         // SAFETY: the arguments own the memory, of the lengths that they say. They are neither changed nor dropped
-        // before the landing: `Running` drops it first.
+        // before the landing: see `Lent`.
         let prepared = unsafe { prepare(grid, target, &given, Lending::UntilLanded, None) }?;
         let shapes = shapes(&target.name, function, &prepared.scalars, &arguments, limit)?;
         let (request, landing) = prepared.request(target, options, None);
-        Ok(Prepared { request, landing, arguments, shapes })
+        Ok(Prepared { request, lent: Lent { landing: Some(landing), arguments }, shapes })
     }
 }
 
@@ -211,9 +215,7 @@ struct Running {
     grid: Arc<Grid>,
     call: Arc<Call>,
     ended: bool,
-    /// Before the arguments, whose memory it uses.
-    landing: Option<Landing>,
-    arguments: Vec<Argument>,
+    lent: Lent,
 }
 
 impl Running {
