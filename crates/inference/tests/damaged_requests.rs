@@ -90,7 +90,10 @@ fn exchange(address: SocketAddr, request: &[u8], limit: Duration) -> Vec<u8> {
 }
 
 fn request() -> Vec<u8> {
-    let json = br#"{"id":"1","inputs":[{"name":"x","shape":[2],"datatype":"FP64","parameters":{"binary_data_size":16}},{"name":"y","shape":[2,1],"datatype":"INT8","data":[[1],[-2]]}],"outputs":[{"name":"x","parameters":{"binary_data":true}}]}"#;
+    let json = br#"{"id":"1","inputs":[
+        {"name":"x","shape":[2],"datatype":"FP64","parameters":{"binary_data_size":16}},
+        {"name":"y","shape":[2,1],"datatype":"INT8","data":[[1],[-2]]}],
+        "outputs":[{"name":"x","parameters":{"binary_data":true}}]}"#;
     let mut body = json.to_vec();
     body.extend_from_slice(&[0; 16]);
     let head = format!(
