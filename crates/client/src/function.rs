@@ -19,11 +19,20 @@ use crate::server_module::Offer;
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
+    /// Its name for executors, if they have another one for it.
+    pub(crate) remote_name: Option<String>,
     pub(crate) form: FunctionForm,
     /// Its pickle, or the file of its module; empty if the name is enough.
     pub(crate) body: Arc<Source>,
     /// Its module's file, for hosts.
     pub(crate) staged: Option<Staged>,
+}
+
+impl Function {
+    /// The name by which executors know it.
+    pub(crate) fn name_there(&self) -> &str {
+        self.remote_name.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// The file of a module, as sent to hosts.

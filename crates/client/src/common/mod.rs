@@ -175,14 +175,15 @@ impl Common {
         form: FunctionForm,
         body: Vec<u8>,
     ) -> Arc<FunctionRef> {
-        self.register_as(name.to_owned(), name, form, body, None)
+        self.register_as(name, None, form, body, None)
     }
 
-    /// Registers a function with another name for the executors. `offer`: the server that runs it.
+    /// Registers a function. `remote_name`: its name for executors, if that is another one. `offer`: the server that
+    /// runs it.
     pub(crate) fn register_as(
         &self,
-        name: String,
-        there: &str,
+        name: &str,
+        remote_name: Option<String>,
         form: FunctionForm,
         body: Vec<u8>,
         offer: Option<Offer>,
@@ -194,7 +195,7 @@ impl Common {
         };
         let mut state = self.lock();
         let body = Arc::new(Source::owned(body));
-        let function = Function { name: there.to_owned(), form, body, staged };
+        let function = Function { name: name.to_owned(), remote_name, form, body, staged };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             let counters = state.core.replace_function(id);
@@ -205,7 +206,7 @@ impl Common {
             state.functions.push(function);
             FunctionId((state.functions.len() - 1) as u32)
         };
-        FunctionRef::new(id, name, form, offer, Arc::clone(&self.unused))
+        FunctionRef::new(id, name.to_owned(), form, offer, Arc::clone(&self.unused))
     }
 }
 

@@ -30,8 +30,14 @@ impl Grid {
         let group = self.group(&module.server)?;
         let host = self.common.names.only_host(&module.server);
         let name = format!("{}/{member}", module.interface.name);
-        let there = format!("{name}#{}", module.hash);
+        let remote_name = Some(format!("{name}#{}", module.hash));
         let offer = Offer { module: Arc::clone(module), group, host };
-        Ok(self.common.register_as(name, &there, FunctionForm::Named, Vec::new(), Some(offer)))
+        Ok(self.common.register_as(
+            &name,
+            remote_name,
+            FunctionForm::Named,
+            Vec::new(),
+            Some(offer),
+        ))
     }
 }

@@ -288,7 +288,7 @@ impl HostsOut {
         let message = Message::Function {
             function: number.0,
             form: function.form,
-            name: &function.name,
+            name: function.name_there(),
             sections: if streamed { vec![section] } else { Vec::new() },
         };
         let streams = if streamed { [body].into() } else { VecDeque::new() };

@@ -228,7 +228,7 @@ impl WorkersOut {
         let message = Message::Function {
             function: number.0,
             form: function.form,
-            name: &function.name,
+            name: function.name_there(),
             sections: if streamed { vec![body] } else { Vec::new() },
         };
         let mut to = out.up.pushing();
