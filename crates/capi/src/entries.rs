@@ -1,4 +1,5 @@
-//! Entries of the original Ninf: `module/function`, or `ninf://host:port/module/function`.
+//! Entries of the original Ninf: `module/function`, `ninf://host:port/module/function` or
+//! `gridrpc://host:port/module/function`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
@@ -64,6 +65,15 @@ pub fn set_server(host: &str) {
 
 /// Server and function of an entry.
 fn parts(name: &str) -> (Option<&str>, &str) {
+    if let Some(rest) = name.strip_prefix("gridrpc://") {
+        let at = rest.find('/').map(|at| at + name.len() - rest.len());
+        return at.map_or((None, name), |at| (Some(&name[..at]), &name[at + 1..]));
+    }
+    if name.starts_with("gridrpc+unix://") {
+        // Behind the path of the socket: `module/function`.
+        let at = name.rmatch_indices('/').nth(1).map(|(at, _)| at);
+        return at.map_or((None, name), |at| (Some(&name[..at]), &name[at + 1..]));
+    }
     match name.strip_prefix("ninf://").and_then(|rest| rest.split_once('/')) {
         Some(("", function)) => (None, function),
         Some((host, function)) => (Some(host), function),
@@ -212,5 +222,10 @@ mod tests {
         assert_eq!(parts("ninf://here:3000/sample/mmul"), (Some("here:3000"), "sample/mmul"));
         assert_eq!(parts("ninf:///mmul"), (None, "mmul"));
         assert_eq!(parts("ninf://"), (None, "ninf://"));
+        assert_eq!(parts("gridrpc://lab:80/m/f"), (Some("gridrpc://lab:80"), "m/f"));
+        assert_eq!(parts("gridrpc://lab/f"), (Some("gridrpc://lab"), "f"));
+        assert_eq!(parts("gridrpc://lab"), (None, "gridrpc://lab"));
+        let unix = "gridrpc+unix:///run/server.sock";
+        assert_eq!(parts(&format!("{unix}/m/f")), (Some(unix), "m/f"));
     }
 }

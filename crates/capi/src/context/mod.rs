@@ -1,13 +1,13 @@
 //! Context of handles and sessions: the grid, the log, and the configuration in effect.
 
+pub mod call_grid;
 mod launch;
 pub mod log;
 pub mod settings;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use gridrpc_client::{Grid, Waiter};
 use gridrpc_core::GroupId;
 use gridrpc_sys::host_name;
 
@@ -17,6 +17,7 @@ use crate::call::pending::LONG;
 use crate::config::{self, ThisMachine, Wait, Warning};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
+use call_grid::{CallGrid, server_named};
 use launch::MOST_WORKERS;
 use log::{Level, Log};
 use settings::Settings;
@@ -24,18 +25,16 @@ use settings::Settings;
 /// Grid, log and settings of an initialized library.
 #[derive(Debug)]
 pub struct Context {
-    /// The workers.
-    pub grid: Arc<Grid>,
-    /// Waits for calls.
-    pub waiter: Waiter,
+    /// The grid of the configuration.
+    pub main: Arc<CallGrid>,
+    /// Grids of the servers that the program has named, by URL.
+    servers: Mutex<HashMap<String, Arc<CallGrid>>>,
     /// Name of this host.
     pub host: String,
     /// The log.
     pub log: Log,
     settings: RwLock<Arc<Settings>>,
     last_call: Mutex<Option<LastCall>>,
-    /// Servers with a worker that has answered; `None`: any server.
-    servers_with_workers: Mutex<HashSet<Option<GroupId>>>,
 }
 
 /// The call that ended last.
@@ -59,19 +58,18 @@ impl Context {
             log.write(level_of(warning), || warning.to_string());
         }
         let (workers, program) = (config.settings.workers, config.launch.program.clone());
-        let grid =
-            Grid::open(config).map_err(|error| outcome::refused("grpc_initialize", &error))?;
+        let main =
+            CallGrid::open(config).map_err(|error| outcome::refused("grpc_initialize", &error))?;
         log.write(Level::Information, || {
             format!("{workers} workers of `{}` are starting", program.display())
         });
         Ok(Context {
-            waiter: grid.waiter(),
-            grid: Arc::new(grid),
+            main: Arc::new(main),
+            servers: Mutex::default(),
             host,
             log,
             settings: RwLock::new(Arc::new(settings)),
             last_call: Mutex::default(),
-            servers_with_workers: Mutex::default(),
         })
     }
 
@@ -84,7 +82,7 @@ impl Context {
     /// start.
     pub fn configure(&self, file: Option<&str>) -> Result<Arc<Settings>, Failure> {
         let settings = Arc::new(Settings::read(file)?);
-        let started = match self.grid.has_hosts() {
+        let started = match self.main.grid.has_hosts() {
             true => config::servers(&settings.config, &ThisMachine),
             false => Vec::new(),
         };
@@ -95,23 +93,49 @@ impl Context {
         Ok(settings)
     }
 
+    /// The grid of a server that is not part of the main one; none: `name` is no address of a server. The grid is opened
+    /// when the server is named for the first time.
+    pub fn grid_of_server(&self, name: &str) -> Result<Option<Arc<CallGrid>>, Failure> {
+        let Some(group) = server_named(name) else { return Ok(None) };
+        let key = group.name.clone();
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = servers.get(&key) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let opened = CallGrid::of_server(group).map_err(|error| outcome::refused(name, &error))?;
+        let opened = Arc::new(opened);
+        servers.insert(key, Arc::clone(&opened));
+        Ok(Some(opened))
+    }
+
+    /// Ends all workers of this program.
+    pub fn close(&self) {
+        let servers =
+            std::mem::take(&mut *self.servers.lock().unwrap_or_else(PoisonError::into_inner));
+        for server in servers.values() {
+            server.grid.close();
+        }
+        self.main.grid.close();
+    }
+
     /// Waits until a worker of the server is up, any worker if `server` is `None`. Starts as many
     /// workers as there are function handles, up to [`MOST_WORKERS`].
     pub fn provide_workers(
         &self,
         what: &str,
+        on: &CallGrid,
         handles: usize,
         server: Option<GroupId>,
         start: Wait,
     ) -> Result<(), Failure> {
         let wanted = u32::try_from(handles).unwrap_or(u32::MAX).min(MOST_WORKERS);
-        if wanted > self.grid.workers()
-            && let Err(error) = self.grid.set_workers(wanted)
+        if wanted > on.grid.workers()
+            && let Err(error) = on.grid.set_workers(wanted)
         {
             // Calls then queue for the workers there are.
             self.log.write(Level::Warning, || format!("no more workers: {error}"));
         }
-        if self.servers_with_workers().contains(&server) {
+        if on.is_ready(server) {
             return Ok(());
         }
         let timeout = match start {
@@ -120,8 +144,8 @@ impl Context {
         };
         loop {
             let waited = match server {
-                None => self.grid.wait_for_workers(1, timeout),
-                Some(server) => self.grid.wait_for_group(server, timeout),
+                None => on.grid.wait_for_workers(1, timeout),
+                Some(server) => on.grid.wait_for_group(server, timeout),
             };
             match waited {
                 Ok(true) => break,
@@ -133,12 +157,8 @@ impl Context {
                 Err(error) => return Err(outcome::refused(what, &error)),
             }
         }
-        self.servers_with_workers().insert(server);
+        on.has_answered(server);
         Ok(())
-    }
-
-    fn servers_with_workers(&self) -> MutexGuard<'_, HashSet<Option<GroupId>>> {
-        self.servers_with_workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the end of a call.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_client::{Grid, GridError};
+use gridrpc_client::{Code, Grid, GridError};
 use gridrpc_core::GroupId;
-use gridrpc_invoke::{ModuleSearch, Target};
+use gridrpc_invoke::{FoundModule, InterfaceSources, ModuleSearch, Target};
 use gridrpc_typed::catalogue::default_places;
 use gridrpc_typed::{ModuleFile, read_interface};
 
+use super::Context;
+use super::call_grid::CallGrid;
 use super::launch;
 use crate::call::function::Function;
 use crate::config::{
@@ -29,6 +31,8 @@ pub struct Class {
     pub name: String,
     /// Its methods, by name.
     pub methods: HashMap<String, Arc<Function>>,
+    /// What its objects run.
+    pub code: Code,
 }
 
 /// A resolved function or class, with the configuration of its server.
@@ -50,14 +54,17 @@ pub struct Resolved<T> {
     pub server: String,
     /// The server that runs its calls; `None`: any server.
     pub bound: Option<GroupId>,
+    /// The grid that runs its calls.
+    pub grid: Arc<CallGrid>,
 }
 
 /// Cache of resolved names.
 #[derive(Debug, Default)]
 struct Known {
     locations: HashMap<String, Location>,
-    functions: HashMap<String, Arc<Function>>,
-    classes: HashMap<String, Arc<Class>>,
+    /// By server and name.
+    functions: HashMap<(String, String), Arc<Function>>,
+    classes: HashMap<(String, String), Arc<Class>>,
     files: HashMap<PathBuf, Arc<ModuleFile>>,
 }
 
@@ -128,6 +135,12 @@ impl Settings {
 
     /// The host group that calls to this server are bound to. On a single machine there is no choice.
     fn bound(&self, grid: &Grid, name: &str) -> Result<Option<GroupId>, Failure> {
+        let catalogues = grid.server_catalogues();
+        if let Some(server) = catalogues.iter().find(|catalogue| catalogue.is_called(name))
+            && let Ok(server) = grid.group(&server.name)
+        {
+            return Ok(Some(server));
+        }
         if grid.has_hosts() {
             // Port and job manager are not part of a host's name.
             for name in [name, host_of(name)] {
@@ -188,12 +201,14 @@ impl Settings {
     /// The module of a function or class, and its name in the module.
     fn module<'n>(
         &self,
+        grid: &Grid,
         server: &str,
         name: &'n str,
-    ) -> Result<(Arc<ModuleFile>, &'n str), Failure> {
+    ) -> Result<(FoundModule, &'n str), Failure> {
         let Some(info) = self.config.function_info(server, name) else {
             self.check_bare(name)?;
-            return Ok(self.search.resolve(name)?);
+            let named = Some(server).filter(|server| !server.is_empty());
+            return Ok(InterfaceSources::new(&self.search, grid, named).resolve(name)?);
         };
         let known = self.lock().files.get(&info.path).cloned();
         let module =
@@ -215,18 +230,29 @@ impl Settings {
                 ),
             ));
         }
-        Ok((module, own))
+        Ok((FoundModule::File(module), own))
     }
 
     fn resolve<T>(
         &self,
-        grid: &Grid,
+        context: &Context,
         server: Option<&str>,
         name: &str,
-        find: impl FnOnce(&str) -> Result<Arc<T>, Failure>,
+        find: impl FnOnce(&Grid, &str) -> Result<Arc<T>, Failure>,
     ) -> Result<Resolved<T>, Failure> {
-        let (server, settings, bound) = self.server(grid, server)?;
-        let item = find(&server)?;
+        let mut grid = Arc::clone(&context.main);
+        let found = match self.server(&grid.grid, server) {
+            Err(failure) if failure.code == ErrorCode::ServerNotFound => {
+                let own = server.map(|name| context.grid_of_server(name)).transpose()?.flatten();
+                // A server that no configuration names.
+                grid = own.ok_or(failure)?;
+                let name = server.unwrap_or_default().to_owned();
+                (name, &self.config.server_default, None)
+            }
+            found => found?,
+        };
+        let (server, settings, bound) = found;
+        let item = find(&grid.grid, &server)?;
         let info = self.config.function_info(&server, name);
         Ok(Resolved {
             item,
@@ -237,30 +263,34 @@ impl Settings {
             ranks: settings.ranks_of(name),
             server,
             bound,
+            grid,
         })
     }
 
     /// Resolves a function and registers it with the grid.
     pub fn function(
         &self,
-        grid: &Grid,
+        context: &Context,
         server: Option<&str>,
         name: &str,
     ) -> Result<Resolved<Function>, Failure> {
-        let resolved = self.resolve(grid, server, name, |server| {
-            if let Some(known) = self.lock().functions.get(name) {
+        let resolved = self.resolve(context, server, name, |grid, server| {
+            let key = (server.to_owned(), name.to_owned());
+            if let Some(known) = self.lock().functions.get(&key)
+                && !known.target.has_changed()
+            {
                 return Ok(Arc::clone(known));
             }
-            let (module, own) = self.module(server, name)?;
+            let (module, own) = self.module(grid, server, name)?;
             if own.contains('.') {
                 return Err(Failure::new(
                     ErrorCode::FunctionNotFound,
                     format!("`{name}` is a method: make an object, and invoke it there"),
                 ));
             }
-            let target = Target::new(grid, &module, own)?;
+            let target = Target::found(grid, &module, own)?;
             let function = Arc::new(Function::new(target, self.config.fortran_compatible));
-            self.lock().functions.insert(name.to_owned(), Arc::clone(&function));
+            self.lock().functions.insert(key, Arc::clone(&function));
             Ok(function)
         })?;
         let ranks = resolved.ranks.filter(|_| resolved.item.target.interface().is_parallel());
@@ -270,17 +300,18 @@ impl Settings {
     /// Resolves a class and registers its methods with the grid.
     pub fn class(
         &self,
-        grid: &Grid,
+        context: &Context,
         server: Option<&str>,
         name: &str,
     ) -> Result<Resolved<Class>, Failure> {
-        self.resolve(grid, server, name, |server| {
-            if let Some(known) = self.lock().classes.get(name) {
+        self.resolve(context, server, name, |grid, server| {
+            let key = (server.to_owned(), name.to_owned());
+            if let Some(known) = self.lock().classes.get(&key) {
                 return Ok(Arc::clone(known));
             }
             let none = |failure: Failure| Failure::new(ErrorCode::ClassNotFound, failure.detail);
-            let (module, own) = self.module(server, name).map_err(none)?;
-            let interface = &module.interface;
+            let (module, own) = self.module(grid, server, name).map_err(none)?;
+            let interface = module.interface();
             let class = interface.class(own).ok_or_else(|| {
                 let known: Vec<&str> =
                     interface.classes.iter().map(|class| class.name.as_str()).collect();
@@ -293,12 +324,14 @@ impl Settings {
             })?;
             let mut methods = HashMap::new();
             for method in &class.methods {
-                let target = Target::new(grid, &module, &format!("{own}.{}", method.name))?;
+                let target = Target::found(grid, &module, &format!("{own}.{}", method.name))?;
                 let function = Function::new(target, self.config.fortran_compatible);
                 methods.insert(method.name.clone(), Arc::new(function));
             }
-            let class = Arc::new(Class { name: format!("{}/{own}", interface.name), methods });
-            self.lock().classes.insert(name.to_owned(), Arc::clone(&class));
+            let code = if module.server().is_some() { Code::Offered } else { Code::Module };
+            let class = Class { name: format!("{}/{own}", interface.name), methods, code };
+            let class = Arc::new(class);
+            self.lock().classes.insert(key, Arc::clone(&class));
             Ok(class)
         })
     }

@@ -250,7 +250,7 @@ unsafe extern "C" fn grpc_function_handle_is_ready_np(handle: *mut Handle) -> c_
         // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let found = environment.functions.get(&handle)?;
-        match environment.context.grid.wait_for_workers(1, Duration::ZERO) {
+        match found.defaults.grid.grid.wait_for_workers(1, Duration::ZERO) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::new(ErrorCode::NotCompleted, "no worker has started yet")),
             Err(error) => Err(refused(&found.function.target.name, &error)),

@@ -85,13 +85,13 @@ impl<'h> Callee<'h> {
     ) -> Result<(), Failure> {
         let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let options = self.options(attributes, Lending::UntilLanded);
+        let grid = &self.defaults.grid;
         // SAFETY: guaranteed by the caller; results have landed before this returns.
-        let pending =
-            unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
+        let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
         let call = Arc::clone(&pending.call);
-        environment.sessions.called(self.record, &call);
-        while !environment.context.waiter.wait(&call, LONG) {}
+        environment.sessions.called(self.record, grid, &call);
+        while !grid.waiter.wait(&call, LONG) {}
         environment.sessions.returned(&call);
         let ended = pending.land();
         environment.context.call_ended(ended.info, -1, ended.code());
@@ -116,15 +116,18 @@ impl<'h> Callee<'h> {
             ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,
         };
         let options = self.options(attributes, lending);
+        let grid = &self.defaults.grid;
         // SAFETY: guaranteed by the caller.
-        let pending =
-            unsafe { Pending::begin(&environment.context.grid, self.function, arguments, options) };
+        let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+        let main = &environment.context.main;
         let origin = Origin {
             address: self.address,
             handle: self.handle,
             is_object: self.on.is_some(),
             record: Arc::clone(self.record),
+            grid: Arc::clone(grid),
+            nudged: (!Arc::ptr_eq(grid, main)).then(|| main.waiter.clone()),
         };
         let function = Arc::clone(self.function);
         let id = environment

@@ -177,7 +177,7 @@ unsafe extern "C" fn grpc_object_handle_is_ready_np(handle: *mut Handle) -> c_in
         // SAFETY: The caller passes a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let object = environment.objects.get(&handle)?;
-        match environment.context.grid.standing(object.worker) {
+        match object.defaults.grid.grid.standing(object.worker) {
             Standing::Ready => Ok(()),
             Standing::Starting => {
                 Err(Failure::new(ErrorCode::NotCompleted, "its worker has not started yet"))

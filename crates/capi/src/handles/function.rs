@@ -10,6 +10,7 @@ use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::context::Context;
+use crate::context::call_grid::CallGrid;
 use crate::context::log::Level;
 use crate::context::settings::Resolved;
 use crate::errors::ErrorCode;
@@ -39,6 +40,8 @@ pub struct CallDefaults {
     pub ranks: u32,
     /// Options of its calls.
     pub options: CallOptions,
+    /// The grid that runs them.
+    pub grid: Arc<CallGrid>,
 }
 
 impl CallDefaults {
@@ -57,6 +60,7 @@ impl CallDefaults {
             transfer: attributes.transfer().unwrap_or(resolved.transfer),
             ranks: attributes.ranks().or(resolved.ranks).unwrap_or(1),
             options: CallOptions { group: resolved.bound, ..attributes.options()? },
+            grid: Arc::clone(&resolved.grid),
         })
     }
 
@@ -144,7 +148,7 @@ impl FunctionHandles {
     pub fn resolve(&self, request: &HandleRequest) -> Result<FunctionHandle, Failure> {
         let name = request.name(ErrorCode::FunctionNotFound)?;
         let settings = self.context.settings();
-        let resolved = settings.function(&self.context.grid, request.server.as_deref(), name)?;
+        let resolved = settings.function(&self.context, request.server.as_deref(), name)?;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
         Ok(FunctionHandle::new(resolved.item, defaults))
     }
@@ -153,6 +157,7 @@ impl FunctionHandles {
     pub fn provide_workers(&self, defaults: &CallDefaults) -> Result<(), Failure> {
         self.context.provide_workers(
             &defaults.name,
+            &defaults.grid,
             self.slots.len(),
             defaults.options.group,
             defaults.start,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::Code;
 use gridrpc_core::{CallOptions, Reservation, Standing};
 use gridrpc_invoke::Lending;
 
@@ -90,9 +89,11 @@ impl ObjectHandles {
     /// Starts `count` objects of a class: all or none.
     pub fn make(&self, count: usize, request: &HandleRequest) -> Result<Vec<Handle>, Failure> {
         check_count(count)?;
-        let Context { grid, log, .. } = &*self.context;
+        let log = &self.context.log;
         let name = request.name(ErrorCode::ClassNotFound)?;
-        let resolved = self.context.settings().class(grid, request.server.as_deref(), name)?;
+        let resolved =
+            self.context.settings().class(&self.context, request.server.as_deref(), name)?;
+        let grid = &resolved.grid.grid;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
         if defaults.options.is_wide() {
             return Err(Failure::other(format!(
@@ -101,7 +102,7 @@ impl ObjectHandles {
             )));
         }
         let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
-        let workers = grid.reserve(count_of_workers, resolved.bound, Code::Module);
+        let workers = grid.reserve(count_of_workers, resolved.bound, resolved.item.code);
         let workers = workers.map_err(|error| outcome::refused(name, &error))?;
         let objects: Vec<Arc<ObjectHandle>> = workers
             .into_iter()
@@ -115,7 +116,7 @@ impl ObjectHandles {
                 })
             })
             .collect();
-        if let Err(failure) = begin(&self.context, &objects, &Limit::new(defaults.start)) {
+        if let Err(failure) = begin(&objects, &Limit::new(defaults.start)) {
             for object in &objects {
                 grid.release(object.worker);
             }
@@ -132,21 +133,24 @@ impl ObjectHandles {
         let mut finalizing = Vec::new();
         for object in &objects {
             let was_busy = self.sessions.abandon_handle(&object.record);
-            let is_up = self.context.grid.standing(object.worker) == Standing::Ready;
+            let is_up = object.defaults.grid.grid.standing(object.worker) == Standing::Ready;
             if !is_up {
                 continue;
             }
-            match run(&self.context, object, "_finalize") {
+            match run(object, "_finalize") {
                 Ok(None) => {}
                 Ok(Some(pending)) => {
                     let limit = Limit::new(object.defaults.stop);
-                    finalizing.push((pending, limit, was_busy.then_some(&object.class.name)));
+                    finalizing.push((pending, limit, object, was_busy));
                 }
                 Err(failure) => self.context.log.write(Level::Warning, || failure.detail),
             }
         }
-        for (pending, limit, busy) in finalizing {
-            while !self.context.waiter.wait(&pending.call, limit.left()) && !limit.is_over() {}
+        for (pending, limit, object, was_busy) in finalizing {
+            let busy = was_busy.then_some(&object.class.name);
+            while !object.defaults.grid.waiter.wait(&pending.call, limit.left()) && !limit.is_over()
+            {
+            }
             if pending.call.done()
                 && let Err(failure) = pending.land().result
             {
@@ -160,7 +164,7 @@ impl ObjectHandles {
             }
         }
         for object in objects {
-            self.context.grid.release(object.worker);
+            object.defaults.grid.grid.release(object.worker);
         }
     }
 
@@ -184,7 +188,7 @@ impl ObjectHandles {
 }
 
 /// Waits until all workers are up and all objects are initialized.
-fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Result<(), Failure> {
+fn begin(objects: &[Arc<ObjectHandle>], limit: &Limit) -> Result<(), Failure> {
     let late = |object: &ObjectHandle| {
         let class = &object.class.name;
         Failure::new(
@@ -194,11 +198,11 @@ fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Res
     };
     let mut running = Vec::new();
     for object in objects {
-        running.extend(run(context, object, "_initialize")?);
+        running.extend(run(object, "_initialize")?);
     }
     for object in objects {
         loop {
-            match context.grid.wait_for_reserved(object.worker, limit.left()) {
+            match object.defaults.grid.grid.wait_for_reserved(object.worker, limit.left()) {
                 Standing::Ready => break,
                 Standing::Starting if limit.is_over() => return Err(late(object)),
                 Standing::Starting => {}
@@ -213,7 +217,7 @@ fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Res
         }
     }
     for (pending, object) in running.into_iter().zip(objects) {
-        while !context.waiter.wait(&pending.call, limit.left()) {
+        while !object.defaults.grid.waiter.wait(&pending.call, limit.left()) {
             if limit.is_over() {
                 return Err(late(object));
             }
@@ -224,13 +228,13 @@ fn begin(context: &Context, objects: &[Arc<ObjectHandle>], limit: &Limit) -> Res
 }
 
 /// Begins a method without arguments, if the class has it.
-fn run(context: &Context, object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> {
+fn run(object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
     let call = CallOptions { on: Some(object.worker), ..CallOptions::DEFAULT };
     let options = Options { call, ranks: 1, lending: Lending::Copied };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
-    unsafe { Pending::begin(&context.grid, function, none, options) }.map(Some)
+    unsafe { Pending::begin(&object.defaults.grid.grid, function, none, options) }.map(Some)
 }
 
 /// Error: the handle is not valid.

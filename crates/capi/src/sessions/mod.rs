@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gridrpc_client::Call;
 
 use crate::context::Context;
+use crate::context::call_grid::CallGrid;
 use crate::failure::Failure;
 use finished::Finished;
 use table::Table;
@@ -29,7 +30,15 @@ pub struct Sessions {
     table: Mutex<Table>,
     finished: Arc<Finished>,
     /// Synchronous calls, with the records of their handles.
-    calls: Mutex<Vec<(Arc<HandleRecord>, Arc<Call>)>>,
+    calls: Mutex<Vec<CallOfHandle>>,
+}
+
+/// A synchronous call, with the record of its handle.
+#[derive(Clone, Debug)]
+struct CallOfHandle {
+    record: Arc<HandleRecord>,
+    grid: Arc<CallGrid>,
+    call: Arc<Call>,
 }
 
 impl Sessions {
@@ -47,33 +56,34 @@ impl Sessions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calls(&self) -> MutexGuard<'_, Vec<(Arc<HandleRecord>, Arc<Call>)>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<CallOfHandle>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the start of a synchronous call.
-    pub fn called(&self, record: &Arc<HandleRecord>, call: &Arc<Call>) {
-        self.calls().push((Arc::clone(record), Arc::clone(call)));
+    pub fn called(&self, record: &Arc<HandleRecord>, grid: &Arc<CallGrid>, call: &Arc<Call>) {
+        let (record, grid, call) = (Arc::clone(record), Arc::clone(grid), Arc::clone(call));
+        self.calls().push(CallOfHandle { record, grid, call });
     }
 
     /// Removes a synchronous call that has returned.
     pub fn returned(&self, call: &Arc<Call>) {
         let mut calls = self.calls();
-        if let Some(at) = calls.iter().position(|(_, other)| Arc::ptr_eq(other, call)) {
+        if let Some(at) = calls.iter().position(|other| Arc::ptr_eq(&other.call, call)) {
             calls.swap_remove(at);
         }
     }
 
     /// Cancels synchronous calls: those of one handle, or all. Returns whether there were any.
     pub fn cancel_calls(&self, of: Option<&Arc<HandleRecord>>) -> bool {
-        let calls: Vec<Arc<Call>> = self
+        let calls: Vec<CallOfHandle> = self
             .calls()
             .iter()
-            .filter(|(record, _)| of.is_none_or(|wanted| Arc::ptr_eq(record, wanted)))
-            .map(|(_, call)| Arc::clone(call))
+            .filter(|call| of.is_none_or(|wanted| Arc::ptr_eq(&call.record, wanted)))
+            .cloned()
             .collect();
-        for call in &calls {
-            self.context.grid.cancel(call);
+        for CallOfHandle { grid, call, .. } in &calls {
+            grid.grid.cancel(call);
         }
         !calls.is_empty()
     }
@@ -103,7 +113,7 @@ impl Sessions {
     /// notice otherwise.
     fn look_again(&self) {
         if self.finished.is_waited_for() {
-            self.context.waiter.nudge();
+            self.context.main.waiter.nudge();
         }
     }
 
@@ -114,18 +124,15 @@ impl Sessions {
 
     /// Cancels a session.
     pub fn cancel(&self, id: i32) -> Result<(), Failure> {
-        if let Some(call) = self.get(id)?.call() {
-            self.context.grid.cancel(&call);
-        }
+        self.get(id)?.cancel();
         Ok(())
     }
 
     /// Cancels all running sessions.
     pub fn cancel_all(&self) {
-        let calls: Vec<Arc<Call>> =
-            self.table().outstanding().filter_map(|session| session.call()).collect();
-        for call in calls {
-            self.context.grid.cancel(&call);
+        let sessions: Vec<Arc<Session>> = self.table().outstanding().cloned().collect();
+        for session in sessions {
+            session.cancel();
         }
     }
 
@@ -138,7 +145,7 @@ impl Sessions {
             let Some(session) = session else { continue };
             match session.abandon() {
                 Some(call) => {
-                    self.context.grid.cancel(&call);
+                    session.origin.grid.grid.cancel(&call);
                     is_any = true;
                 }
                 // It has ended: store its results now, as that must not happen later.

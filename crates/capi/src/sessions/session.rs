@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_client::{Call, Watcher};
+use gridrpc_client::{Call, Waiter, Watcher};
 
 use super::finished::Finished;
 use super::record::HandleRecord;
@@ -11,6 +11,7 @@ use crate::c_types::Handle;
 use crate::call::function::Function;
 use crate::call::info::CallInfo;
 use crate::call::pending::{Ended, Pending, abandoned};
+use crate::context::call_grid::CallGrid;
 use crate::context::{Context, log::Level};
 use crate::errors::ErrorCode;
 
@@ -25,6 +26,10 @@ pub struct Origin {
     pub is_object: bool,
     /// The sessions of the handle.
     pub record: Arc<HandleRecord>,
+    /// The grid that runs its calls.
+    pub grid: Arc<CallGrid>,
+    /// Told of the end of calls by a grid whose answers waits for any session do not read.
+    pub nudged: Option<Waiter>,
 }
 
 #[derive(Debug)]
@@ -58,6 +63,9 @@ impl Watcher for Session {
     fn ended(&self, _: u64) {
         self.has_finished.store(true, Ordering::Release);
         self.finished.push(self.id);
+        if let Some(waiter) = &self.origin.nudged {
+            waiter.nudge();
+        }
     }
 }
 
@@ -91,6 +99,13 @@ impl Session {
             State::Begun(pending) => Some(Arc::clone(&pending.call)),
             State::Abandoned(call) => Some(Arc::clone(call)),
             State::Changing | State::Ended(_) => None,
+        }
+    }
+
+    /// Cancels the call, if it runs.
+    pub fn cancel(&self) {
+        if let Some(call) = self.call() {
+            self.origin.grid.grid.cancel(&call);
         }
     }
 

@@ -49,7 +49,7 @@ impl Sessions {
             }
             // Without a call, another thread is storing the results: `settle` waits for it.
             if let Some(call) = session.call() {
-                let _ = self.context.waiter.wait(&call, LONG);
+                let _ = session.origin.grid.waiter.wait(&call, LONG);
             }
         }
     }
@@ -173,7 +173,7 @@ impl Sessions {
     fn sleep(&self, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
         finished.wait_begins();
-        let _ = self.context.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+        let _ = self.context.main.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
         finished.wait_ends();
     }
 
