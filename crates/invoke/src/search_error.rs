@@ -46,7 +46,7 @@ pub enum SearchError {
         near: Option<String>,
     },
     /// A server has not said whether it offers the function, and no other source has it.
-    #[error("it is unknown which server offers `{name}`: {}", joined(failures))]
+    #[error("`{name}` cannot be looked up: {}", joined(failures))]
     Unanswered {
         /// The name as given.
         name: String,
