@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::{Config, Launch, Output, Parent, Preload, Preparation};
+use gridrpc_client::{Config, Launch, Output, Parent, Preload, Preparation, WorkerLimits};
 use gridrpc_core::Settings;
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::{memory, monotonic_ns, processors, thread_limits};
@@ -59,6 +59,7 @@ impl Wanted {
             if native { vec!["spawner".to_owned()] } else { texts(&serve.arguments) };
         Ok(Wanted {
             launch: Launch {
+                limits: WorkerLimits::NONE,
                 program,
                 arguments: arguments.into_iter().map(Into::into).collect(),
                 environment,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gridrpc_config::HostGroup;
 use gridrpc_core::Settings;
 use gridrpc_sys::status_line::Progress;
+use gridrpc_sys::worker_limits::WorkerLimits;
 
 use crate::output::Output;
 
@@ -38,6 +39,8 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
+    /// Limits of each worker, and the user that it runs as.
+    pub limits: WorkerLimits,
     /// Settings sent to it first.
     pub preparation: Preparation,
     /// Hint for the error message if the program cannot run or ends before it has started a worker; empty: none.

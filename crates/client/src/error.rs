@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use gridrpc_core::{Loss, Refusal};
+use gridrpc_sys::worker_limits::LimitError;
 use thiserror::Error;
 
 use crate::names;
@@ -64,6 +65,9 @@ pub enum GridError {
         /// The server that offers it.
         server: String,
     },
+    /// The limits of workers cannot be applied.
+    #[error(transparent)]
+    Limits(#[from] LimitError),
     /// Grids are nested too deeply.
     #[error("{0}")]
     TooDeep(String),

@@ -34,8 +34,9 @@ pub use config::{Config, HostGroups, Launch, Preload, Preparation, PythonWorkers
 pub use daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
 pub use error::GridError;
 pub use function::FunctionRef;
-pub use grid::{Counts, Grid, Waiter};
+pub use grid::{Counts, Grid, LimitsInForce, Waiter};
 pub use gridrpc_sys::status_line::Progress;
+pub use gridrpc_sys::worker_limits::{LimitError, RunAs, WorkerLimits};
 pub use hosts::dialled_server::dial_session;
 pub use hosts::listeners::Listeners;
 pub use hosts::server_hints::ServerUnreachable;

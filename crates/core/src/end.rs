@@ -161,11 +161,30 @@ pub enum Cause {
         /// Whether the kernel's out-of-memory killer was at work.
         out_of_memory: bool,
     },
+    /// It had used all of the memory that a worker may have, bytes.
+    MemoryLimit(u64),
     /// It violated the protocol or could not be started.
     Failed(String),
     /// It could not be started because the system was short of a resource such as processes, descriptors or memory.
     /// This may be temporary.
     Shortage(String),
+}
+
+/// The signals SIGXCPU and SIGXFSZ.
+const CPU_TIME: u32 = 24;
+const FILE_SIZE: u32 = 25;
+
+/// A number of bytes in the largest unit that divides it.
+struct MemorySize(u64);
+
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes % (1 << 30) == 0 => write!(f, "{} GiB", bytes >> 30),
+            bytes if bytes % (1 << 20) == 0 => write!(f, "{} MiB", bytes >> 20),
+            bytes => write!(f, "{bytes} bytes"),
+        }
+    }
 }
 
 impl fmt::Display for Cause {
@@ -174,10 +193,16 @@ impl fmt::Display for Cause {
             Cause::Exit(status) => write!(f, "exited with status {status}"),
             Cause::Signal { signal, out_of_memory } => {
                 write!(f, "was ended by signal {signal}")?;
-                if *out_of_memory {
-                    write!(f, " (the kernel was out of memory)")?;
+                match *signal {
+                    _ if *out_of_memory => write!(f, " (the kernel was out of memory)"),
+                    CPU_TIME => write!(f, " (it had used all of its CPU time, see `ulimit -t`)"),
+                    FILE_SIZE => write!(f, " (it wrote too large a file, see `ulimit -f`)"),
+                    _ => Ok(()),
                 }
-                Ok(())
+            }
+            Cause::MemoryLimit(limit) => {
+                let size = MemorySize(*limit);
+                write!(f, "had used all of its {size} of memory (limit `memory`)")
             }
             Cause::Failed(why) | Cause::Shortage(why) => write!(f, "failed: {why}"),
         }

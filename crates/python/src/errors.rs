@@ -32,7 +32,9 @@ pub fn config(text: &str) -> PyErr {
 /// The exception for an error of the grid.
 pub fn grid(error: &GridError) -> PyErr {
     Python::attach(|py| match error {
-        GridError::Config(_) => new(py, package::config_error(py), (error.to_string(),)),
+        GridError::Config(_) | GridError::Limits(_) => {
+            new(py, package::config_error(py), (error.to_string(),))
+        }
         GridError::System { what, error } => system(what, error),
         GridError::TooFewWorkers(loss) => start_error(py, "too few workers could be started", loss),
         GridError::UnknownServer { .. } => {
@@ -361,6 +363,7 @@ fn lost(
     let (status, signal, out_of_memory) = match cause {
         Cause::Exit(status) => (Some(*status), None, false),
         Cause::Signal { signal, out_of_memory } => (None, Some(*signal), *out_of_memory),
+        Cause::MemoryLimit(_) => (None, None, true),
         Cause::Failed(_) | Cause::Shortage(_) => (None, None, false),
     };
     let mut text = format!("{what}: {loss}");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::{
     Code, Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation,
-    Progress, PythonWorkers, RemoteWorkers, Request, SubmitError,
+    Progress, PythonWorkers, RemoteWorkers, Request, SubmitError, WorkerLimits,
 };
 use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
 use gridrpc_link::payload::Payload;
@@ -144,6 +144,7 @@ impl Grid {
         let environment =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let launch = Launch {
+            limits: WorkerLimits::NONE,
             advice,
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),

@@ -104,6 +104,9 @@ fn hint(cause: &Cause) -> Option<&'static str> {
         Cause::Exit(_) => {
             return Some("the function ended its process, by exit perhaps; it has to return");
         }
+        Cause::MemoryLimit(_) => {
+            return Some("use smaller arguments, or raise the limit");
+        }
         Cause::Signal { out_of_memory: true, .. } => {
             return Some("memory ran out: use fewer workers, or smaller arguments");
         }
@@ -180,6 +183,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         GridError::Refused(Refusal::UnknownBlob(_) | Refusal::Quota { .. })
         | GridError::System { .. }
         | GridError::Config(_)
+        | GridError::Limits(_)
         | GridError::TooDeep(_) => ErrorCode::Other,
     };
     Failure::new(code, format!("{what}: {error}"))

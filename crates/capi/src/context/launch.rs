@@ -5,7 +5,9 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gridrpc_client::{Config, HostGroups, Launch, Output, Preparation, RemoteWorkers};
+use gridrpc_client::{
+    Config, HostGroups, Launch, Output, Preparation, RemoteWorkers, WorkerLimits,
+};
 use gridrpc_config::HostGroup;
 use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
 use gridrpc_invoke::ModuleSearch;
@@ -64,6 +66,7 @@ pub fn config(
         },
     });
     let launch = Launch {
+        limits: WorkerLimits::NONE,
         advice: String::new(),
         program,
         arguments: vec!["spawner".into()],

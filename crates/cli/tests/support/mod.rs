@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use gridrpc_client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Request};
+use gridrpc_client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Request, WorkerLimits};
 use gridrpc_core::{CallOptions, Settings};
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{Array, DType, FunctionForm, Order, Value, decode_values, encode_values};
@@ -13,12 +13,12 @@ use gridrpc_wire::{Array, DType, FunctionForm, Order, Value, decode_values, enco
 pub const WAIT: Duration = Duration::from_secs(20);
 
 pub fn open(workers: u32) -> Grid {
-    let launch = Launch {
-        advice: String::new(),
-        program: env!("CARGO_BIN_EXE_gridrpc").into(),
-        arguments: vec!["spawner".into()],
-        ..Launch::default()
-    };
+    open_with(workers, WorkerLimits::NONE, env!("CARGO_BIN_EXE_gridrpc").into())
+}
+
+/// A grid whose workers have these limits, and are started by this program.
+pub fn open_with(workers: u32, limits: WorkerLimits, program: PathBuf) -> Grid {
+    let launch = Launch { program, arguments: vec!["spawner".into()], limits, ..Launch::default() };
     let settings = Settings { workers, cores: 2, ..Settings::default() };
     let grid = Grid::open(Config::here(launch, settings)).expect("a grid");
     assert!(grid.wait_until_ready(WAIT).expect("workers"), "workers did not answer");

@@ -6,6 +6,9 @@ use gridrpc_wire::{HostLoss, Order, RemoteError, Value, decode_values, encode_va
 
 use crate::call::Outcome;
 
+/// Reason of a loss whose number is the worker's memory limit in KiB, and not a signal.
+const MEMORY_LIMIT: &str = "limit `memory`";
+
 /// Encodes a loss for the wire.
 pub fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
     let Loss { worker, pid, host, cause, stderr } = loss;
@@ -13,6 +16,10 @@ pub fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
         Cause::Exit(status) => (HostLoss::EXIT, *status, ""),
         Cause::Signal { signal, out_of_memory: false } => (HostLoss::SIGNAL, *signal, ""),
         Cause::Signal { signal, out_of_memory: true } => (HostLoss::OUT_OF_MEMORY, *signal, ""),
+        Cause::MemoryLimit(limit) => {
+            let kib = u32::try_from(limit >> 10).unwrap_or(u32::MAX);
+            (HostLoss::OUT_OF_MEMORY, kib, MEMORY_LIMIT)
+        }
         Cause::Failed(why) => (HostLoss::FAILED, 0, why.as_str()),
         Cause::Shortage(why) => (HostLoss::SHORTAGE, 0, why.as_str()),
     };
@@ -24,6 +31,9 @@ pub fn loss_from_the_wire(loss: &HostLoss<'_>) -> Loss {
     let cause = match loss.cause {
         HostLoss::EXIT => Cause::Exit(loss.number),
         HostLoss::SIGNAL => Cause::Signal { signal: loss.number, out_of_memory: false },
+        HostLoss::OUT_OF_MEMORY if loss.why == MEMORY_LIMIT => {
+            Cause::MemoryLimit(u64::from(loss.number) << 10)
+        }
         HostLoss::OUT_OF_MEMORY => Cause::Signal { signal: loss.number, out_of_memory: true },
         HostLoss::SHORTAGE => Cause::Shortage(loss.why.to_owned()),
         _ => Cause::Failed(loss.why.to_owned()),
@@ -119,6 +129,18 @@ impl LostItems {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_memory_limit_reaches_the_client() {
+        let (host, stderr) = ("node".to_owned(), String::new());
+        let cause = Cause::MemoryLimit(512 << 20);
+        let loss = Loss { worker: 3, pid: 77, host, cause, stderr };
+        let told = loss_from_the_wire(&loss_on_the_wire(&loss));
+        assert_eq!(told, loss);
+        assert!(
+            told.to_string().ends_with("had used all of its 512 MiB of memory (limit `memory`)")
+        );
+    }
 
     #[test]
     fn an_outcome_tells_all_that_is_left() {

@@ -266,6 +266,7 @@ fn lost(loss: &Loss) -> Vec<String> {
         Cause::Signal { signal, out_of_memory } => {
             (String::new(), signal.to_string(), out_of_memory)
         }
+        Cause::MemoryLimit(_) => (String::new(), String::new(), true),
         _ => (String::new(), String::new(), false),
     };
     let Loss { worker, pid, host, stderr, .. } = loss;

@@ -43,6 +43,7 @@ use crate::state::State;
 use crate::trust::Trust;
 use crate::wakeup::Wakeup;
 
+pub use limits::LimitsInForce;
 pub use waiter::Waiter;
 
 /// Counts of workers and calls.
@@ -68,6 +69,7 @@ pub struct Grid {
     pub(super) workers: AtomicU32,
     /// Whether the grid was opened with workers on this machine.
     pub(super) has_own_workers: bool,
+    limits: LimitsInForce,
     generation: u64,
     /// Names of the grid and its hosts.
     about: Arc<About>,
@@ -102,6 +104,12 @@ impl Grid {
             config.settings.hosts = plans::expected(&groups.list);
         }
         let workers = config.settings.workers;
+        config.launch.limits.check()?;
+        if forked.is_some() && !config.launch.limits.is_none() {
+            let text = "limits of workers need a spawner program, and this grid has a forked one";
+            return Err(GridError::Config(text.to_owned()));
+        }
+        let (worker_groups, limits) = LimitsInForce::of(&config.launch.limits);
         depth::check().map_err(GridError::TooDeep)?;
         gridrpc_sys::open_standard_streams()
             .map_err(|error| GridError::System { what: "opening /dev/null", error })?;
@@ -132,8 +140,9 @@ impl Grid {
         arrays::announce_to(&common.pool);
         let (shared, callbacks, names) =
             (Arc::clone(&common), Arc::clone(&runner), Arc::clone(&about));
-        let reactor = Reactor::new(shared, callbacks, names, config, progress, forked)
-            .map_err(system("starting"))?;
+        let reactor =
+            Reactor::new(shared, callbacks, names, config, progress, forked, worker_groups)
+                .map_err(system("starting"))?;
         let reactor_lock = Arc::new(ReactorLock::new(Arc::clone(&common), reactor));
         let group = Arc::clone(&reactor_lock);
         let thread = std::thread::Builder::new()
@@ -151,6 +160,7 @@ impl Grid {
             owned: Mutex::default(),
             workers: AtomicU32::new(workers),
             has_own_workers: workers > 0,
+            limits,
             generation: forks::generation(),
         })
     }
@@ -193,6 +203,12 @@ impl Grid {
         let withdrawn = state.drive(|core, out| core.withdraw(now, id, out));
         self.common.finish(state);
         withdrawn.is_some()
+    }
+
+    /// Which limits of workers hold, and how. Displayed in one line.
+    #[must_use]
+    pub fn limits(&self) -> &LimitsInForce {
+        &self.limits
     }
 
     /// Current counts of workers and calls.

@@ -62,6 +62,8 @@ pub(super) enum Routine {
     Memory,
     /// A stalled answer of a host stops holding back others.
     Fetches,
+    /// Control groups of ended workers still contain processes.
+    Groups,
     /// The grid is closed: check whether everything is gone.
     Closing,
 }

@@ -7,6 +7,7 @@ mod hosts_started;
 mod shortage;
 pub(crate) mod spawner;
 mod token;
+mod worker_groups;
 mod worker_input;
 mod workers_heard;
 mod workers_lost;
@@ -22,6 +23,7 @@ use gridrpc_shm::outboxes::Outboxes;
 use gridrpc_shm::progress::{self, ProgressMemory, Side};
 use gridrpc_shm::segment;
 use gridrpc_sys::spin_wait::SpinWait;
+use gridrpc_sys::worker_groups::WorkerGroups;
 use gridrpc_wire::WireError;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
@@ -36,6 +38,7 @@ use crate::output;
 use crate::reactor::deadlines::{Deadlines, Due, Process, Routine};
 use crate::reactor::spawner::{Forked, Spawner};
 use crate::reactor::token::Token;
+use crate::reactor::worker_groups::GroupsToRemove;
 use crate::reactor::worker_input::WorkerInput;
 use crate::reactor_lock::Read;
 use crate::sync::now;
@@ -63,6 +66,9 @@ pub(crate) struct Reactor {
     progress: ProgressMemory,
     outboxes: Outboxes,
     memory_kills: u64,
+    /// Control groups of the workers, if they hold any limits.
+    worker_groups: Option<WorkerGroups>,
+    to_remove: GroupsToRemove,
     /// When this process, an agent, last waited for its own end.
     own_end_awaited: Option<Time>,
     host: String,
@@ -147,6 +153,7 @@ impl Reactor {
         config: Config,
         progress: ProgressMemory,
         forked: Option<Forked>,
+        worker_groups: Option<WorkerGroups>,
     ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
         let epoll = Arc::clone(&common.lock().epoll);
@@ -180,6 +187,8 @@ impl Reactor {
             progress,
             outboxes: Outboxes::default(),
             memory_kills: gridrpc_sys::out_of_memory_kills(),
+            worker_groups,
+            to_remove: GroupsToRemove::default(),
             own_end_awaited: None,
             host: gridrpc_sys::host_name(),
             to_start: VecDeque::new(),
@@ -272,6 +281,8 @@ impl Reactor {
                 _ => {}
             }
         }
+        let remove_at = self.to_remove.remove();
+        self.deadlines.set(Routine::Groups, remove_at);
         if self.hosts.is_some() {
             let fetching = self.fetch_from_hosts();
             self.deadlines.set(Routine::Fetches, fetching);
@@ -289,6 +300,7 @@ impl Reactor {
             return self.deadlines.set(Routine::Closing, Some(now + LOOK_WHILE_CLOSING));
         }
         self.bury_spawner();
+        self.end_groups();
         self.end_hosts();
         self.printers.settle();
         self.offer = None;

@@ -18,7 +18,9 @@ pub(super) fn not_started(error: &io::Error) -> Cause {
 
 /// The cause if the program that starts workers cannot run.
 pub(super) fn no_spawner(launch: &Launch, error: &io::Error) -> Cause {
-    let why = format!("could not run `{}`: {error}", launch.program.display());
+    let user = launch.limits.user.as_ref().map(|user| format!(" as user `{}`", user.name));
+    let user = user.unwrap_or_default();
+    let why = format!("could not run `{}`{user}: {error}", launch.program.display());
     match hint_for(error) {
         Some(hint) => Cause::Shortage(format!("{why}: {hint}")),
         None => Cause::Failed(why + &launch.advised()),

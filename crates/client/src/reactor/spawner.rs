@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use gridrpc_link::{Receiver, Sender, Socket};
 use gridrpc_sys::depth;
+use gridrpc_sys::worker_limits::Grouped;
 use gridrpc_transport::Unix;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
@@ -59,7 +60,8 @@ const NO_PAYLOAD: u64 = 0;
 
 impl Spawner {
     /// Starts the program with its control connection as standard input.
-    pub(crate) fn start(launch: &Launch) -> io::Result<Spawner> {
+    /// `grouped`: limits that control groups hold. `workers`: the number of workers.
+    pub(crate) fn start(launch: &Launch, grouped: Grouped, workers: u32) -> io::Result<Spawner> {
         let pair = pair()?;
         let mut command = Command::new(&launch.program);
         command.args(&launch.arguments);
@@ -68,6 +70,7 @@ impl Spawner {
         }
         let (name, value) = depth::for_workers();
         command.env(name, value);
+        launch.limits.apply(&mut command, grouped, workers);
         let control = pair.theirs.as_fd().try_clone_to_owned()?;
         let mut child = command.stdin(control).stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take().map(OwnedFd::from);
@@ -84,6 +87,10 @@ impl Spawner {
     fn new(child: Pid, control: Socket, stderr: Option<OwnedFd>, forked: bool) -> Spawner {
         let sender = Sender::new(Arc::clone(&control));
         Spawner { child, stderr, sender, receiver: Receiver::new(control, NO_PAYLOAD), forked }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_raw().unsigned_abs()
     }
 
     /// Continues the process if it has been stopped.

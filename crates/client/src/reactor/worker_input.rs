@@ -7,6 +7,7 @@ use gridrpc_link::payload::{Incoming, kept_within_bounds, take_sections};
 use gridrpc_link::{LinkError, Outbound, Placement, Received, Receiver};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::outboxes::BoxMemory;
+use gridrpc_sys::worker_groups::WorkerGroup;
 use gridrpc_wire::{Lease, Message, Place, RemoteError, Stamps, VERSION};
 
 use crate::call::Outcome;
@@ -33,6 +34,8 @@ pub(super) struct WorkerInput {
     /// Protocol violation for which it must end.
     pub(super) broken: Option<String>,
     pub(super) at_end: bool,
+    /// The control group that limits it.
+    pub(super) group: Option<WorkerGroup>,
 }
 
 /// A message of a worker.

@@ -62,6 +62,7 @@ impl Reactor {
                 return false;
             }
         };
+        let events = self.confine(index, events);
         self.apply(WorkerId(index), events);
         true
     }

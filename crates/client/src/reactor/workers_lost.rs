@@ -8,6 +8,7 @@ use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_link::{LinkError, NOT_PRELOADED};
 use gridrpc_shm::progress;
 use gridrpc_sys::process::leftovers_end;
+use gridrpc_sys::worker_groups::WorkerGroups;
 use gridrpc_sys::{forks, monotonic_ns};
 use gridrpc_wire::Message;
 use nix::sys::signal::{Signal, killpg};
@@ -94,6 +95,13 @@ impl Reactor {
             let kills = gridrpc_sys::out_of_memory_kills();
             *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
         }
+        if let Some(group) = worker_input.group {
+            let limit = self.worker_groups.as_ref().and_then(WorkerGroups::memory);
+            if let Some(limit) = limit.filter(|_| was_killed(&cause) && group.ran_out_of_memory()) {
+                cause = Cause::MemoryLimit(limit);
+            }
+            self.to_remove.add(group);
+        }
         // Other signals may be our own, or a bug in a function.
         if matches!(cause, Cause::Signal { signal, .. } if signal == libc::SIGTERM as u32) {
             self.await_own_end();
@@ -175,6 +183,7 @@ impl Reactor {
                 self.take_rest(index);
                 if let Some(worker_input) = self.worker_inputs[index as usize].take() {
                     self.stop_watching(&worker_input);
+                    worker_input.group.into_iter().for_each(|group| self.to_remove.add(group));
                 }
                 let text = if own.is_empty() { stderr.clone() } else { own };
                 self.report_loss(WorkerId(index), 0, Cause::Failed(why.clone()), text);
@@ -273,4 +282,8 @@ impl Reactor {
             let _ = self.epoll.delete(tail.descriptor());
         }
     }
+}
+
+fn was_killed(cause: &Cause) -> bool {
+    matches!(cause, Cause::Signal { signal, .. } if *signal == libc::SIGKILL as u32)
 }

@@ -9,6 +9,7 @@ use gridrpc_link::{Outbound, Push, Receiver, Socket, Watch};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::outboxes::BoxMemory;
 use gridrpc_shm::progress::{self, GivingBack};
+use gridrpc_sys::worker_groups::WorkerGroups;
 use gridrpc_sys::{fd_limit, forks, monotonic_ns};
 use gridrpc_wire::{Hello, Message, Prepare, VERSION};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -83,7 +84,11 @@ impl Reactor {
     fn start_spawner(&mut self) -> io::Result<()> {
         let mut spawner = match self.forked.take() {
             Some(forked) => Spawner::take_over(forked)?,
-            None => Spawner::start(&self.config.launch)?,
+            None => {
+                let grouped = self.worker_groups.as_ref().map(WorkerGroups::holds);
+                let workers = self.common.lock().core.workers_here() as u32;
+                Spawner::start(&self.config.launch, grouped.unwrap_or_default(), workers)?
+            }
         };
         forks::close_in_children(spawner.receiver.socket().as_raw_fd());
         let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
@@ -182,6 +187,7 @@ impl Reactor {
                 started: false,
                 broken: None,
                 at_end: false,
+                group: None,
             });
             let mut state = self.common.lock();
             state.connect(*worker, out);
