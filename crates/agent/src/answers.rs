@@ -282,9 +282,7 @@ impl Answers {
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
             End::Unfit(why) => return self.refuse(call, &why.to_string()),
             End::NotGathered(why) => return self.refuse(call, why),
-            End::RunLimit { limit, .. } => {
-                return self.refuse(call, &format!("it ran longer than its limit of {limit:?}"));
-            }
+            End::RunLimit(limit) => return self.refuse(call, &limit.to_string()),
             // Calls have neither deadlines nor dependencies here; the client handles both.
             End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
                 return self.refuse(call, &format!("{end:?}"));
@@ -359,7 +357,7 @@ fn name_of(end: &End) -> &'static str {
         End::Closed => "Closed",
         End::TooWide(_) | End::Unfit(_) => "TooLarge",
         End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
-        End::DeadlineExceeded(_) | End::RunLimit { .. } => "DeadlineExceeded",
+        End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
     }
 }
 

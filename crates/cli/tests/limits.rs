@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{Call, FunctionRef, Grid, Outcome, Request, RunAs, WorkerLimits};
-use gridrpc_core::{CallOptions, Cause, End, Loss};
+use gridrpc_core::{CallOptions, Cause, End, Loss, TimeLimit};
 use gridrpc_wire::{FunctionForm, Order, Value, encode_values};
 
 use support::{WAIT, function, module, open, open_with, outcome, returned, submit};
@@ -33,11 +33,20 @@ fn lost(call: &Call) -> Arc<Loss> {
 }
 
 fn nap(grid: &Grid, function: &Arc<FunctionRef>, seconds: f64, run_limit: Duration) -> Arc<Call> {
+    let options = CallOptions { run_limit: Some(run_limit), ..CallOptions::DEFAULT };
+    timed(grid, function, seconds, options)
+}
+
+fn timed(
+    grid: &Grid,
+    function: &Arc<FunctionRef>,
+    seconds: f64,
+    options: CallOptions,
+) -> Arc<Call> {
     let mut payload = grid.payload();
     let mut bytes = Vec::new();
     encode_values(&[Value::Float(seconds)], Order::NATIVE, &mut bytes).unwrap();
     payload.add(&bytes).unwrap();
-    let options = CallOptions { run_limit: Some(run_limit), ..CallOptions::DEFAULT };
     grid.submit(Request::new(Arc::clone(function), payload.finish(), options)).unwrap()
 }
 
@@ -167,7 +176,7 @@ fn workers_run_as_another_user() {
     assert!(back == [data]);
     // It can be killed and is replaced.
     let stuck = nap(&grid, &register("nap"), 60.0, Duration::from_millis(50));
-    assert!(matches!(outcome(&stuck), Outcome::Ended(End::RunLimit { .. })));
+    assert!(matches!(outcome(&stuck), Outcome::Ended(End::RunLimit(_))));
     let again = submit(&grid, &register("ids"), &[Value::None], &[]);
     assert_eq!(numbers(&again)[0], 54321);
     let spawner = format!("/proc/{}/status", again.profile().pid);
@@ -255,9 +264,31 @@ fn a_run_limit_ends_the_call_and_not_those_that_wait() {
     // It waits for longer than it may run.
     let waiting = nap(&grid, &sleep, 0.0, Duration::from_millis(100));
     let ended = outcome(&stuck);
-    assert!(matches!(ended, Outcome::Ended(End::RunLimit { worker: 0, limit: at }) if at == limit));
+    let expected = TimeLimit { worker: 0, limit, cpu: false };
+    assert!(matches!(ended, Outcome::Ended(End::RunLimit(reached)) if reached == expected));
     assert!((limit..Duration::from_secs(10)).contains(&start.elapsed()));
     assert!(matches!(outcome(&waiting), Outcome::Returned(_)));
+}
+
+#[test]
+fn a_limit_of_the_processor_time_ends_computing_calls_only() {
+    let grid = open(2);
+    let limit = Duration::from_millis(200);
+    let options = || CallOptions { cpu_limit: Some(limit), ..CallOptions::DEFAULT };
+    let sleeps = timed(&grid, &function(&grid, "nap"), 0.7, options());
+    let computes = timed(&grid, &function(&grid, "spin"), 60.0, options());
+    match outcome(&computes) {
+        Outcome::Ended(End::RunLimit(reached)) => {
+            assert_eq!((reached.limit, reached.cpu), (limit, true))
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(outcome(&sleeps), Outcome::Returned(_)), "sleeping uses no processor");
+    // The time that earlier calls of the process have used does not count.
+    for _ in 0..4 {
+        let short = timed(&grid, &function(&grid, "spin"), 0.1, options());
+        assert!(matches!(outcome(&short), Outcome::Returned(_)));
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl CallCounters {
     pub(crate) fn ended_by(&mut self, end: &End) {
         *match end {
             End::Cancelled | End::Closed => &mut self.cancelled,
-            End::DeadlineExceeded(_) | End::RunLimit { .. } => &mut self.expired,
+            End::DeadlineExceeded(_) | End::RunLimit(_) => &mut self.expired,
             End::WorkerLost(_) => &mut self.lost,
             End::NoWorkers(_)
             | End::NoServer(..)

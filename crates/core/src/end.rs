@@ -14,13 +14,8 @@ pub enum End {
     Cancelled,
     /// Its deadline passed. Contains the worker that had it, if any.
     DeadlineExceeded(Option<u32>),
-    /// It ran longer than its limit.
-    RunLimit {
-        /// The worker that ran it.
-        worker: u32,
-        /// The limit.
-        limit: Duration,
-    },
+    /// It ran longer than its limit, or used more processor time.
+    RunLimit(TimeLimit),
     /// The worker that ran it was lost.
     WorkerLost(Arc<Loss>),
     /// No worker could be started. Contains the last failure.
@@ -38,6 +33,25 @@ pub enum End {
     NotGathered(Arc<str>),
     /// The grid was closed.
     Closed,
+}
+
+/// A limit on the time of a call that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// The worker that ran the call.
+    pub worker: u32,
+    /// The limit.
+    pub limit: Duration,
+    /// Whether it limits the processor time, and not the run time.
+    pub cpu: bool,
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TimeLimit { worker, limit, cpu } = self;
+        let what = if *cpu { "used more processor time than" } else { "ran longer than" };
+        write!(f, "it {what} its limit of {limit:?} on worker {worker}")
+    }
 }
 
 /// A call needs more cores than any of the hosts that may run it can have.

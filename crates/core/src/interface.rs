@@ -232,6 +232,14 @@ pub enum Action<T> {
     },
     /// Collect answers from this worker, if possible. It may hold them back while it runs a call that takes long.
     Collect(WorkerId),
+    /// Measure the processor time of this worker's process, which runs this call or begins it now. Report it with
+    /// [`crate::Core::cpu_used`].
+    MeasureCpu {
+        /// The worker.
+        worker: WorkerId,
+        /// The call.
+        call: CallId,
+    },
     /// Tell a worker that this call has been abandoned.
     Cancel {
         /// The worker.

@@ -13,6 +13,9 @@ pub struct CallOptions {
     /// How long its function may run on a worker of this machine. Time in the queue, or behind other calls of the
     /// worker, does not count. Not sent to hosts.
     pub run_limit: Option<Duration>,
+    /// Processor time that its worker's process may use for it, on this machine. It is checked ten times a second. Not
+    /// sent to hosts.
+    pub cpu_limit: Option<Duration>,
     /// Whether it may run again when its worker is lost.
     pub idempotent: bool,
     /// Waiting calls with a higher priority run first.
@@ -37,6 +40,7 @@ impl CallOptions {
     pub const DEFAULT: CallOptions = CallOptions {
         deadline: None,
         run_limit: None,
+        cpu_limit: None,
         idempotent: false,
         priority: 0,
         cores: 1,

@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     Overdue { worker: WorkerId, generation: u64, serial: u64 },
     /// This process may have run its call with this serial number for as long as it may.
     RunLimit { worker: WorkerId, generation: u64, serial: u64 },
+    /// Check the processor time of the call with this serial number in this process.
+    CpuTime { worker: WorkerId, generation: u64, serial: u64 },
     /// Calls wait behind another in this process: has that one (`head`) made progress?
     Stuck { worker: WorkerId, generation: u64, head: u64 },
     /// This process has served enough calls and should have ended by now.
@@ -42,6 +44,7 @@ impl Due {
         match self.0 {
             Timer::Overdue { worker, .. }
             | Timer::RunLimit { worker, .. }
+            | Timer::CpuTime { worker, .. }
             | Timer::Stuck { worker, .. } => Some(worker),
             Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) | Timer::Look => None,
         }

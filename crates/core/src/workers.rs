@@ -52,6 +52,8 @@ pub(crate) struct Sent<T> {
     pub(crate) owner: Owner,
     /// Its owner's charge when it was sent, ns.
     pub(crate) charged: u64,
+    /// Processor time of its process when it was measured first, ns.
+    pub(crate) cpu_before: Option<u64>,
     /// Workers' places that it takes.
     pub(crate) slots: u32,
     /// The other resources that it takes of its host.

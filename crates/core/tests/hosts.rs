@@ -297,6 +297,7 @@ impl<P: Policy> World<P> {
             | Action::Widen { .. }
             | Action::Forget(_)
             | Action::Collect(_)
+            | Action::MeasureCpu { .. }
             | Action::TakeBack { .. } => {}
             other => panic!("{other:?}"),
         }
@@ -310,7 +311,7 @@ impl<P: Policy> World<P> {
             End::WorkerLost(_) => "lost",
             End::Cancelled => "cancelled",
             End::DeadlineExceeded(_) => "deadline",
-            End::RunLimit { .. } => "run limit",
+            End::RunLimit(_) => "run limit",
             End::NoWorkers(_) => "no workers",
             End::NoServer(..) => "no server",
             End::Closed => "closed",

@@ -99,6 +99,8 @@ struct World<P> {
     settings: Settings,
     /// Functions take next to nothing, most of the time.
     light: bool,
+    /// The number of workers changes.
+    resizes: bool,
     /// Memory is shared with the workers: it is seen how far they have come, and what they answer is
     /// never lost.
     shared: bool,
@@ -122,6 +124,7 @@ impl<P: Policy> World<P> {
         };
         let light = rng.bool();
         let shared = rng.u32(0..3) > 0;
+        let resizes = rng.bool();
         let processes = (0..settings.workers).map(|_| Process::default()).collect();
         let mut world = World {
             rng,
@@ -142,6 +145,7 @@ impl<P: Policy> World<P> {
             counts: HashMap::new(),
             settings,
             light,
+            resizes,
             shared,
         };
         let mut out = Vec::new();
@@ -157,6 +161,7 @@ impl<P: Policy> World<P> {
     fn perform(&mut self, actions: Vec<Action<u32>>) {
         let mut taken = Vec::new();
         let mut collected = Vec::new();
+        let mut measured = Vec::new();
         for action in actions {
             match action {
                 Action::Retract { .. } | Action::Keep { .. } => unreachable!("there are no hosts"),
@@ -237,8 +242,8 @@ impl<P: Policy> World<P> {
                     self.queue.remove(&(Reverse(wanted.priority), payload));
                     self.bound.remove(&(Reverse(wanted.priority), payload));
                     self.wide.remove(&(Reverse(wanted.priority), payload));
-                    if let End::RunLimit { worker, .. } = end {
-                        let process = &self.processes[worker as usize];
+                    if let End::RunLimit(reached) = end {
+                        let process = &self.processes[reached.worker as usize];
                         let place = process.inbox.iter().position(|(_, sent, _)| *sent == call);
                         let place = place.expect("ended for its run time and never sent");
                         // What waits behind others of the worker does not run.
@@ -269,7 +274,7 @@ impl<P: Policy> World<P> {
                     self.count(match end {
                         End::Cancelled => "cancelled",
                         End::DeadlineExceeded(_) => "deadline",
-                        End::RunLimit { .. } => "run limit",
+                        End::RunLimit(_) => "run limit",
                         End::WorkerLost(_) => "lost",
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
@@ -308,6 +313,7 @@ impl<P: Policy> World<P> {
                 Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
                 Action::TakeBack { worker, head, below } => taken.push((worker, head, below)),
                 Action::Collect(worker) => collected.push(worker),
+                Action::MeasureCpu { worker, call } => measured.push((worker, call)),
                 Action::Cancel { worker, call } => {
                     let process = &self.processes[worker.0 as usize];
                     assert!(process.inbox.iter().any(|(_, sent, _)| *sent == call));
@@ -328,6 +334,18 @@ impl<P: Policy> World<P> {
         }
         for (worker, head, below) in taken {
             self.take_back(worker, head, below);
+        }
+        for (worker, call) in measured {
+            let process = &self.processes[worker.0 as usize];
+            let place = process.inbox.iter().position(|(_, sent, _)| *sent == call);
+            // What was taken back or answered since is not measured.
+            if place.is_some_and(|place| place < process.begun.max(1)) {
+                let mut out = Vec::new();
+                // All time is processor time.
+                self.core.cpu_used(self.now, worker, call, self.now.0, &mut out);
+                self.count("measured");
+                self.perform(out);
+            }
         }
         for worker in collected {
             self.collect(worker.0 as usize);
@@ -532,7 +550,8 @@ impl<P: Policy> World<P> {
                 self.reserved_ever.extend(reserved.iter().map(|one| one.worker));
                 self.reserved.extend(reserved);
             }
-            2 => self.resize(&mut out),
+            2 if self.resizes => self.resize(&mut out),
+            2 => {}
             3 => {
                 if let Some(on) = self.rng.choice(&self.reserved).copied() {
                     self.core.release(self.now, on, &mut out);
@@ -674,6 +693,7 @@ impl<P: Policy> World<P> {
             task.options.deadline = (self.rng.u32(0..5) == 0).then_some(soon);
             let longest = Duration::from_nanos(self.rng.u64(0..10_000_000));
             task.options.run_limit = (self.rng.u32(0..5) == 0).then_some(longest);
+            task.options.cpu_limit = (self.rng.u32(0..5) == 0).then_some(longest);
             let idempotent = task.options.idempotent;
             // The core names the call before it acts on it: know it first.
             let mut actions = Vec::new();
@@ -941,6 +961,7 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
         "cancelled",
         "deadline",
         "run limit",
+        "measured",
         "lost",
         "never begun",
         "no workers",
@@ -975,7 +996,7 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
 
 #[test]
 fn random_schedules_keep_every_invariant() {
-    let totals = run(4000, |_, settings| Adaptive::new(settings.cores));
+    let totals = run(5000, |_, settings| Adaptive::new(settings.cores));
     check_that_all_happened(&totals, 100);
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gridrpc_core::{
-    Action, CallId, Cause, Core, End, FunctionId, Loss, Settings, Task, Time, Took, WorkerId,
+    Action, CallId, Cause, Core, End, FunctionId, Loss, Settings, Task, Time, TimeLimit, Took,
+    WorkerId,
 };
 
 type Actions = Vec<Action<u32>>;
@@ -172,7 +173,10 @@ fn a_call_that_runs_too_long_ends_and_so_does_its_worker() {
     let (worker, call) = sent(&submit(&mut core, Time(10), 0, Some(limit)))[0];
     assert_eq!(tick(&mut core, Time(50_000_009)), []);
     let out = tick(&mut core, Time(50_000_010));
-    assert_eq!(ended(&out), [(0, End::RunLimit { worker: worker.0, limit })]);
+    assert_eq!(
+        ended(&out),
+        [(0, End::RunLimit(TimeLimit { worker: worker.0, limit, cpu: false }))]
+    );
     assert!(out.contains(&Action::Cancel { worker, call }));
     let out = tick(&mut core, Time(10_000_000_000));
     assert!(out.contains(&Action::Kill(worker)), "{out:?}");
@@ -198,6 +202,42 @@ fn time_in_the_queue_and_behind_other_calls_does_not_count() {
     answer(&mut core, now, WorkerId(0), first, 1_000_000);
     assert_eq!(ended(&tick(&mut core, now + 99_999)), []);
     let out = tick(&mut core, now + 100_000);
-    assert!(matches!(ended(&out)[..], [(21, End::RunLimit { worker: 0, .. })]), "{out:?}");
+    assert!(
+        matches!(ended(&out)[..], [(21, End::RunLimit(TimeLimit { worker: 0, .. }))]),
+        "{out:?}"
+    );
     assert!(out.contains(&Action::Cancel { worker: WorkerId(0), call: second }));
+}
+
+#[test]
+fn a_call_that_uses_too_much_processor_time_ends() {
+    let mut core = grid(1);
+    let limit = Duration::from_millis(250);
+    let mut task = Task::new(FunctionId(0), 7);
+    task.options.cpu_limit = Some(limit);
+    let mut out = Vec::new();
+    core.submit(Time(10), task, &mut out).expect("taken");
+    let (worker, call) = sent(&out)[0];
+    assert_eq!(out.last(), Some(&Action::MeasureCpu { worker, call }));
+    let mut now = Time(10);
+    let used = |core: &mut Core<u32>, ms: u64| {
+        let mut out = Vec::new();
+        core.cpu_used(Time(20), worker, call, 9_000_000_000 + ms * 1_000_000, &mut out);
+        ended(&out)
+    };
+    // What the process has used before does not count.
+    assert_eq!(used(&mut core, 0), []);
+    for ms in [100, 249] {
+        now = now + 100_000_000;
+        assert_eq!(tick(&mut core, now), [Action::MeasureCpu { worker, call }]);
+        assert_eq!(used(&mut core, ms), []);
+    }
+    now = now + 100_000_000;
+    assert_eq!(tick(&mut core, now), [Action::MeasureCpu { worker, call }]);
+    let reached = TimeLimit { worker: worker.0, limit, cpu: true };
+    assert_eq!(used(&mut core, 250), [(7, End::RunLimit(reached))]);
+    assert_eq!(
+        reached.to_string(),
+        "it used more processor time than its limit of 250ms on worker 0"
+    );
 }

@@ -83,9 +83,9 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
             new(py, package::call_cancelled(py), (text,))
         }
         End::DeadlineExceeded(worker) => deadline_exceeded(py, *worker, function),
-        End::RunLimit { worker, limit } => {
-            let text = format!("the call of {function} ran longer than its limit of {limit:?}");
-            with_worker(py, new(py, package::deadline_exceeded(py), (text,)), Some(*worker))
+        End::RunLimit(limit) => {
+            let error = new(py, package::deadline_exceeded(py), (format!("{function}: {limit}"),));
+            with_worker(py, error, Some(limit.worker))
         }
         End::WorkerLost(loss) => {
             let what = format!("a worker was lost that ran {function}");

@@ -94,6 +94,7 @@ impl CallOptions {
         CallOptions(gridrpc_core::CallOptions {
             deadline: these.deadline.or(base.deadline),
             run_limit: these.run_limit.or(base.run_limit),
+            cpu_limit: these.cpu_limit.or(base.cpu_limit),
             idempotent: these.idempotent || base.idempotent,
             priority: if these.priority == 0 { base.priority } else { these.priority },
             cores: if these.cores == 1 { base.cores } else { these.cores },
@@ -106,7 +107,7 @@ impl CallOptions {
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((), Bound<'py, PyDict>)> {
-        // Python sets no threads, limit of the run time or reserved worker.
+        // Python sets no threads, limits of the run time or reserved worker.
         let gridrpc_core::CallOptions {
             deadline,
             idempotent,
@@ -114,6 +115,7 @@ impl CallOptions {
             cores,
             threads: _,
             run_limit: _,
+            cpu_limit: _,
             resources,
             expected,
             group,

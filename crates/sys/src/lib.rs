@@ -35,6 +35,6 @@ pub use socket::{
 };
 pub use system::{
     boot_id, host_name, monotonic_ns, open_standard_streams, out_of_memory_kills, processor_ns,
-    raise_file_limit, random, thread_ns, threads, total_memory,
+    processor_ns_of, raise_file_limit, random, thread_ns, threads, total_memory,
 };
 pub use timed_stream::TimedStream;

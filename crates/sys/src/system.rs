@@ -28,6 +28,15 @@ pub fn processor_ns() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Processor time of another process, all threads together, ns; `None`: there is no such process.
+#[must_use]
+pub fn processor_ns_of(pid: u32) -> Option<u64> {
+    let mut clock = 0;
+    // SAFETY: `clock` is a valid place to write a number to.
+    let found = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) } == 0;
+    (found && pid != 0).then(|| read_clock(clock))
+}
+
 /// Processor time of this thread, ns.
 #[must_use]
 pub fn thread_ns() -> u64 {

@@ -24,10 +24,7 @@ pub fn ended(function: &str, end: &End) -> Failure {
             let detail = format!("{function}: its time limit was reached {place}");
             Failure::new(ErrorCode::Timeout, detail)
         }
-        End::RunLimit { worker, limit } => {
-            let detail = format!("{function}: it ran longer than {limit:?} on worker {worker}");
-            Failure::new(ErrorCode::Timeout, detail)
-        }
+        End::RunLimit(limit) => Failure::new(ErrorCode::Timeout, format!("{function}: {limit}")),
         End::WorkerLost(loss) => Failure::new(
             ErrorCode::CommunicationFailed,
             format!("{function}: {}", lost_in_call(loss)),

@@ -207,7 +207,7 @@ fn ended(end: &End) -> &'static str {
     match end {
         End::Cancelled => "cancelled",
         End::DeadlineExceeded(_) => "its deadline passed",
-        End::RunLimit { .. } => "it ran longer than its limit",
+        End::RunLimit(_) => "it ran longer than its limit",
         End::WorkerLost(_) => "the worker that ran it was lost",
         End::NoWorkers(_) | End::NoServer(..) => "no worker could be started",
         End::DependencyFailed(_) => "a call whose result it needs has failed",

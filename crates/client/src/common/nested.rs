@@ -238,7 +238,7 @@ impl Common {
             Some(Outcome::Ended(end)) => {
                 return ended(match end {
                     End::Cancelled => vec!["cancelled".into()],
-                    End::DeadlineExceeded(_) | End::RunLimit { .. } => vec!["deadline".into()],
+                    End::DeadlineExceeded(_) | End::RunLimit(_) => vec!["deadline".into()],
                     End::WorkerLost(loss) | End::NoWorkers(loss) => lost(&loss),
                     other => vec!["failed".into(), format!("{other:?}")],
                 });

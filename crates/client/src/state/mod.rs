@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) forked: bool,
     /// Workers whose calls were taken back: the number of begun calls, and the bound that was given.
     taken_back: Vec<(WorkerId, u32, u64)>,
+    /// Processor times of workers that the core has asked for, with their calls.
+    cpu_used: Vec<(WorkerId, CallId, u64)>,
     /// Reserved workers given up before they were requested.
     gone: Vec<WorkerId>,
     /// Scratch for the core's actions.
@@ -162,6 +164,7 @@ impl State {
             to_prepare: Vec::new(),
             forked: false,
             taken_back: Vec::new(),
+            cpu_used: Vec::new(),
             gone: Vec::new(),
             actions: Vec::new(),
             ended: Vec::new(),
@@ -225,6 +228,12 @@ impl State {
                 self.perform(action);
             }
         }
+        while let Some((worker, call, used)) = self.cpu_used.pop() {
+            self.core.cpu_used(Time(monotonic_ns()), worker, call, used, &mut actions);
+            for action in actions.drain(..) {
+                self.perform(action);
+            }
+        }
         while let Some(worker) = self.gone.pop() {
             let loss = never_started(worker);
             self.core.worker_lost(Time(monotonic_ns()), worker, None, loss, &mut actions);
@@ -280,6 +289,11 @@ impl State {
             }
             Action::Kill(worker) => self.to_kill.push(worker),
             Action::Collect(worker) => self.to_collect.push(worker),
+            Action::MeasureCpu { worker, call } => {
+                let pid = self.workers.get(worker).map(|out| out.pid);
+                let used = pid.and_then(gridrpc_sys::processor_ns_of);
+                self.cpu_used.extend(used.map(|used| (worker, call, used)));
+            }
             Action::TakeBack { worker, head, below } => {
                 // Without a place there, the worker's calls stay where they are.
                 let begun = self.workers.take_back(worker, head, below);
@@ -308,7 +322,7 @@ impl State {
             Action::End { call: id, payload: call, end } => {
                 let in_flight = matches!(
                     end,
-                    End::Cancelled | End::DeadlineExceeded(_) | End::RunLimit { .. } | End::Closed
+                    End::Cancelled | End::DeadlineExceeded(_) | End::RunLimit(_) | End::Closed
                 ) && call.profile().sent != 0;
                 if !in_flight {
                     self.garbage.extend(call.take_payload());

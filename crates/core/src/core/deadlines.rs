@@ -1,9 +1,9 @@
 //! Events due at a time: deadlines, stuck calls, restarts.
 
 use crate::calls::CallState;
-use crate::core::{Core, STUCK};
-use crate::end::End;
-use crate::ids::{Time, WorkerId, ns};
+use crate::core::{CPU_CHECK, Core, STUCK};
+use crate::end::{End, TimeLimit};
+use crate::ids::{CallId, Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::timers::{Due, Timer};
@@ -41,6 +41,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             Timer::RunLimit { worker, generation, serial } => {
                 self.check_run_limit(now, worker, generation, serial, out);
+            }
+            Timer::CpuTime { worker, generation, serial } => {
+                self.check_cpu_time(now, worker, generation, serial, out);
             }
             Timer::Stuck { worker, generation, head } => {
                 self.look_after(now, worker, generation, head, out);
@@ -119,9 +122,53 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let begun = if head == serial { worker.head_since } else { now };
         let until = begun + ns(limit);
         if until <= now {
-            self.end_early(now, call, End::RunLimit { worker: id.0, limit }, out);
+            let reached = TimeLimit { worker: id.0, limit, cpu: false };
+            self.end_early(now, call, End::RunLimit(reached), out);
         } else {
             self.set_timer(until, Timer::RunLimit { worker: id, generation, serial });
+        }
+    }
+
+    /// Has the processor time of a call measured if it runs, and checks again later.
+    fn check_cpu_time(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        serial: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &self.workers[id.index()];
+        if worker.generation != generation {
+            return;
+        }
+        let Some(head) = worker.head().filter(|head| *head <= serial) else { return };
+        let sent = worker.sent.iter().find(|sent| sent.serial == serial && !sent.abandoned);
+        let Some(call) = sent.map(|sent| sent.call) else { return };
+        if head == serial {
+            out.push(Action::MeasureCpu { worker: id, call });
+        }
+        self.set_timer(now + CPU_CHECK, Timer::CpuTime { worker: id, generation, serial });
+    }
+
+    /// The process of a worker has used this much processor time, ns. Ends its call if that was too much since the
+    /// call was measured first.
+    pub fn cpu_used(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        used: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let sent = self.workers[id.index()].sent.iter_mut().find(|sent| sent.call == call);
+        let Some(sent) = sent.filter(|sent| !sent.abandoned) else { return };
+        let before = *sent.cpu_before.get_or_insert(used);
+        let options = self.calls.get(call).map(|call| &call.task.options);
+        let Some(limit) = options.and_then(|options| options.cpu_limit) else { return };
+        if used.saturating_sub(before) >= ns(limit) {
+            let reached = TimeLimit { worker: id.0, limit, cpu: true };
+            self.end_early(now, call, End::RunLimit(reached), out);
         }
     }
 
@@ -159,6 +206,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             Timer::Deadline(call) => calls.get(*call).is_some(),
             Timer::Overdue { worker, generation, .. }
             | Timer::RunLimit { worker, generation, .. }
+            | Timer::CpuTime { worker, generation, .. }
             | Timer::Stuck { worker, generation, .. }
             | Timer::Retired { worker, generation } => {
                 workers[worker.index()].generation == *generation

@@ -92,6 +92,8 @@ pub struct Core<T, P = Adaptive> {
 const RETIREMENT: u64 = 10_000_000_000;
 /// Limit of the waiting bytes of nested calls, as a multiple of that of other calls.
 const NESTED_BYTES: u64 = 16;
+/// Interval of checks of the processor time of a call, ns.
+pub(crate) const CPU_CHECK: u64 = 100_000_000;
 /// How long calls wait behind one that runs much longer than expected, ns.
 pub(crate) const STUCK: u64 = 4 * AHEAD;
 
@@ -561,6 +563,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             group,
             owner,
             charged,
+            cpu_before: None,
             slots: slots as u32,
             resources: resources.clone(),
         });
@@ -578,6 +581,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 .take(&resources);
         }
         let run_limit = call.task.options.run_limit.filter(|_| worker.is_here());
+        let cpu_limited = call.task.options.cpu_limit.is_some() && worker.is_here();
+        let is_head = worker.head() == Some(serial);
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
@@ -600,6 +605,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out.push(Action::Send { worker: to, call: id, function, batch, payload });
         if self.dependents.has(id) && !self.hosts.is_empty() {
             self.keep_result(id, out);
+        }
+        if cpu_limited {
+            if is_head {
+                out.push(Action::MeasureCpu { worker: to, call: id });
+            }
+            let timer = Timer::CpuTime { worker: to, generation, serial };
+            self.set_timer(now + CPU_CHECK, timer);
         }
         if let Some(limit) = run_limit {
             let timer = Timer::RunLimit { worker: to, generation, serial };
