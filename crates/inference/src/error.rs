@@ -257,6 +257,7 @@ fn ended(end: &End) -> String {
     match end {
         End::Cancelled => "the call was cancelled".into(),
         End::DeadlineExceeded(_) => "the time limit of the call was reached".into(),
+        End::RunLimit(limit) => limit.to_string(),
         End::WorkerLost(loss) => lost(loss),
         End::NoWorkers(loss) => format!("no worker could be started: {}", lost(loss)),
         End::NoServer(server, loss) => {
@@ -370,7 +371,9 @@ impl From<PrepareError> for InferenceError {
     fn from(error: PrepareError) -> InferenceError {
         match error {
             PrepareError::Argument(error) => InferenceError::Argument(error),
-            error @ PrepareError::System { .. } => InferenceError::System(error.to_string()),
+            error @ (PrepareError::Interface(_) | PrepareError::System { .. }) => {
+                InferenceError::System(error.to_string())
+            }
         }
     }
 }

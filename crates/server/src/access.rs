@@ -14,6 +14,7 @@ use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{Cores, Policy};
 use crate::limits::{CallToken, LimitReached};
+use crate::pools::PoolError;
 use crate::roles::Role;
 use crate::shared::Shared;
 
@@ -253,11 +254,13 @@ impl Offered for OfferedFunction {
                 return Err(denied(RemoteError::LimitReached, message));
             }
         }
-        let pool = shared.pools.of(&module, &user.name);
-        let place = pool.place(&module, function, &user.name, role.weight).map_err(|error| {
-            let message = format!("the workers of module `{}` cannot start: {error}", module.name);
+        let unavailable = |error: PoolError| {
+            let message = format!("module `{}` is not available: {error}", module.name);
             denied(RemoteError::ModuleError, message)
-        })?;
+        };
+        let pool = shared.pools.of(&module, &user.name).map_err(unavailable)?;
+        let place = pool.place(&module, function, &user.name, role.weight);
+        let place = place.map_err(|error| unavailable(error.into()))?;
         let workers = place.grid.workers().max(1);
         let cores = match settings.cores {
             Cores::One => 1,
@@ -266,8 +269,14 @@ impl Offered for OfferedFunction {
         };
         let priority = if settings.policy == Policy::Priority { role.priority } else { 0 };
         let threads = if cores > 1 { cores } else { 0 };
-        let run_limit = settings.wall_time;
-        let options = CallOptions { cores, threads, priority, run_limit, ..CallOptions::DEFAULT };
+        let options = CallOptions {
+            cores,
+            threads,
+            priority,
+            run_limit: settings.wall_time,
+            cpu_limit: settings.cpu_time,
+            ..CallOptions::DEFAULT
+        };
         let permit = self.caller.permit(&self.name, Some(module), bytes, cores)?;
         Ok(Target {
             grid: place.grid,

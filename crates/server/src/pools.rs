@@ -2,21 +2,24 @@
 //! with the first call and end when they are idle.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{
     Config, FunctionRef, Grid, GridError, HostGroups, Launch, Output, Preparation, PythonWorkers,
-    RemoteWorkers,
+    RemoteWorkers, WorkerLimits,
 };
 use gridrpc_config::HostGroup;
 use gridrpc_core::{Owner, Quota, Settings};
 use gridrpc_sys::{processors, thread_limits};
 use gridrpc_wire::FunctionForm;
+use thiserror::Error;
+use time::Weekday;
 
 use crate::catalogue::{Code, OfferedModule};
-use crate::config::{CallSettings, Isolation, Policy, ServerConfig};
+use crate::config::{CallSettings, Isolation, Period, Policy, RunAs, ServerConfig, workers_at};
 
 /// Runs `main` of a Python worker with the gridrpc of an interpreter.
 const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
@@ -47,7 +50,12 @@ impl Workers {
     }
 
     /// Opens a grid with this many workers on this machine.
-    fn open(&self, workers: u32, calls_per_process: u64) -> Result<Grid, GridError> {
+    fn open(
+        &self,
+        workers: u32,
+        calls_per_process: u64,
+        limits: WorkerLimits,
+    ) -> Result<Grid, GridError> {
         let processors = processors::available();
         let mut environment = thread_limits::environment(processors, workers);
         let (program, arguments) = match &self.python {
@@ -62,7 +70,7 @@ impl Workers {
             Some(_) => "`python` in [workers] names an interpreter that can import gridrpc".into(),
         };
         let preparation = Preparation { path: self.path.clone(), ..Preparation::default() };
-        let launch = Launch { program, arguments, environment, advice, preparation };
+        let launch = Launch { program, arguments, environment, advice, preparation, limits };
         let settings =
             Settings { workers, cores: processors, calls_per_process, ..Settings::default() };
         let mut config = Config { output: Output::Plain, ..Config::here(launch, settings) };
@@ -84,6 +92,25 @@ impl Workers {
     }
 }
 
+/// Why a pool cannot run a call.
+#[derive(Debug, Error)]
+pub(crate) enum PoolError {
+    /// The workers cannot start.
+    #[error("its workers cannot start: {0}")]
+    Workers(#[from] GridError),
+    /// There is no user to run as.
+    #[error(
+        "its workers run as the calling user, and this machine has no user `{user}`{}",
+        error.as_ref().map_or_else(String::new, |error| format!(": {error}"))
+    )]
+    User {
+        /// The user.
+        user: String,
+        /// The system's error, if it could not tell.
+        error: Option<io::Error>,
+    },
+}
+
 /// A pool: a grid, once it has been needed.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -91,6 +118,8 @@ pub(crate) struct Pool {
     /// Number of workers on this machine.
     count: u32,
     calls_per_process: u64,
+    limits: WorkerLimits,
+    calendar: Vec<Period>,
     /// Whether it never ends.
     is_common: bool,
     state: Mutex<State>,
@@ -116,14 +145,57 @@ pub(crate) struct Place {
 }
 
 impl Pool {
-    fn new(workers: Workers, count: u32, calls_per_process: u64, is_common: bool) -> Pool {
+    fn common(workers: Workers) -> Pool {
+        let count = workers.count;
+        Pool::new(workers, count, u64::MAX, WorkerLimits::default(), Vec::new(), true)
+    }
+
+    /// A pool for a module. `user`: the only one who uses it.
+    ///
+    /// # Errors
+    /// When its workers are to run as a user that does not exist here.
+    fn of_module(
+        workers: Workers,
+        settings: &CallSettings,
+        user: Option<&str>,
+    ) -> Result<Pool, PoolError> {
+        let count = settings.most_running.unwrap_or(workers.count).max(1);
+        let per_process = if settings.isolation == Isolation::Call { 1 } else { u64::MAX };
+        let run_as = match (settings.run_as, user) {
+            (RunAs::Caller, Some(user)) => {
+                let unknown = |error| PoolError::User { user: user.to_owned(), error };
+                let found =
+                    gridrpc_client::RunAs::named(user).map_err(|error| unknown(Some(error)))?;
+                Some(found.ok_or_else(|| unknown(None))?)
+            }
+            _ => None,
+        };
+        let limits = WorkerLimits {
+            memory: settings.memory,
+            open_files: settings.open_files.map(u64::from),
+            processes: settings.processes.map(u64::from),
+            user: run_as,
+        };
+        let calendar = settings.calendar.clone();
+        Ok(Pool::new(workers, count, per_process, limits, calendar, false))
+    }
+
+    fn new(
+        workers: Workers,
+        count: u32,
+        calls_per_process: u64,
+        limits: WorkerLimits,
+        calendar: Vec<Period>,
+        is_common: bool,
+    ) -> Pool {
         let state = State {
             grid: None,
             owners: HashMap::new(),
             functions: HashMap::new(),
             used: Instant::now(),
         };
-        Pool { workers, count, calls_per_process, is_common, state: Mutex::new(state) }
+        let state = Mutex::new(state);
+        Pool { workers, count, calls_per_process, limits, calendar, is_common, state }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -140,9 +212,34 @@ impl Pool {
         if let Some(grid) = &state.grid {
             return Ok(Arc::clone(grid));
         }
-        let grid = Arc::new(self.workers.open(self.count, self.calls_per_process)?);
+        let limits = self.limits.clone();
+        let grid = self.workers.open(self.wanted_now(), self.calls_per_process, limits)?;
+        let grid = Arc::new(grid);
         state.grid = Some(Arc::clone(&grid));
         Ok(grid)
+    }
+
+    /// Number of workers that it has now, by its calendar.
+    fn wanted_now(&self) -> u32 {
+        if self.calendar.is_empty() {
+            return self.count;
+        }
+        let (day, minute) = gridrpc_sys::local_time::weekday_and_minute();
+        let day = Weekday::Monday.nth_next(day);
+        workers_at(&self.calendar, day, minute).unwrap_or(self.count)
+    }
+
+    /// Follows the calendar.
+    fn resize(&self) {
+        let grid = self.lock().grid.clone();
+        if let Some(grid) = grid.filter(|_| !self.calendar.is_empty()) {
+            let wanted = self.wanted_now();
+            if grid.workers() != wanted
+                && let Err(error) = grid.set_workers(wanted)
+            {
+                eprintln!("gridrpc: a pool cannot have {wanted} workers: {error}");
+            }
+        }
     }
 
     /// The place of a user's calls of a function.
@@ -256,8 +353,8 @@ pub(crate) struct Pools {
 
 impl Pools {
     pub(crate) fn new(workers: Workers) -> Pools {
-        let common = Pool::new(workers.clone(), workers.count, u64::MAX, true);
-        Pools { workers, common: Arc::new(common), others: Mutex::default() }
+        let common = Arc::new(Pool::common(workers.clone()));
+        Pools { workers, common, others: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<Arc<str>>), Arc<Pool>>> {
@@ -270,18 +367,28 @@ impl Pools {
     }
 
     /// The pool of a user's calls of a module.
-    pub(crate) fn of(&self, module: &OfferedModule, user: &Arc<str>) -> Arc<Pool> {
+    ///
+    /// # Errors
+    /// When its workers are to run as a user that does not exist here.
+    pub(crate) fn of(
+        &self,
+        module: &OfferedModule,
+        user: &Arc<str>,
+    ) -> Result<Arc<Pool>, PoolError> {
         let settings = &module.settings;
         if !has_own_pool(settings) {
-            return Arc::clone(&self.common);
+            return Ok(Arc::clone(&self.common));
         }
-        let user = (settings.isolation == Isolation::User).then(|| Arc::clone(user));
-        let pool = || {
-            let count = settings.most_running.unwrap_or(self.workers.count).max(1);
-            let per_process = if settings.isolation == Isolation::Call { 1 } else { u64::MAX };
-            Arc::new(Pool::new(self.workers.clone(), count, per_process, false))
-        };
-        Arc::clone(self.lock().entry((module.name.clone(), user)).or_insert_with(pool))
+        let is_of_user = settings.isolation == Isolation::User || settings.run_as == RunAs::Caller;
+        let user = is_of_user.then(|| Arc::clone(user));
+        let mut others = self.lock();
+        let key = (module.name.clone(), user);
+        if let Some(pool) = others.get(&key) {
+            return Ok(Arc::clone(pool));
+        }
+        let pool = Arc::new(Pool::of_module(self.workers.clone(), settings, key.1.as_deref())?);
+        others.insert(key, Arc::clone(&pool));
+        Ok(pool)
     }
 
     /// Those that exist, by module and user.
@@ -298,10 +405,12 @@ impl Pools {
         self.all().iter().for_each(|(.., pool)| pool.forget(user));
     }
 
-    /// Ends the workers of pools that nobody has needed for `idle`, and forgets pools of users without workers.
-    pub(crate) fn end_idle(&self, idle: Duration) {
+    /// Ends the workers of pools that nobody has needed for `idle`, forgets pools of users without workers, and follows
+    /// calendars.
+    pub(crate) fn check(&self, idle: Duration) {
         for (.., pool) in self.all() {
             pool.end_if_idle(idle);
+            pool.resize();
         }
         self.lock().retain(|(_, user), pool| user.is_none() || pool.lock().grid.is_some());
     }
@@ -319,9 +428,18 @@ impl Pools {
 
 /// Whether the workers of a module run nothing else.
 fn has_own_pool(settings: &CallSettings) -> bool {
-    let CallSettings { isolation, most_running, memory, open_files, processes, calendar, .. } =
-        settings;
+    let CallSettings {
+        isolation,
+        run_as,
+        most_running,
+        memory,
+        open_files,
+        processes,
+        calendar,
+        ..
+    } = settings;
     *isolation != Isolation::Shared
+        || *run_as != RunAs::Server
         || most_running.is_some()
         || memory.is_some()
         || open_files.is_some()

@@ -291,7 +291,7 @@ impl Checks {
         let mut reported = None;
         while !self.stop.wait(CHECK) {
             self.publisher.check(false);
-            self.shared.pools.end_idle(self.shared.config.workers.idle);
+            self.shared.pools.check(self.shared.config.workers.idle);
             self.shared.limiter().forget_idle(self.shared.now());
             self.revocations.refresh();
             let error = self.revocations.last_error().map(|error| error.to_string());

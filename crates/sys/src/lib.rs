@@ -7,6 +7,7 @@ pub mod depth;
 mod errors;
 pub mod fd_limit;
 pub mod forks;
+pub mod local_time;
 mod lock;
 pub mod memory;
 mod memory_file;

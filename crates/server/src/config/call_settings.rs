@@ -21,6 +21,16 @@ pub enum Isolation {
     Call,
 }
 
+/// Whose user id workers have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunAs {
+    /// That of the server.
+    #[default]
+    Server,
+    /// That of the local user with the name of the calling user.
+    Caller,
+}
+
 /// The order of queued calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
@@ -50,6 +60,8 @@ pub enum Cores {
 pub struct CallSettings {
     /// Who shares a worker.
     pub isolation: Isolation,
+    /// Whose user id its workers have.
+    pub run_as: RunAs,
     /// The order of queued calls.
     pub policy: Policy,
     /// Most calls that run at a time.
@@ -78,6 +90,7 @@ pub struct CallSettings {
 
 const ISOLATIONS: [(&str, Isolation); 3] =
     [("shared", Isolation::Shared), ("user", Isolation::User), ("call", Isolation::Call)];
+const RUN_AS: [(&str, RunAs); 2] = [("server", RunAs::Server), ("caller", RunAs::Caller)];
 const POLICIES: [(&str, Policy); 3] =
     [("fifo", Policy::Fifo), ("fair", Policy::Fair), ("priority", Policy::Priority)];
 const NAMES: &str = "a list of names without blanks, such as [\"ann\", \"bob\"]";
@@ -102,6 +115,7 @@ impl CallSettings {
         let count = || number(entry, 1, MOST).map(|number| Some(number as u32));
         match entry.key {
             "isolation" => self.isolation = entry.choice(&ISOLATIONS)?,
+            "run_as" => self.run_as = entry.choice(&RUN_AS)?,
             "policy" => self.policy = entry.choice(&POLICIES)?,
             "most_running" => self.most_running = count()?,
             "most_queued" => self.most_queued = Some(number(entry, 0, MOST)? as u32),

@@ -14,7 +14,7 @@ mod server_config;
 mod tests;
 
 pub use calendar::{Period, workers_at};
-pub use call_settings::{CallSettings, Cores, Isolation, Policy};
+pub use call_settings::{CallSettings, Cores, Isolation, Policy, RunAs};
 pub use defaults::Defaults;
 pub use fault::{ServerFault, ServerProblems};
 pub use grants::{Grants, Modules};

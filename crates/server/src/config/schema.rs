@@ -20,6 +20,7 @@ pub(super) const PYTHON: &[&str] = &["functions", "classes", "path"];
 /// `[modules.NAME]` and `[python.NAME]`
 pub(super) const CALLS: &[&str] = &[
     "isolation",
+    "run_as",
     "policy",
     "most_running",
     "most_queued",
