@@ -21,6 +21,10 @@ Define scale(IN int n, IN double a, INOUT double x[n]) "Scale a vector."
 { for (int i = 0; i < n; i++) x[i] *= a; }
 Define sum(IN int n, IN double x[n], OUT double s[1])
 { *s = 0; for (int i = 0; i < n; i++) *s += x[i]; }
+DefClass counter {
+    DefState { static long value; }
+    DefMethod add(IN long n, OUT long r[1]) { *r = value += n; }
+}
 """
 #: The same functions for clients, with another text.
 REWORDED = IDL.replace("Scale a vector.", "Multiply a vector.")
@@ -167,6 +171,18 @@ def test_an_interface_with_other_parameters_is_an_error(server: Server) -> None:
         assert list(x) == [0, 6, 12]
 
 
+def test_objects_live_at_the_server(server: Server) -> None:
+    with (
+        opened(servers=[server.url]) as grid,
+        grid.object("linear/counter") as one,
+        grid.object("counter") as other,
+    ):
+        assert [int(one.add(n)[0]) for n in (1, 2, 3)] == [1, 3, 6]
+        assert other.add(5) == [5]
+        with pytest.raises(gridrpc.FunctionNotFound, match="no class `sum`; it has counter"):
+            grid.object("linear/sum")
+
+
 def test_a_server_that_does_not_run(tmp_path: Path) -> None:
     url = f"gridrpc+unix://{tmp_path / 'socket'}"
     with opened(servers=[url]) as grid, pytest.raises(gridrpc.StartError, match="does not run"):
@@ -175,9 +191,9 @@ def test_a_server_that_does_not_run(tmp_path: Path) -> None:
 
 def test_commands_show_what_a_server_offers(server: Server) -> None:
     listed = program("list", "--server", str(server.socket))
-    assert listed.stdout == "linear/scale  Scale a vector.\nlinear/sum\n"
+    assert listed.stdout == "linear/scale  Scale a vector.\nlinear/sum\nlinear/counter.add\n"
     as_json = json.loads(program("list", "--server", server.url, "--json").stdout)
-    assert [one["name"] for one in as_json] == ["linear/scale", "linear/sum"]
+    assert [one["name"] for one in as_json] == ["linear/scale", "linear/sum", "linear/counter.add"]
     assert as_json[0]["signature"] == "scale(IN int n, IN double a, INOUT double x[n])"
     described = program("describe", "--server", server.url, "linear/scale")
     assert described.stdout.startswith("linear/scale: scale(IN int n")

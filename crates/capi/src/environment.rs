@@ -146,7 +146,7 @@ impl Environment {
         self.signals.restore();
         self.sessions.cancel_all();
         self.objects.end_all();
-        self.context.close();
+        self.context.grids.close();
         self.sessions.close();
         self.context.log.write(Level::Information, || "finalized".into());
     }

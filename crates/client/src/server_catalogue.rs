@@ -12,8 +12,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::daemon_connection::{AskError, DaemonConnection};
-use crate::hosts::server_hints::ServerUnreachable;
-use crate::hosts::shared_server::ServerAccess;
+use crate::server_access::{ServerAccess, ServerUnreachable};
 use crate::server_module::ServerModule;
 
 /// Longest answer of a server, bytes.
@@ -115,17 +114,35 @@ impl ServerCatalogue {
         if let Some(known) = self.known(module, member) {
             return Ok(Some(known));
         }
-        let Some(sections) = self.request("interface", vec![name.as_bytes().to_vec()])? else {
+        let ask = |name: &str| self.request("interface", vec![name.as_bytes().to_vec()]);
+        if let Some(sections) = ask(name)? {
+            return self.keep(module, &sections).map(Some);
+        }
+        // Servers know functions and methods, and this may be a class.
+        if member.is_empty() || member.contains('.') {
             return Ok(None);
-        };
-        let offered = Arc::new(self.offered(module, &sections)?);
+        }
+        let Some(sections) = ask(module)? else { return Ok(None) };
+        self.keep(module, &sections)?;
+        Ok(self.known(module, member))
+    }
+
+    /// Keeps the interface of a module. If it is that from before, calls continue to refer to it.
+    fn keep(
+        &self,
+        module: &str,
+        sections: &[Vec<u8>],
+    ) -> Result<Arc<ServerModule>, ServerCatalogueError> {
+        let offered = Arc::new(self.offered(module, sections)?);
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = modules.insert(module.to_owned(), Arc::clone(&offered))
-            && old.hash != offered.hash
-        {
+        if let Some(old) = modules.get(module).filter(|old| !old.has_changed()) {
+            if old.hash == offered.hash {
+                return Ok(Arc::clone(old));
+            }
             old.change();
         }
-        Ok(Some(offered))
+        modules.insert(module.to_owned(), Arc::clone(&offered));
+        Ok(offered)
     }
 
     /// A module that has been requested before, and has this member.

@@ -144,9 +144,13 @@ fn an_interface_is_requested_once() {
     }
     assert_eq!(count.load(Ordering::Relaxed), 1);
     // The server may offer more than it did.
-    assert!(catalogue.module("linear/invert").unwrap().is_some());
-    assert!(catalogue.module("other/solve").unwrap().is_none());
+    let again = catalogue.module("linear/invert").unwrap().unwrap();
+    assert!(Arc::ptr_eq(&again, &module), "calls refer to the same interface");
+    assert!(catalogue.module("other/Class.method").unwrap().is_none());
     assert_eq!(count.load(Ordering::Relaxed), 3);
+    // It may be a class, which the server finds by its module alone.
+    assert!(catalogue.module("other/Class").unwrap().is_none());
+    assert_eq!(count.load(Ordering::Relaxed), 5);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Context of handles and sessions: the grid, the log, and the configuration in effect.
 
 pub mod call_grid;
+pub mod grids;
 mod launch;
 pub mod log;
 pub mod settings;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use gridrpc_core::GroupId;
@@ -17,7 +17,8 @@ use crate::call::pending::LONG;
 use crate::config::{self, ThisMachine, Wait, Warning};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use call_grid::{CallGrid, server_named};
+use call_grid::CallGrid;
+use grids::Grids;
 use launch::MOST_WORKERS;
 use log::{Level, Log};
 use settings::Settings;
@@ -25,10 +26,8 @@ use settings::Settings;
 /// Grid, log and settings of an initialized library.
 #[derive(Debug)]
 pub struct Context {
-    /// The grid of the configuration.
-    pub main: Arc<CallGrid>,
-    /// Grids of the servers that the program has named, by URL.
-    servers: Mutex<HashMap<String, Arc<CallGrid>>>,
+    /// The grids.
+    pub grids: Grids,
     /// Name of this host.
     pub host: String,
     /// The log.
@@ -64,8 +63,7 @@ impl Context {
             format!("{workers} workers of `{}` are starting", program.display())
         });
         Ok(Context {
-            main: Arc::new(main),
-            servers: Mutex::default(),
+            grids: Grids::new(main),
             host,
             log,
             settings: RwLock::new(Arc::new(settings)),
@@ -82,7 +80,7 @@ impl Context {
     /// start.
     pub fn configure(&self, file: Option<&str>) -> Result<Arc<Settings>, Failure> {
         let settings = Arc::new(Settings::read(file)?);
-        let started = match self.main.grid.has_hosts() {
+        let started = match self.grids.main.grid.has_hosts() {
             true => config::servers(&settings.config, &ThisMachine),
             false => Vec::new(),
         };
@@ -91,31 +89,6 @@ impl Context {
         }
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&settings);
         Ok(settings)
-    }
-
-    /// The grid of a server that is not part of the main one; none: `name` is no address of a server. The grid is opened
-    /// when the server is named for the first time.
-    pub fn grid_of_server(&self, name: &str) -> Result<Option<Arc<CallGrid>>, Failure> {
-        let Some(group) = server_named(name) else { return Ok(None) };
-        let key = group.name.clone();
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = servers.get(&key) {
-            return Ok(Some(Arc::clone(known)));
-        }
-        let opened = CallGrid::of_server(group).map_err(|error| outcome::refused(name, &error))?;
-        let opened = Arc::new(opened);
-        servers.insert(key, Arc::clone(&opened));
-        Ok(Some(opened))
-    }
-
-    /// Ends all workers of this program.
-    pub fn close(&self) {
-        let servers =
-            std::mem::take(&mut *self.servers.lock().unwrap_or_else(PoisonError::into_inner));
-        for server in servers.values() {
-            server.grid.close();
-        }
-        self.main.grid.close();
     }
 
     /// Waits until a worker of the server is up, any worker if `server` is `None`. Starts as many

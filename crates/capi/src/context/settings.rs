@@ -11,8 +11,8 @@ use gridrpc_invoke::{FoundModule, InterfaceSources, ModuleSearch, Target};
 use gridrpc_typed::catalogue::default_places;
 use gridrpc_typed::{ModuleFile, read_interface};
 
-use super::Context;
 use super::call_grid::CallGrid;
+use super::grids::Grids;
 use super::launch;
 use crate::call::function::Function;
 use crate::config::{
@@ -235,15 +235,15 @@ impl Settings {
 
     fn resolve<T>(
         &self,
-        context: &Context,
+        grids: &Grids,
         server: Option<&str>,
         name: &str,
         find: impl FnOnce(&Grid, &str) -> Result<Arc<T>, Failure>,
     ) -> Result<Resolved<T>, Failure> {
-        let mut grid = Arc::clone(&context.main);
+        let mut grid = Arc::clone(&grids.main);
         let found = match self.server(&grid.grid, server) {
             Err(failure) if failure.code == ErrorCode::ServerNotFound => {
-                let own = server.map(|name| context.grid_of_server(name)).transpose()?.flatten();
+                let own = server.map(|name| grids.of_server(name)).transpose()?.flatten();
                 // A server that no configuration names.
                 grid = own.ok_or(failure)?;
                 let name = server.unwrap_or_default().to_owned();
@@ -270,11 +270,11 @@ impl Settings {
     /// Resolves a function and registers it with the grid.
     pub fn function(
         &self,
-        context: &Context,
+        grids: &Grids,
         server: Option<&str>,
         name: &str,
     ) -> Result<Resolved<Function>, Failure> {
-        let resolved = self.resolve(context, server, name, |grid, server| {
+        let resolved = self.resolve(grids, server, name, |grid, server| {
             let key = (server.to_owned(), name.to_owned());
             if let Some(known) = self.lock().functions.get(&key)
                 && !known.target.has_changed()
@@ -300,11 +300,11 @@ impl Settings {
     /// Resolves a class and registers its methods with the grid.
     pub fn class(
         &self,
-        context: &Context,
+        grids: &Grids,
         server: Option<&str>,
         name: &str,
     ) -> Result<Resolved<Class>, Failure> {
-        self.resolve(context, server, name, |grid, server| {
+        self.resolve(grids, server, name, |grid, server| {
             let key = (server.to_owned(), name.to_owned());
             if let Some(known) = self.lock().classes.get(&key) {
                 return Ok(Arc::clone(known));

@@ -120,7 +120,7 @@ impl<'h> Callee<'h> {
         // SAFETY: guaranteed by the caller.
         let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
-        let main = &environment.context.main;
+        let main = &environment.context.grids.main;
         let origin = Origin {
             address: self.address,
             handle: self.handle,

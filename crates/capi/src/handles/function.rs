@@ -148,7 +148,7 @@ impl FunctionHandles {
     pub fn resolve(&self, request: &HandleRequest) -> Result<FunctionHandle, Failure> {
         let name = request.name(ErrorCode::FunctionNotFound)?;
         let settings = self.context.settings();
-        let resolved = settings.function(&self.context, request.server.as_deref(), name)?;
+        let resolved = settings.function(&self.context.grids, request.server.as_deref(), name)?;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
         Ok(FunctionHandle::new(resolved.item, defaults))
     }

@@ -92,7 +92,7 @@ impl ObjectHandles {
         let log = &self.context.log;
         let name = request.name(ErrorCode::ClassNotFound)?;
         let resolved =
-            self.context.settings().class(&self.context, request.server.as_deref(), name)?;
+            self.context.settings().class(&self.context.grids, request.server.as_deref(), name)?;
         let grid = &resolved.grid.grid;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
         if defaults.options.is_wide() {

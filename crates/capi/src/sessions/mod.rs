@@ -113,7 +113,7 @@ impl Sessions {
     /// notice otherwise.
     fn look_again(&self) {
         if self.finished.is_waited_for() {
-            self.context.main.waiter.nudge();
+            self.context.grids.main.waiter.nudge();
         }
     }
 

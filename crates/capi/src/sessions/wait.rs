@@ -173,7 +173,12 @@ impl Sessions {
     fn sleep(&self, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
         finished.wait_begins();
-        let _ = self.context.main.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+        let _ = self
+            .context
+            .grids
+            .main
+            .waiter
+            .wait_until(LONG, ready, |left| finished.sleep(seen, left));
         finished.wait_ends();
     }
 

@@ -14,7 +14,8 @@ use crate::hosts::inbox::{Deliver, News};
 use crate::hosts::launched_agents::LaunchedAgents;
 use crate::hosts::listeners::Listeners;
 use crate::hosts::plans::Plan;
-use crate::hosts::shared_server::{ServerAccess, SharedServer};
+use crate::hosts::shared_server::SharedServer;
+use crate::server_access::ServerAccess;
 
 /// Connects the hosts of all groups.
 #[derive(Debug)]
