@@ -103,7 +103,7 @@ impl Context {
     ) -> Result<(), Failure> {
         let wanted = u32::try_from(handles).unwrap_or(u32::MAX).min(MOST_WORKERS);
         if wanted > on.grid.workers()
-            && let Err(error) = on.grid.set_workers(wanted)
+            && let Err(error) = on.grid.grow(wanted)
         {
             // Calls then queue for the workers there are.
             self.log.write(Level::Warning, || format!("no more workers: {error}"));

@@ -96,6 +96,18 @@ impl Grid {
     /// # Errors
     /// When there are too many for this system.
     pub fn set_workers(&self, workers: u32) -> Result<(), GridError> {
+        self.resize(workers, false)
+    }
+
+    /// Requests more workers, up to `workers` in all.
+    ///
+    /// # Errors
+    /// When there are too many for this system.
+    pub fn grow(&self, workers: u32) -> Result<(), GridError> {
+        self.resize(workers, true)
+    }
+
+    fn resize(&self, workers: u32, only_grow: bool) -> Result<(), GridError> {
         self.check_process()?;
         let mut state = self.common.lock();
         if !self.has_own_workers {
@@ -104,6 +116,9 @@ impl Grid {
         }
         let here = self.workers.load(Ordering::Relaxed);
         let wanted = workers.saturating_sub(state.core.places_on_hosts() as u32);
+        if only_grow && wanted <= here {
+            return Ok(());
+        }
         if wanted > here {
             check_workers(wanted - here)?;
         }

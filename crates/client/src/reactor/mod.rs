@@ -1,6 +1,7 @@
 //! Reactor: reads all answers, runs the timers, starts workers and cleans up after them.
 
 mod deadlines;
+mod groups_to_remove;
 mod hosts_heard;
 mod hosts_lost;
 mod hosts_started;
@@ -36,9 +37,9 @@ use crate::hosts::peers::Hosts;
 use crate::live::{About, Offer};
 use crate::output;
 use crate::reactor::deadlines::{Deadlines, Due, Process, Routine};
+use crate::reactor::groups_to_remove::GroupsToRemove;
 use crate::reactor::spawner::{Forked, Spawner};
 use crate::reactor::token::Token;
-use crate::reactor::worker_groups::GroupsToRemove;
 use crate::reactor::worker_input::WorkerInput;
 use crate::reactor_lock::Read;
 use crate::sync::now;
