@@ -49,22 +49,16 @@ impl WorkerGroups {
         let mut bases: Vec<Base> = Vec::new();
         let mut reasons = Vec::new();
         for (controller, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
-            let (is_memory, is_pids) = (controller == "memory", controller == "pids");
             match Base::of_this_process(controller) {
                 Ok(base) => {
-                    let known = bases.iter_mut().find(|known| known.folder == base.folder);
-                    let holds = match known {
-                        Some(known) => &mut known.holds,
-                        None => {
-                            bases.push(base);
-                            match bases.last_mut() {
-                                Some(base) => &mut base.holds,
-                                None => continue,
-                            }
-                        }
-                    };
-                    holds.memory |= is_memory;
-                    holds.processes |= is_pids;
+                    let known = bases.iter().position(|known| known.folder == base.folder);
+                    let index = known.unwrap_or_else(|| {
+                        bases.push(base);
+                        bases.len() - 1
+                    });
+                    let holds = &mut bases[index].holds;
+                    holds.memory |= controller == "memory";
+                    holds.processes |= controller == "pids";
                 }
                 Err(error) => reasons.push(format!("no control group for `{controller}`: {error}")),
             }
