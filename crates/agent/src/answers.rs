@@ -14,12 +14,12 @@ use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::{Incoming, MAX_INLINE, divide};
 use gridrpc_shm::segment::{Left, Lent};
+use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::held_results::KeptResults;
 use crate::service::{CallEnd, Denied, Notify, Permit};
-use crate::serving::now;
 
 /// A client's call that the grid runs.
 #[derive(Debug)]
@@ -359,6 +359,12 @@ fn name_of(end: &End) -> &'static str {
         End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
         End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
     }
+}
+
+/// The stamps of something that has taken no time.
+pub(super) fn now() -> Stamps {
+    let now = monotonic_ns();
+    Stamps { received: now, calc_in: now, calc_out: now, ..Stamps::default() }
 }
 
 /// Attaches results that were left in the memory of arguments.

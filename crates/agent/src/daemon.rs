@@ -23,12 +23,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::answers::Answers;
+use crate::client_blobs::BlobNumbers;
 use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
 use crate::requests::Asked;
 use crate::service::Service;
-use crate::serving::{self, BlobNumbers, Terms};
+use crate::serving::{self, Terms};
 use crate::user::User;
 
 /// How long the daemon stops accepting when the system is short of descriptors or memory.

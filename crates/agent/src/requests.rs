@@ -13,10 +13,9 @@ use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{FunctionForm, HostCall, Message};
 
-use crate::answers::Answers;
+use crate::answers::{Answers, now};
 use crate::handshake::BeforeServing;
 use crate::service::Service;
-use crate::serving::now;
 use crate::user::User;
 
 /// Requests of one connection that have threads of their own at a time.

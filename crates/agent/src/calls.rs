@@ -1,0 +1,386 @@
+//! Calls of a client, from their arrival until the grid has them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use gridrpc_client::{Callbacks, FunctionRef, Grid, Request};
+use gridrpc_core::{BlobId, CallOptions, Owner};
+use gridrpc_link::payload::Payload;
+use gridrpc_link::{LinkError, Stream};
+use gridrpc_shm::segment::Lent;
+use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section};
+
+use crate::answers::{Answers, Running};
+use crate::callbacks::{Backwards, Waiting};
+use crate::client_blobs::{BlobNumbers, ClientBlobs};
+use crate::incoming::{Arguments, ArgumentsError, Places, whole};
+use crate::modules::ModuleFiles;
+use crate::reservations::Reservations;
+use crate::service::{Access, Denied, Found, Notify, Target};
+
+/// Functions, waiting calls and announcements that a client with limited rights may have.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// A function registered by the client.
+#[derive(Debug)]
+enum Known {
+    /// One that the client has sent.
+    Function(Arc<FunctionRef>),
+    /// One that the daemon offers; each call has its target.
+    Offered,
+    /// Calls of it fail: its module is unavailable, or the client may not call it.
+    Broken(Denied),
+}
+
+/// A call that arrived before something that it needs.
+#[derive(Debug)]
+struct Arrived {
+    call: u64,
+    function: u32,
+    on: u32,
+    idempotent: bool,
+    blobs: Vec<u64>,
+    arguments: Arguments,
+}
+
+/// A call that has everything it needs.
+#[derive(Debug)]
+struct Ready {
+    call: u64,
+    target: Target,
+    payload: Payload,
+    lent: Vec<Option<Arc<Lent>>>,
+    blobs: Vec<u64>,
+}
+
+/// The calls of one client, and what they need.
+pub(super) struct Calls {
+    grid: Arc<Grid>,
+    owner: Owner,
+    access: Option<Arc<dyn Access>>,
+    answers: Arc<Answers>,
+    pub(super) waiting: Arc<Waiting>,
+    places: Places,
+    pub(super) modules: ModuleFiles,
+    pub(super) blobs: ClientBlobs,
+    pub(super) reservations: Reservations,
+    functions: HashMap<u32, Known>,
+    /// Expected multi-core calls: number of workers' slots, and of threads.
+    wide: HashMap<u64, (u32, u32)>,
+    early: Vec<Arrived>,
+    /// Calls that wait for a limit of their user, in order.
+    held: VecDeque<Ready>,
+    /// Calls submitted since the last check for answers.
+    pub(super) submitted: usize,
+}
+
+impl Calls {
+    pub(super) fn new(
+        grid: &Arc<Grid>,
+        owner: Owner,
+        access: Option<Arc<dyn Access>>,
+        answers: &Arc<Answers>,
+        places: &Places,
+        modules: ModuleFiles,
+        numbers: Arc<BlobNumbers>,
+    ) -> Calls {
+        Calls {
+            grid: Arc::clone(grid),
+            owner,
+            answers: Arc::clone(answers),
+            waiting: Arc::default(),
+            places: places.clone(),
+            modules,
+            blobs: ClientBlobs::new(grid, access.clone(), places, numbers),
+            reservations: Reservations::new(grid, access.clone(), answers),
+            access,
+            functions: HashMap::new(),
+            wide: HashMap::new(),
+            early: Vec::new(),
+            held: VecDeque::new(),
+            submitted: 0,
+        }
+    }
+
+    /// Records that a call will take this many workers' places and threads.
+    ///
+    /// # Errors
+    /// When there are too many such calls.
+    pub(super) fn announce(
+        &mut self,
+        call: u64,
+        slots: u32,
+        threads: u32,
+    ) -> Result<(), LinkError> {
+        if self.access.is_some() && self.wide.len() >= MOST_KNOWN {
+            return Err(LinkError::Unexpected("too many announced calls".to_owned()));
+        }
+        self.wide.insert(call, (slots, threads));
+        Ok(())
+    }
+
+    /// Cancels a call.
+    pub(super) fn cancel(&mut self, call: u64) {
+        if let Some((call, grid)) = self.answers.call(call) {
+            grid.cancel(&call);
+        } else if let Some(at) = self.early.iter().position(|early| early.call == call) {
+            self.early.remove(at);
+            self.answers.refuse(call, "it was cancelled");
+        } else if self.take_held(call) {
+            self.answers.cancelled(call);
+        }
+    }
+
+    /// Handles the client's reply to a callback.
+    pub(super) fn callback_replied(
+        &self,
+        call: u64,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+    ) {
+        let answer = self.places.answer(&self.grid, sections, streams);
+        self.waiting.answer(call, answer.map_err(|error| error.to_string()));
+    }
+
+    /// Shares data that has arrived, and submits the calls that waited for it.
+    ///
+    /// # Errors
+    /// When the data cannot be shared.
+    pub(super) fn share_arrived(&mut self) -> Result<(), LinkError> {
+        if self.blobs.share_arrived()? {
+            self.try_early();
+        }
+        Ok(())
+    }
+
+    /// Ends everything that the client has on grids.
+    pub(super) fn end(&mut self) {
+        self.waiting.give_up();
+        self.held.clear();
+        for running in self.answers.forget_all() {
+            running.grid.cancel(&running.call);
+        }
+        self.reservations.release_all();
+        self.blobs.drop_all();
+    }
+
+    /// Registers a function that the client names.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(super) fn learn(
+        &mut self,
+        number: u32,
+        form: FunctionForm,
+        name: &str,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+    ) -> Result<(), LinkError> {
+        if self.access.is_some() && self.functions.len() >= MOST_KNOWN {
+            return Err(LinkError::Unexpected("too many functions".to_owned()));
+        }
+        let known = self.known(number, form, name, sections, streams);
+        self.functions.insert(number, known);
+        self.try_early();
+        Ok(())
+    }
+
+    fn known(
+        &self,
+        number: u32,
+        form: FunctionForm,
+        name: &str,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+    ) -> Known {
+        let found = match &self.access {
+            Some(access) => access.find(form, name),
+            None => Ok(Found::Sent),
+        };
+        match found {
+            Ok(Found::Sent) => {}
+            Ok(Found::Offered(offered)) => {
+                self.places.offer(number, offered);
+                return Known::Offered;
+            }
+            Err(denied) => return Known::Broken(denied),
+        }
+        let body = whole(sections, streams);
+        let body = match form {
+            FunctionForm::Library => {
+                let hash = String::from_utf8_lossy(&body);
+                self.modules.find(&hash).map(|file| file.into_os_string().into_encoded_bytes())
+            }
+            _ => Ok(body),
+        };
+        match body {
+            Ok(body) => Known::Function(self.grid.register(name, form, body)),
+            Err(message) => {
+                let error = RemoteError::FunctionNotFound.name().to_owned();
+                Known::Broken(Denied { error, message })
+            }
+        }
+    }
+
+    /// Handles a call that has arrived.
+    pub(super) fn arrived(&mut self, message: &HostCall<'_>, streams: Vec<Stream>) {
+        let HostCall { call, function, on, idempotent, ref blobs, ref sections } = *message;
+        let is_listed = |section: &Section<'_>| match section.place {
+            Place::Blob { blob, .. } => blobs.contains(&blob),
+            _ => true,
+        };
+        if !sections.iter().all(is_listed) {
+            return self.answers.refuse(call, "it refers to shared data that it does not list");
+        }
+        match self.places.arguments_of(&self.grid, message, streams) {
+            Ok(arguments) => {
+                let blobs = blobs.clone();
+                self.submit(Arrived { call, function, on, idempotent, blobs, arguments });
+            }
+            Err(ArgumentsError::Denied(denied)) => self.answers.deny(call, &denied),
+            Err(ArgumentsError::System(error)) => {
+                self.answers.refuse(call, &format!("its arguments cannot be taken: {error}"));
+            }
+        }
+    }
+
+    /// Submits calls that have waited for something that has arrived.
+    pub(super) fn try_early(&mut self) {
+        for arrived in std::mem::take(&mut self.early) {
+            self.submit(arrived);
+        }
+    }
+
+    /// Submits a call to the grid, or holds it until everything it needs has arrived.
+    fn submit(&mut self, arrived: Arrived) {
+        if let Some(denied) = self.blobs.denied(&arrived.blobs) {
+            return self.answers.deny(arrived.call, denied);
+        }
+        let here = self.blobs.has(&arrived.blobs);
+        let function = match self.functions.get(&arrived.function) {
+            Some(Known::Function(function)) if here => Some(Arc::clone(function)),
+            Some(Known::Offered) if here => None,
+            Some(Known::Broken(denied)) => return self.answers.deny(arrived.call, denied),
+            _ if self.access.is_some() && self.early.len() >= MOST_KNOWN => {
+                return self.answers.refuse(arrived.call, "too many calls wait for their data");
+            }
+            _ => return self.early.push(arrived),
+        };
+        let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
+        let Arguments { payload, lent, target } = arguments;
+        let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
+        let target = match (target, function) {
+            (Some(target), _) => Ok(target),
+            (None, Some(function)) => self.target_of_sent(function, payload.bytes, wide),
+            (None, None) => return self.answers.refuse(call, "its function is not offered"),
+        };
+        let mut target = match target {
+            Ok(target) => target,
+            Err(denied) => return self.answers.deny(call, &denied),
+        };
+        if !Arc::ptr_eq(&target.grid, &self.grid)
+            && let Err(error) = self.blobs.copy_to(&target.grid, &blobs)
+        {
+            return self.answers.refuse(call, &format!("its shared data cannot be kept: {error}"));
+        }
+        target.options.on = match on {
+            u32::MAX => None,
+            number => match self.reservations.on(number, &target.grid) {
+                Ok(reservation) => Some(reservation),
+                Err(why) => return self.answers.refuse(call, &why),
+            },
+        };
+        target.options.idempotent = idempotent;
+        self.held.push_back(Ready { call, target, payload, lent, blobs });
+        if self.held.len() == 1 {
+            self.start_held();
+        }
+    }
+
+    /// Submits calls that wait for a limit of their user, in order, up to the first that has to wait on.
+    pub(super) fn start_held(&mut self) {
+        while let Some(ready) = self.held.front() {
+            if let Some(permit) = &ready.target.permit {
+                let waiting: Arc<dyn Notify> = Arc::clone(&self.answers) as _;
+                if !permit.try_start(&waiting) {
+                    return;
+                }
+            }
+            if let Some(ready) = self.held.pop_front() {
+                self.start(ready);
+            }
+        }
+    }
+
+    /// Removes a call that waits for a limit of its user. Returns whether it did.
+    fn take_held(&mut self, call: u64) -> bool {
+        let at = self.held.iter().position(|ready| ready.call == call);
+        at.and_then(|at| self.held.remove(at)).is_some()
+    }
+
+    fn start(&mut self, ready: Ready) {
+        let Ready { call, target, payload, lent, blobs } = ready;
+        let Target { grid, function, owner, options, permit } = target;
+        let backwards = Backwards {
+            call,
+            answers: Arc::clone(&self.answers),
+            waiting: Arc::clone(&self.waiting),
+        };
+        let request = Request {
+            owner,
+            blobs: blobs.into_iter().map(BlobId).collect(),
+            callbacks: Some(Callbacks(Arc::new(backwards))),
+            ..Request::new(function, payload, options)
+        };
+        match grid.submit_at_once(request) {
+            Ok(taken) => {
+                self.submitted += 1;
+                let keep = self.answers.kept.take_expected(call);
+                self.answers.expect(call, Running { call: taken, grid, lent, keep, permit });
+            }
+            Err(error) => self.answers.refuse_with(call, &error),
+        }
+    }
+
+    /// Begins a call of a function that the client has sent. `wide`: the workers' places and the threads that it takes.
+    fn target_of_sent(
+        &self,
+        function: Arc<FunctionRef>,
+        bytes: u64,
+        wide: Option<(u32, u32)>,
+    ) -> Result<Target, Denied> {
+        let grid = Arc::clone(&self.grid);
+        let (slots, threads) = wide.unwrap_or((1, 0));
+        // At most as many as there are: the client counted workers and resources before one was lost.
+        let cores = slots.min(grid.workers()).max(1);
+        let mut options = CallOptions { cores, threads, ..CallOptions::DEFAULT };
+        let permit = match &self.access {
+            None => None,
+            Some(access) => Some(access.begin(&function, bytes, &mut options)?),
+        };
+        Ok(Target { grid, function, owner: self.owner, options, permit })
+    }
+
+    /// Gives calls back that the grid has not begun.
+    pub(super) fn retract(&mut self, calls: Vec<u64>) {
+        let mut back = calls;
+        back.retain(|id| {
+            if let Some(at) = self.early.iter().position(|early| early.call == *id) {
+                self.early.remove(at);
+                return true;
+            }
+            if self.take_held(*id) {
+                return true;
+            }
+            let call = self.answers.call(*id);
+            let withdrawn = call.is_some_and(|(call, grid)| grid.withdraw(&call));
+            if withdrawn {
+                self.answers.forget(*id);
+            }
+            withdrawn
+        });
+        if !back.is_empty() {
+            self.answers.tell(&Message::Retracted { calls: back });
+        }
+    }
+}
