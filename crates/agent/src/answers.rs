@@ -348,6 +348,22 @@ impl Parent for Answers {
     }
 }
 
+/// A client on a grid that runs some of its calls. Other events of that grid do not concern it.
+#[derive(Debug)]
+pub(super) struct PoolParent(pub(super) Arc<Answers>);
+
+impl Parent for PoolParent {
+    fn settle(&self) {
+        self.0.settle();
+    }
+
+    fn changed(&self) {}
+
+    fn has_no_workers(&self, _loss: &Loss) {}
+
+    fn said(&self, _worker: u32, _stderr: bool, _bytes: &[u8]) {}
+}
+
 /// The name of an end, for records.
 fn name_of(end: &End) -> &'static str {
     match end {

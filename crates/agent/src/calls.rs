@@ -1,16 +1,16 @@
 //! Calls of a client, from their arrival until the grid has them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use gridrpc_client::{Callbacks, FunctionRef, Grid, Request};
+use gridrpc_client::{Callbacks, FunctionRef, Grid, Parent, Request};
 use gridrpc_core::{BlobId, CallOptions, Owner};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
 use gridrpc_shm::segment::Lent;
 use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section};
 
-use crate::answers::{Answers, Running};
+use crate::answers::{Answers, PoolParent, Running};
 use crate::callbacks::{Backwards, Waiting};
 use crate::client_blobs::{BlobNumbers, ClientBlobs};
 use crate::incoming::{Arguments, ArgumentsError, Places, whole};
@@ -64,6 +64,8 @@ pub(super) struct Calls {
     pub(super) modules: ModuleFiles,
     pub(super) blobs: ClientBlobs,
     pub(super) reservations: Reservations,
+    /// Grids of offered functions that report to this client.
+    attached: Vec<(Weak<Grid>, Arc<dyn Parent>)>,
     functions: HashMap<u32, Known>,
     /// Expected multi-core calls: number of workers' slots, and of threads.
     wide: HashMap<u64, (u32, u32)>,
@@ -94,6 +96,7 @@ impl Calls {
             blobs: ClientBlobs::new(grid, access.clone(), places, numbers),
             reservations: Reservations::new(grid, access.clone(), answers),
             access,
+            attached: Vec::new(),
             functions: HashMap::new(),
             wide: HashMap::new(),
             early: Vec::new(),
@@ -159,6 +162,11 @@ impl Calls {
         self.held.clear();
         for running in self.answers.forget_all() {
             running.grid.cancel(&running.call);
+        }
+        for (grid, parent) in self.attached.drain(..) {
+            if let Some(grid) = grid.upgrade() {
+                grid.detach(&parent);
+            }
         }
         self.reservations.release_all();
         self.blobs.drop_all();
@@ -320,6 +328,7 @@ impl Calls {
 
     fn start(&mut self, ready: Ready) {
         let Ready { call, target, payload, lent, blobs } = ready;
+        self.attach(&target.grid);
         let Target { grid, function, owner, options, permit } = target;
         let backwards = Backwards {
             call,
@@ -340,6 +349,18 @@ impl Calls {
             }
             Err(error) => self.answers.refuse_with(call, &error),
         }
+    }
+
+    /// Lets a grid report answers to this client.
+    fn attach(&mut self, grid: &Arc<Grid>) {
+        let is_known = |known: &Weak<Grid>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(grid));
+        if Arc::ptr_eq(grid, &self.grid) || self.attached.iter().any(|(known, _)| is_known(known)) {
+            return;
+        }
+        self.attached.retain(|(known, _)| known.strong_count() > 0);
+        let parent: Arc<dyn Parent> = Arc::new(PoolParent(Arc::clone(&self.answers)));
+        grid.attach(&parent);
+        self.attached.push((Arc::downgrade(grid), parent));
     }
 
     /// Begins a call of a function that the client has sent. `wide`: the workers' places and the threads that it takes.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use gridrpc_client::{Grid, SharedData};
 use gridrpc_core::BlobId;
@@ -35,7 +35,7 @@ impl BlobNumbers {
 struct Blob {
     data: Arc<SharedData>,
     /// Grids of offered functions that have copies.
-    copies: Vec<Arc<Grid>>,
+    copies: Vec<Weak<Grid>>,
     /// Permission to keep it, where that needs one.
     _permit: Option<Box<dyn Permit>>,
 }
@@ -128,14 +128,14 @@ impl ClientBlobs {
     pub(super) fn copy_to(&mut self, grid: &Arc<Grid>, blobs: &[u64]) -> io::Result<()> {
         for number in blobs {
             let Some(blob) = self.blobs.get_mut(number) else { continue };
-            if blob.copies.iter().any(|other| Arc::ptr_eq(other, grid)) {
+            if blob.copies.iter().any(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(grid))) {
                 continue;
             }
             let parts: Vec<&[u8]> =
                 (0..blob.data.parts()).map(|part| blob.data.part(part)).collect();
             let copy = SharedData::new(&parts, grid.shared_pool())?;
             grid.share_as(BlobId(*number), Arc::new(copy));
-            blob.copies.push(Arc::clone(grid));
+            blob.copies.push(Arc::downgrade(grid));
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl ClientBlobs {
 
     fn end(&self, number: u64, blob: Blob) {
         self.grid.unshare_named(BlobId(number));
-        for grid in blob.copies {
+        for grid in blob.copies.iter().filter_map(Weak::upgrade) {
             grid.unshare_named(BlobId(number));
         }
         self.numbers.free(number);
