@@ -342,13 +342,21 @@ fn code_of(module: &OfferedModule, function: &str) -> Vec<u8> {
     }
 }
 
+/// Whose calls a pool runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct PoolKey {
+    /// The module; none: those without a pool of their own.
+    pub(crate) module: Option<String>,
+    /// The user; none: all.
+    pub(crate) user: Option<Arc<str>>,
+}
+
 /// All pools.
 #[derive(Debug)]
 pub(crate) struct Pools {
     workers: Workers,
     pub(crate) common: Arc<Pool>,
-    /// The others, by module and, with isolation by user, user.
-    others: Mutex<HashMap<(String, Option<Arc<str>>), Arc<Pool>>>,
+    others: Mutex<HashMap<PoolKey, Arc<Pool>>>,
 }
 
 impl Pools {
@@ -357,7 +365,7 @@ impl Pools {
         Pools { workers, common, others: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<Arc<str>>), Arc<Pool>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PoolKey, Arc<Pool>>> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -382,42 +390,40 @@ impl Pools {
         let is_of_user = settings.isolation == Isolation::User || settings.run_as == RunAs::Caller;
         let user = is_of_user.then(|| Arc::clone(user));
         let mut others = self.lock();
-        let key = (module.name.clone(), user);
+        let key = PoolKey { module: Some(module.name.clone()), user };
         if let Some(pool) = others.get(&key) {
             return Ok(Arc::clone(pool));
         }
-        let pool = Arc::new(Pool::of_module(self.workers.clone(), settings, key.1.as_deref())?);
+        let pool = Arc::new(Pool::of_module(self.workers.clone(), settings, key.user.as_deref())?);
         others.insert(key, Arc::clone(&pool));
         Ok(pool)
     }
 
-    /// Those that exist, by module and user.
-    pub(crate) fn all(&self) -> Vec<(Option<String>, Option<Arc<str>>, Arc<Pool>)> {
+    /// Those that exist.
+    pub(crate) fn all(&self) -> Vec<(PoolKey, Arc<Pool>)> {
         let others = self.lock();
-        let others = others
-            .iter()
-            .map(|((module, user), pool)| (Some(module.clone()), user.clone(), Arc::clone(pool)));
-        std::iter::once((None, None, Arc::clone(&self.common))).chain(others).collect()
+        let others = others.iter().map(|(key, pool)| (key.clone(), Arc::clone(pool)));
+        std::iter::once((PoolKey::default(), Arc::clone(&self.common))).chain(others).collect()
     }
 
     /// Removes a user whose last connection has ended.
     pub(crate) fn forget(&self, user: &str) {
-        self.all().iter().for_each(|(.., pool)| pool.forget(user));
+        self.all().iter().for_each(|(_, pool)| pool.forget(user));
     }
 
     /// Ends the workers of pools that nobody has needed for `idle`, forgets pools of users without workers, and follows
     /// calendars.
     pub(crate) fn check(&self, idle: Duration) {
-        for (.., pool) in self.all() {
+        for (_, pool) in self.all() {
             pool.end_if_idle(idle);
             pool.resize();
         }
-        self.lock().retain(|(_, user), pool| user.is_none() || pool.lock().grid.is_some());
+        self.lock().retain(|key, pool| key.user.is_none() || pool.lock().grid.is_some());
     }
 
     /// Ends all workers.
     pub(crate) fn close(&self) {
-        for (.., pool) in self.all() {
+        for (_, pool) in self.all() {
             let grid = pool.lock().grid.clone();
             if let Some(grid) = grid {
                 grid.close();

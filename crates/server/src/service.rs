@@ -168,10 +168,11 @@ impl Users {
     /// The state of the server. `all`: with all users.
     fn status(&self, all: bool) -> Value {
         let shared = &self.shared;
-        let pools = shared.pools.all().into_iter().map(|(module, user, pool)| {
+        let pools = shared.pools.all().into_iter().map(|(key, pool)| {
             let (ready, queued, live) = pool.counts();
             json!({
-                "module": module, "user": user.filter(|_| all).map(|user| user.to_string()),
+                "module": key.module,
+                "user": key.user.filter(|_| all).map(|user| user.to_string()),
                 "ready": ready, "queued": queued, "alive": live,
             })
         });

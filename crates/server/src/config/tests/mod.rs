@@ -83,7 +83,7 @@ fn with_certificates_it_listens_in_the_network() {
 #[test]
 fn settings_of_calls() {
     let config = config(
-        "[modules.fft]\nisolation = 'call'\npolicy = 'fifo'\nmost_running = 3\nmost_queued = 0\n\
+        "[modules.fft]\nisolation = 'call'\nrun_as = 'caller'\npolicy = 'fifo'\nmost_running = 3\nmost_queued = 0\n\
          cores = 4\nmemory = '1.5 GiB'\ncpu_seconds = 0.5\nwall_seconds = 60\nopen_files = 100\n\
          processes = 7\nusers = ['ann', 'bob']\ngroups = 'staff'\n\
          calendar = [{ hours = '8-20', workers = 0 }]\n\
@@ -96,6 +96,7 @@ fn settings_of_calls() {
         *fft,
         CallSettings {
             isolation: Isolation::Call,
+            run_as: RunAs::Caller,
             policy: Policy::Fifo,
             most_running: Some(3),
             most_queued: Some(0),
