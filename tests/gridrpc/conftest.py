@@ -118,3 +118,10 @@ def no_jobs_are_left(site: BatchSite) -> Iterator[None]:
         assert site.nothing_is_left()
     finally:
         site.rig.cancel_all()
+
+
+@pytest.fixture
+def no_modules_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No module of this machine has the name of a server's."""
+    monkeypatch.setenv("GRIDRPC_CATALOGUE", str(tmp_path / "catalogue"))
+    monkeypatch.delenv("GRIDRPC_MODULE_PATH", raising=False)

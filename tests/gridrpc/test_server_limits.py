@@ -1,0 +1,308 @@
+"""What users of a server may do, their limits, and how calls of a module run."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridrpc
+from grids import CompileIdl
+from processes import LONG, until
+from servers import (
+    FAILURE,
+    REPLY,
+    WORK,
+    Authority,
+    Server,
+    Wire,
+    arguments,
+    began,
+    hold,
+    named,
+    offering,
+    serving,
+)
+
+pytestmark = pytest.mark.usefixtures("no_modules_here")
+
+
+@pytest.fixture
+def work(compile_idl: CompileIdl) -> Path:
+    return compile_idl(WORK)
+
+
+def gated(folder: Path, number: int) -> list[bytes]:
+    """Arguments of `gated` for a connection made by hand."""
+    return arguments(str(folder / "log"), str(folder / "gate"), number, None)
+
+
+def opened_by_hand(server: Server, credentials: Path | None, function: str) -> Wire:
+    """A client by hand that knows a function, as its function 1."""
+    wire = server.connect(credentials)
+    wire.serve()
+    wire.name(1, function)
+    return wire
+
+
+def answers(wire: Wire, count: int) -> list[int]:
+    """The results of so many calls with one integer as result, in the order of their ends."""
+    got = []
+    for _ in range(count):
+        kind, body = wire.receive(REPLY, FAILURE, 0)
+        assert kind == REPLY, body
+        got.append(struct.unpack("<q", body[-8:])[0])
+    return got
+
+
+def test_modules_for_some_users(compile_idl: CompileIdl, work: Path, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ann, bob = authority.user("ann", "staff"), authority.user("bob")
+    config = (
+        offering(work, compile_idl(named("secret")), compile_idl(named("own")))
+        + "[modules.secret]\ngroups = 'staff'\n[users.bob]\nmodules = ['work', 'secret']\n"
+    )
+    with serving(tmp_path, config, authority) as server:
+        with server.client(ann) as grid:
+            for module in ("work", "secret", "own"):
+                assert grid.function(f"{module}/add")(1, 2) == [3]
+        with server.client(bob) as grid:
+            assert grid.function("work/add")(1, 2) == [3]
+            # What users may not call, they do not see.
+            for module in ("secret", "own", "missing"):
+                with pytest.raises(gridrpc.FunctionNotFound, match=f"no function `{module}/add`"):
+                    grid.function(f"{module}/add")
+        # A client that does not ask before it calls.
+        with opened_by_hand(server, bob, "secret/add") as wire:
+            wire.call(7, 1, *arguments(1, 2, None))
+            error, message = wire.failure()
+            assert error == "gridrpc.FunctionNotFound"
+            assert "that user `bob` may call; there is `work`" in message
+        assert "bob" in {record["user"] for record in server.audit("refuse")}
+
+
+def test_limit_of_calls_at_a_time(work: Path, tmp_path: Path) -> None:
+    config = offering(work, workers=3) + "[everyone]\ncalls = 1\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        calls = [
+            grid.submit("work/gated", str(tmp_path / "log"), str(tmp_path / "gate"), number)
+            for number in range(3)
+        ]
+        assert until(lambda: began(tmp_path / "log") == [0])
+        with opened_by_hand(server, None, "work/add") as wire:
+            # The limit is the user's, whatever the connection.
+            wire.call(7, 1, *arguments(1, 2, None))
+            assert until(lambda: server.module("work")["alive"] >= 2)
+            assert began(tmp_path / "log") == [0]
+            (tmp_path / "gate").touch()
+            assert answers(wire, 1) == [3]
+        assert [int(call.result(LONG)[0]) for call in calls] == [0, 1, 2]
+        assert began(tmp_path / "log") == [0, 1, 2]
+
+
+def test_limit_of_queued_calls(work: Path, tmp_path: Path) -> None:
+    config = offering(work) + "[everyone]\ncalls = 1\nqueued = 2\n"
+    with serving(tmp_path, config) as server:
+        with opened_by_hand(server, None, "work/gated") as wire:
+            wire.call(0, 1, *gated(tmp_path, 0))
+            assert until(lambda: began(tmp_path / "log") == [0])
+            for number in range(1, 5):
+                wire.call(number, 1, *gated(tmp_path, number))
+            told = [wire.failure() for _ in range(2)]
+            for error, message in told:
+                assert error == "gridrpc.LimitReached"
+                assert (
+                    'the limit `queued` of user "root" is reached: 3 calls would wait, and 2 may'
+                    in message
+                )
+                assert "1 running, 2 waiting" in message
+            (tmp_path / "gate").touch()
+            assert answers(wire, 3) == [0, 1, 2]
+            # There is room again.
+            wire.call(9, 1, *gated(tmp_path, 9))
+            assert answers(wire, 1) == [9]
+        records = server.audit("limit")
+        assert [record["outcome"] for record in records] == ["queued", "queued"]
+
+
+def test_limit_of_bytes(work: Path, tmp_path: Path) -> None:
+    config = offering(work) + "[everyone]\nbytes = '1 MiB'\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        copy = grid.function("work/copy")
+        few = np.ones(900_000, np.uint8)
+        assert np.array_equal(copy(few), few)
+        running = grid.submit("work/gated", str(tmp_path / "log"), str(tmp_path / "gate"), 1)
+        for size in (1_100_000, 20_000_000):
+            with pytest.raises(gridrpc.LimitReached, match=r"limit `bytes` .* 1048576 may be held"):
+                copy(np.ones(size, np.uint8))
+        # It costs nothing but the call.
+        (tmp_path / "gate").touch()
+        assert running.result(LONG) == [1]
+        # One such call after the other is possible.
+        assert np.array_equal(copy(few), few)
+
+
+def test_limit_of_the_rate(work: Path, tmp_path: Path) -> None:
+    # So slow that no test sees a second call.
+    config = offering(work) + "[everyone]\nrate = 0.001\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        add = grid.function("work/add")
+        assert add(1, 2) == [3]
+        with pytest.raises(
+            gridrpc.LimitReached, match=r"limit `rate` .* 0\.001 calls per second .*try again in"
+        ):
+            add(1, 2)
+
+
+def test_limit_of_shared_data(work: Path, tmp_path: Path) -> None:
+    config = offering(work) + "[everyone]\nbytes = '1 MiB'\ncode = true\n"
+    with serving(tmp_path, config) as server, server.client(trusted=True) as grid:
+        data = grid.share(np.ones(2_000_000, np.uint8))
+        with pytest.raises(gridrpc.LimitReached, match=r"limit `bytes` .* 1048576 may be held"):
+            grid.submit(len, data).result(LONG)
+        assert grid.submit(len, b"four").result(LONG) == 4
+
+
+def test_code_of_users_who_may_send_it(work: Path, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ann, bob = authority.user("ann"), authority.user("bob")
+    config = offering(work, python=True) + "[users.ann]\ncode = true\n"
+    with serving(tmp_path, config, authority) as server:
+        with server.client(ann, trusted=True) as grid:
+            assert grid.submit(lambda x: x + 1, 2).result(LONG) == 3
+            assert list(grid.map(lambda x: x * x, range(50))) == [x * x for x in range(50)]
+        refused = pytest.raises(gridrpc.NotPermitted, match="user `bob` to send code")
+        with server.client(bob, trusted=True) as grid, refused:
+            grid.submit(lambda x: x + 1, 2).result(LONG)
+
+
+def test_isolation_of_users(compile_idl: CompileIdl, work: Path, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ann, bob = authority.user("ann"), authority.user("bob")
+    mine = compile_idl(named("mine"))
+    config = offering(work, mine) + "[modules.mine]\nisolation = 'user'\n"
+    with serving(tmp_path, config, authority) as server, ExitStack() as stack:
+        grids = [stack.enter_context(server.client(user)) for user in (ann, bob, ann)]
+        shared = [{int(grid.function("work/pid")()[0]) for _ in range(5)} for grid in grids]
+        assert shared[0] == shared[1] == shared[2]
+        pids = [{int(grid.function("mine/pid")()[0]) for _ in range(5)} for grid in grids]
+        assert pids[0] == pids[2]
+        assert not pids[0] & pids[1]
+        assert len(pids[0]) == len(pids[1]) == 1
+        assert not pids[0] & shared[0]
+
+
+def test_isolation_of_calls(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    config = (
+        offering(compile_idl(named("once")), workers=2) + "[modules.once]\nisolation = 'call'\n"
+    )
+    with serving(tmp_path, config) as server, server.client() as grid:
+        pids = [int(call.result(LONG)[0]) for call in [grid.submit("once/pid") for _ in range(20)]]
+        assert len(set(pids)) == 20
+
+
+def test_most_running_and_most_queued(compile_idl: CompileIdl, work: Path, tmp_path: Path) -> None:
+    few = compile_idl(named("few"))
+    config = offering(work, few, workers=3) + "[modules.few]\nmost_running = 2\nmost_queued = 3\n"
+    with serving(tmp_path, config) as server, opened_by_hand(server, None, "few/gated") as wire:
+        for number in range(7):
+            wire.call(number, 1, *gated(tmp_path, number))
+        for _ in range(2):
+            error, message = wire.failure()
+            assert error == "gridrpc.LimitReached"
+            assert "the queue of module `few` is full: 5 calls run or wait, of at most 3" in message
+        assert until(lambda: len(began(tmp_path / "log")) == 2)
+        # Other modules are not affected.
+        with server.client() as grid:
+            assert grid.function("work/add")(1, 2) == [3]
+        assert sorted(began(tmp_path / "log")) == [0, 1]
+        (tmp_path / "gate").touch()
+        assert sorted(answers(wire, 5)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        ("fifo", [1, 2, 3, 11, 12, 13]),
+        ("priority", [11, 12, 13, 1, 2, 3]),
+        # Which of both users is first is no matter.
+        ("fair", None),
+    ],
+)
+def test_policies_of_the_queue(
+    compile_idl: CompileIdl, tmp_path: Path, policy: str, order: list[int] | None
+) -> None:
+    authority = Authority(tmp_path)
+    ann, bob, eve = (authority.user(name) for name in ("ann", "bob", "eve"))
+    config = (
+        offering(compile_idl(WORK))
+        + f"[modules.work]\npolicy = '{policy}'\n[users.bob]\npriority = 5\n"
+    )
+    with serving(tmp_path, config, authority) as server, ExitStack() as stack:
+        first = opened_by_hand(server, eve, "work/gated")
+        wires = [
+            stack.enter_context(opened_by_hand(server, user, "work/gated")) for user in (ann, bob)
+        ]
+        with first:
+            first.call(0, 1, *gated(tmp_path, 0))
+            assert until(lambda: began(tmp_path / "log") == [0])
+            for base, wire in zip((0, 10), wires, strict=True):
+                for number in range(1, 4):
+                    wire.call(number, 1, *gated(tmp_path, base + number))
+                count = 4 if base == 0 else 7
+                assert until(lambda count=count: server.module("work")["alive"] == count)
+            (tmp_path / "gate").touch()
+            answers(first, 1)
+            for wire in wires:
+                answers(wire, 3)
+        ran = began(tmp_path / "log")[1:]
+        if order is not None:
+            assert ran == order
+        else:
+            # Neither waits for all calls of the other.
+            assert {number < 10 for number in ran[:3]} == {True, False}
+
+
+def test_all_cores_for_one_call(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    config = offering(compile_idl(WORK), workers=3) + "[modules.work]\ncores = 'all'\n"
+    with serving(tmp_path, config) as server:
+        with server.client() as grid:
+            assert grid.function("work/threads")() == [3]
+        with opened_by_hand(server, None, "work/gated") as wire:
+            for number in range(3):
+                wire.call(number, 1, *gated(tmp_path, number))
+            assert until(lambda: server.module("work")["alive"] == 3)
+            assert until(lambda: len(began(tmp_path / "log")) > 0)
+            assert began(tmp_path / "log") == [0]
+            (tmp_path / "gate").touch()
+            assert answers(wire, 3) == [0, 1, 2]
+
+
+def test_wall_time_of_a_call(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    config = offering(compile_idl(WORK)) + "[modules.work]\nwall_seconds = 0.1\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        with pytest.raises(gridrpc.DeadlineExceeded, match="longer than its limit of 100ms"):
+            hold(grid, tmp_path, "work").result(LONG)
+        assert grid.function("work/add")(1, 2) == [3]
+
+
+def test_status_counts_users_and_functions(work: Path, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ann = authority.user("ann")
+    with serving(tmp_path, offering(work), authority) as server:
+        with server.client(ann) as grid:
+            for _ in range(3):
+                grid.function("work/add")(1, 2)
+            assert server.state_of("clients") == {"ann": 1}
+
+        def counted() -> Any:
+            return server.state_of("users").get("ann", {}).get("returned")
+
+        assert until(lambda: counted() == 3)
+        assert server.state_of("functions")["work/add"]["returned"] == 3
+        assert until(lambda: server.state_of("clients") == {})
+        assert "ann" in server.command("status")
