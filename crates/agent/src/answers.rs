@@ -282,7 +282,10 @@ impl Answers {
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
             End::Unfit(why) => return self.refuse(call, &why.to_string()),
             End::NotGathered(why) => return self.refuse(call, why),
-            End::RunLimit(limit) => return self.refuse(call, &limit.to_string()),
+            End::RunLimit(limit) => {
+                let error = RemoteError::DeadlineExceeded.name().to_owned();
+                return self.deny(call, &Denied { error, message: limit.to_string() });
+            }
             // Calls have neither deadlines nor dependencies here; the client handles both.
             End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
                 return self.refuse(call, &format!("{end:?}"));

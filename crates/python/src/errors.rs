@@ -173,6 +173,7 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::InterfaceChanged) => interface_changed(py, message),
         Some(RemoteError::LimitReached) => new(py, package::limit_reached(py), (message,)),
         Some(RemoteError::NotPermitted) => new(py, package::not_permitted(py), (message,)),
+        Some(RemoteError::DeadlineExceeded) => new(py, package::deadline_exceeded(py), (message,)),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(RemoteError::FunctionExited) => {
             // The end of the process's standard error replaces the trace.

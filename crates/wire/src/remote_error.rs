@@ -60,6 +60,8 @@ remote_errors! {
     LimitReached,
     /// The server does not allow it to the user.
     NotPermitted,
+    /// The call has run longer, or used more processor time, than the host allows.
+    DeadlineExceeded,
 }
 
 impl fmt::Display for RemoteError {

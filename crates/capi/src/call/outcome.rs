@@ -148,6 +148,7 @@ pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failur
             (ErrorCode::FunctionNotFound, "its interface has changed: ")
         }
         Some(RemoteError::LimitReached | RemoteError::NotPermitted) => (ErrorCode::RpcRefused, ""),
+        Some(RemoteError::DeadlineExceeded) => (ErrorCode::Timeout, ""),
         // The type of an exception.
         None => return Failure::other(format!("{function}: {error}: {message}")),
     };
