@@ -13,7 +13,7 @@ use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section}
 use crate::answers::{Answers, PoolParent, Running};
 use crate::callbacks::{Backwards, Waiting};
 use crate::client_blobs::{BlobNumbers, ClientBlobs};
-use crate::incoming::{Arguments, ArgumentsError, Places, whole};
+use crate::incoming::{Arguments, ArgumentsError, Places, is_dropped, streamed, whole};
 use crate::modules::ModuleFiles;
 use crate::reservations::Reservations;
 use crate::service::{Access, Denied, Found, Notify, Target};
@@ -239,6 +239,11 @@ impl Calls {
         };
         if !sections.iter().all(is_listed) {
             return self.answers.refuse(call, "it refers to shared data that it does not list");
+        }
+        if let (true, Some(access)) = (is_dropped(&streams), &self.access) {
+            let denied = self.places.denial_of(message);
+            let denied = denied.unwrap_or_else(|| access.exceeds_payload(streamed(sections)));
+            return self.answers.deny(call, &denied);
         }
         match self.places.arguments_of(&self.grid, message, streams) {
             Ok(arguments) => {

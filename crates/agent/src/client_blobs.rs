@@ -10,7 +10,7 @@ use gridrpc_link::payload::section_bytes;
 use gridrpc_link::{LinkError, Stream};
 use gridrpc_wire::Section;
 
-use crate::incoming::Places;
+use crate::incoming::{Places, is_dropped, streamed};
 use crate::service::{Access, Denied, Permit};
 use crate::shared_data::Filling;
 
@@ -80,6 +80,10 @@ impl ClientBlobs {
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) -> Result<(), LinkError> {
+        if let (true, Some(access)) = (is_dropped(&streams), &self.access) {
+            self.denied.insert(blob, access.exceeds_payload(streamed(sections)));
+            return Ok(());
+        }
         let placed = streams.iter().all(|stream| matches!(stream, Stream::Placed(..)));
         if !placed || streams.is_empty() {
             let parts = section_bytes(sections, streams);

@@ -242,9 +242,10 @@ impl Clients {
                 return Ok(());
             }
         };
-        let max_payload = rights.access.as_ref().map_or(MAX_PAYLOAD, |access| access.max_payload());
-        connection.receiver.limit_payload(max_payload);
-        if rights.access.is_some() {
+        connection.receiver.limit_payload(MAX_PAYLOAD);
+        if let Some(access) = &rights.access {
+            connection.receiver.limit_payload(access.max_payload());
+            connection.receiver.drop_payloads();
             answers.silence();
         }
         let parent: Arc<dyn Parent> = answers;

@@ -80,6 +80,11 @@ impl Places {
         Some(offered.begin(moved.map(|section| section.len).sum()))
     }
 
+    /// Why a call may not run whose payload was not received, if its function is offered.
+    pub(super) fn denial_of(&self, message: &HostCall<'_>) -> Option<Denied> {
+        self.begin(message)?.err()
+    }
+
     /// Allocates memory from this grid.
     pub(super) fn belong_to(&self, grid: &Grid) {
         let (pool, shared_pool) = (Arc::clone(grid.pool()), Arc::clone(grid.shared_pool()));
@@ -240,6 +245,17 @@ impl From<io::Error> for ArgumentsError {
     fn from(error: io::Error) -> ArgumentsError {
         ArgumentsError::System(error)
     }
+}
+
+/// Whether the payload of a message was dropped, as it is larger than the client may send.
+pub(super) fn is_dropped(streams: &[Stream]) -> bool {
+    streams.iter().any(|stream| matches!(stream, Stream::Dropped(_)))
+}
+
+/// Number of streamed bytes of these sections.
+pub(super) fn streamed(sections: &[Section<'_>]) -> u64 {
+    let streamed = sections.iter().filter(|section| section.place == Place::Stream);
+    streamed.map(|section| section.len).sum()
 }
 
 /// The bytes of the first section.

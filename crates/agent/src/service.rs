@@ -83,8 +83,11 @@ pub trait Access: fmt::Debug + Send + Sync {
     /// When a limit is reached.
     fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied>;
 
-    /// Largest payload of a call, bytes.
+    /// Largest payload of a call or of shared data, bytes. A larger one is not received.
     fn max_payload(&self) -> u64;
+
+    /// The error of a call or of shared data with a larger payload.
+    fn exceeds_payload(&self, bytes: u64) -> Denied;
 }
 
 /// A function that a client has named.

@@ -219,6 +219,8 @@ impl Client {
             Message::Blob { blob, sections } => {
                 self.calls.blobs.receive(blob, &sections, streams)?;
                 self.calls.share_arrived()?;
+                // Also if it is too large: calls that wait for it end then.
+                self.calls.try_early();
             }
             Message::DropBlob { blob } => {
                 self.calls.blobs.drop_one(blob);

@@ -33,13 +33,15 @@ pub enum Stream {
     Bytes(Vec<u8>),
     /// In its destination, with the number of bytes.
     Placed(Arc<Sink>, usize),
+    /// Dropped, with the number of bytes: the message has more than the receiver accepts.
+    Dropped(usize),
 }
 
 impl Stream {
     fn len(&self) -> usize {
         match self {
             Stream::Bytes(bytes) => bytes.len(),
-            Stream::Placed(_, len) => *len,
+            Stream::Placed(_, len) | Stream::Dropped(len) => *len,
         }
     }
 
@@ -50,6 +52,7 @@ impl Stream {
                 place.write(*filled, bytes);
                 *filled += bytes.len();
             }
+            Stream::Dropped(len) => *len += bytes.len(),
         }
     }
 
@@ -58,7 +61,7 @@ impl Stream {
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Stream::Bytes(bytes) => bytes,
-            Stream::Placed(..) => Vec::new(),
+            Stream::Placed(..) | Stream::Dropped(_) => Vec::new(),
         }
     }
 }
@@ -84,6 +87,8 @@ struct Pending {
     number: u32,
     /// Whether it answers a call.
     answer: bool,
+    /// Whether its streams are dropped.
+    is_dropped: bool,
     frame: Vec<u8>,
     lengths: Vec<usize>,
     /// Destinations of its streams; shorter if the last ones have none.
@@ -106,6 +111,7 @@ impl Pending {
             let Some(len) = self.lengths.get(index).copied() else { return Ok(true) };
             let place = self.places.get_mut(index).and_then(Option::take);
             self.streams.push(match place.filter(|place| place.len() == len) {
+                _ if self.is_dropped => Stream::Dropped(0),
                 Some(place) => Stream::Placed(place, 0),
                 None => Stream::Bytes(buffer(spare, len)?),
             });
@@ -158,6 +164,8 @@ pub struct Receiver {
     /// Bytes of the current `Data` frame that have not arrived.
     data_left: usize,
     max_payload: u64,
+    /// Whether calls and shared data with more streamed bytes arrive without them.
+    drops_payloads: bool,
     placement: Option<Placement>,
     /// Returned stream buffers, for reuse.
     spare: Vec<Vec<u8>>,
@@ -196,6 +204,7 @@ impl Receiver {
             streamed: 0,
             data_left: 0,
             max_payload,
+            drops_payloads: false,
             placement: None,
             spare: Vec::new(),
             position: 0,
@@ -205,6 +214,11 @@ impl Receiver {
     /// Changes the limit of streamed bytes in a message.
     pub fn limit_payload(&mut self, max_payload: u64) {
         self.max_payload = max_payload;
+    }
+
+    /// Drops the streamed bytes of calls and shared data above the limit, and passes on the rest of the message.
+    pub fn drop_payloads(&mut self) {
+        self.drops_payloads = true;
     }
 
     /// Sets the function that selects destinations of streamed sections.
@@ -296,15 +310,18 @@ impl Receiver {
                 && let Some(stream) = current(&mut self.pending, self.current)
             {
                 let got = match stream {
-                    Stream::Bytes(bytes) => self.socket.receive_behind(bytes, self.data_left),
+                    Stream::Bytes(bytes) => Some(self.socket.receive_behind(bytes, self.data_left)),
                     Stream::Placed(place, filled) => {
                         let got = place.receive(&*self.socket, *filled, self.data_left);
                         *filled += got.as_ref().copied().unwrap_or(0);
-                        got
+                        Some(got)
                     }
+                    Stream::Dropped(_) => None,
                 };
-                self.data_left -= got.as_ref().copied().unwrap_or(0);
-                return got;
+                if let Some(got) = got {
+                    self.data_left -= got.as_ref().copied().unwrap_or(0);
+                    return got;
+                }
             }
         }
         if self.buffer.is_empty() {
@@ -321,7 +338,8 @@ impl Receiver {
         }
         // After a piece of a stream, the header of the next one usually follows. Only the header is read here, so
         // that the piece itself goes straight to its destination.
-        let between_pieces = !self.pending.is_empty() && self.filled.is_empty();
+        let between_pieces =
+            !self.pending.is_empty() && self.filled.is_empty() && self.data_left == 0;
         let end = if between_pieces { HEADER_LEN } else { self.buffer.len() };
         let free = &mut self.buffer[self.filled.end..end];
         let count = self.socket.receive(free, &mut self.descriptors)?;
@@ -381,22 +399,30 @@ impl Receiver {
         }
         let descriptors: Vec<OwnedFd> = self.descriptors.drain(..count).flatten().collect();
         let message = Message::decode(&frame).map_err(LinkError::from)?;
-        let lengths = self.stream_lengths(&message)?;
+        let (lengths, is_dropped) = self.stream_lengths(&message)?;
         if lengths.is_empty() {
             self.filled.start += end;
             handle(Received { message, order: header.order, streams: Vec::new(), descriptors })?;
         } else {
             let places = match &mut self.placement {
-                Some(placement) => placement(&message, &lengths),
-                None => Vec::new(),
+                Some(placement) if !is_dropped => placement(&message, &lengths),
+                _ => Vec::new(),
             };
             let frame = bytes[..end].to_vec();
             let answer = matches!(header.kind, Kind::Reply | Kind::Failure);
             self.streamed = self.streamed.wrapping_add(1);
             self.filled.start += end;
             let (number, streams) = (self.streamed, Vec::new());
-            let mut pending =
-                Pending { number, answer, frame, lengths, places, streams, descriptors };
+            let mut pending = Pending {
+                number,
+                answer,
+                is_dropped,
+                frame,
+                lengths,
+                places,
+                streams,
+                descriptors,
+            };
             if pending.advance(&mut self.spare)? {
                 pending.hand_over(handle)?;
             } else if self.pending.len() < MOST_PENDING {
@@ -408,7 +434,8 @@ impl Receiver {
         Ok(true)
     }
 
-    fn stream_lengths(&self, message: &Message<'_>) -> Result<Vec<usize>, LinkError> {
+    /// The lengths of the message's streamed sections, and whether their bytes are dropped.
+    fn stream_lengths(&self, message: &Message<'_>) -> Result<(Vec<usize>, bool), LinkError> {
         let mut lengths = Vec::new();
         let mut total = 0;
         for section in sections(message) {
@@ -417,11 +444,13 @@ impl Receiver {
                 lengths.push(section.len as usize);
             }
         }
-        if total > self.max_payload {
+        let is_above = total > self.max_payload;
+        let may_be_dropped = matches!(message, Message::HostCall(_) | Message::Blob { .. });
+        if is_above && !(self.drops_payloads && may_be_dropped) {
             let limit = self.max_payload;
             return Err(unexpected(&format!("{total} bytes of data, above the limit of {limit}")));
         }
-        Ok(lengths)
+        Ok((lengths, is_above))
     }
 
     fn begin_data(&mut self, header: Header) -> Result<(), LinkError> {

@@ -183,6 +183,21 @@ fn streams_that_have_a_place_come_there() {
 }
 
 #[test]
+fn payloads_above_the_limit_are_dropped_and_the_next_message_arrives() {
+    let (mut sender, mut receiver) = halves(1000);
+    receiver.limit_payload(2_000);
+    receiver.drop_payloads();
+    push(&mut sender, 1, &[pattern(1_500), pattern(1_500)]);
+    push(&mut sender, 2, &[pattern(2_000)]);
+    let mut come = Vec::new();
+    while !sender.flush().unwrap() {
+        while take(&mut receiver, &mut come).is_some() {}
+    }
+    while take(&mut receiver, &mut come).is_some() {}
+    assert_eq!(come, [(1, vec![Vec::new(), Vec::new()]), (2, vec![pattern(2_000)])]);
+}
+
+#[test]
 fn streams_that_are_held_go_when_they_are_to_and_in_their_order() {
     let (mut sender, mut receiver) = halves(1 << 20);
     let mut hold = |number, stream: Vec<u8>| {

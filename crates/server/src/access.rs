@@ -210,6 +210,16 @@ impl Access for UserAccess {
     fn max_payload(&self) -> u64 {
         self.0.role.limits.bytes.most().unwrap_or(MAX_PAYLOAD)
     }
+
+    fn exceeds_payload(&self, bytes: u64) -> Denied {
+        match self.0.permit(&"a payload".into(), None, bytes, 0) {
+            Err(reached) => reached,
+            Ok(_) => {
+                let message = format!("{bytes} bytes are more than the server accepts at a time");
+                denied(RemoteError::LimitReached, message)
+            }
+        }
+    }
 }
 
 /// Waits for nothing.

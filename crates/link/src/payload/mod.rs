@@ -331,6 +331,7 @@ pub fn take_sections(
             Place::Inline(bytes) => Incoming::Bytes(bytes.to_vec()),
             Place::Stream => match streams.next().ok_or_else(|| unknown("stream"))? {
                 Stream::Bytes(bytes) => Incoming::Bytes(bytes),
+                Stream::Dropped(_) => Incoming::Bytes(Vec::new()),
                 Stream::Placed(sink, _) => Incoming::Placed(sink),
             },
             Place::Argument(index) => Incoming::Argument(index, section.len),
