@@ -48,12 +48,27 @@ impl Caller {
         &self,
         name: &'n str,
     ) -> Result<(Arc<OfferedModule>, &'n str), Denied> {
+        self.module_with(name, OfferedModule::has)
+    }
+
+    /// The module that has a function or class that the user may use. `name`: `module/function` or `module/Class`.
+    pub(crate) fn module_of_member(&self, name: &str) -> Result<Arc<OfferedModule>, Denied> {
+        let has =
+            |module: &OfferedModule, member: &str| module.has(member) || module.has_class(member);
+        self.module_with(name, has).map(|(module, _)| module)
+    }
+
+    fn module_with<'n>(
+        &self,
+        name: &'n str,
+        has: impl Fn(&OfferedModule, &str) -> bool,
+    ) -> Result<(Arc<OfferedModule>, &'n str), Denied> {
         let (module, function) = name.split_once('/').ok_or_else(|| {
             let message = format!("`{name}` is not a function's name: write `module/function`");
             denied(RemoteError::FunctionNotFound, message)
         })?;
         let known = self.module(module)?;
-        if !known.has(function) {
+        if !has(&known, function) {
             let functions = known.functions();
             let near = gridrpc_idl::nearest(function, functions.iter().map(String::as_str));
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

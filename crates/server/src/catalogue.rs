@@ -127,6 +127,15 @@ impl OfferedModule {
         }
     }
 
+    /// Whether it has this class.
+    #[must_use]
+    pub fn has_class(&self, name: &str) -> bool {
+        match &self.code {
+            Code::Library { interface, .. } => interface.class(name).is_some(),
+            Code::Python(_) => false,
+        }
+    }
+
     /// Calls that have begun and not ended.
     #[must_use]
     pub fn alive(&self) -> u64 {

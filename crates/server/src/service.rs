@@ -119,11 +119,11 @@ impl Users {
         });
     }
 
-    /// The interface of the module of a function, or of a module, and its hash.
+    /// The interface of the module of a function or class, or of a module, and its hash.
     fn interface(&self, user: &User, name: &str) -> Answer {
         let caller = self.caller(user);
         let found = match name.split_once('/') {
-            Some(_) => caller.module_of(name).map(|(module, _)| module),
+            Some(_) => caller.module_of_member(name),
             None => caller.module(name),
         };
         let module = found.map_err(from_denied)?;
