@@ -21,8 +21,12 @@ use time::Weekday;
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{CallSettings, Isolation, Period, Policy, RunAs, ServerConfig, workers_at};
 
-/// Runs `main` of a Python worker with the gridrpc of an interpreter.
-const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
+/// Runs `main` of a Python worker with the gridrpc of an interpreter. Folders in front of its `sys.path` follow.
+const PYTHON: [&str; 3] = [
+    "-P",
+    "-c",
+    "import sys; sys.path[:0] = sys.argv[1:]; del sys.argv[1:]; from gridrpc._worker import main; main()",
+];
 
 /// What starts the workers of all pools.
 #[derive(Clone, Debug)]
@@ -49,6 +53,11 @@ impl Workers {
         }
     }
 
+    /// Arguments of the interpreter.
+    fn python_arguments(&self) -> Vec<String> {
+        PYTHON.into_iter().map(str::to_owned).chain(self.path.iter().cloned()).collect()
+    }
+
     /// Opens a grid with this many workers on this machine.
     fn open(
         &self,
@@ -62,14 +71,14 @@ impl Workers {
             None => (self.program.clone(), vec!["spawner".into()]),
             Some(python) => {
                 environment.push(("GRIDRPC_SPAWNER".into(), "1".into()));
-                (python.into(), PYTHON.map(Into::into).to_vec())
+                (python.into(), self.python_arguments().into_iter().map(Into::into).collect())
             }
         };
         let advice = match &self.python {
             None => String::new(),
             Some(_) => "`python` in [workers] names an interpreter that can import gridrpc".into(),
         };
-        let preparation = Preparation { path: self.path.clone(), ..Preparation::default() };
+        let preparation = Preparation::default();
         let launch = Launch { program, arguments, environment, advice, preparation, limits };
         let settings =
             Settings { workers, cores: processors, calls_per_process, ..Settings::default() };
@@ -77,9 +86,8 @@ impl Workers {
         if !self.hosts.is_empty() {
             let python = self.python.as_ref().map(|python| PythonWorkers {
                 here: python.clone(),
-                arguments: PYTHON.map(str::to_owned).to_vec(),
-                arguments_here: PYTHON.map(str::to_owned).to_vec(),
-                path: self.path.clone(),
+                arguments: self.python_arguments(),
+                arguments_here: self.python_arguments(),
                 ..PythonWorkers::default()
             });
             config.groups = Some(HostGroups {
