@@ -250,7 +250,13 @@ impl Control<'_> {
     }
 
     fn stop(&self) -> Result<String, CommandError> {
-        let pid = self.ask("stop", "")?["pid"].as_u64().unwrap_or(0);
+        let pid = self.ask("status", "")?["pid"].as_u64().unwrap_or(0);
+        match self.ask("stop", "") {
+            Ok(_) => {}
+            // It may have stopped before its answer was sent.
+            Err(CommandError::Ask(AskError::Gone | AskError::Link(_))) => {}
+            Err(error) => return Err(error),
+        }
         let until = Instant::now() + END;
         while self.config.socket.exists() {
             if Instant::now() >= until {
