@@ -45,6 +45,15 @@ pub enum SearchError {
         /// A function with a similar name.
         near: Option<String>,
     },
+    /// A server offers it in Python, without an interface.
+    #[error(
+        "`{name}` is in Python and has no interface: only a grid that trusts the server calls it, as with \
+         `trusted = true` in grid.toml or `?trusted=true` in the URL of the server"
+    )]
+    WithoutInterface {
+        /// The name as given.
+        name: String,
+    },
     /// A server has not said whether it offers the function, and no other source has it.
     #[error("`{name}` cannot be looked up: {}", joined(failures))]
     Unanswered {

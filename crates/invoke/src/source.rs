@@ -177,6 +177,9 @@ impl<'a> InterfaceSources<'a> {
         }
         let names: Vec<String> =
             self.all().flat_map(|source| source.functions().unwrap_or_default()).collect();
+        if names.iter().any(|known| known == name) {
+            return SearchError::WithoutInterface { name: name.to_owned() };
+        }
         SearchError::NotFound {
             name: name.to_owned(),
             looked: self.files.map_or(&[][..], ModuleSearch::places).to_vec(),

@@ -218,6 +218,7 @@ impl From<SearchError> for Failure {
             | SearchError::NoModule { .. }
             | SearchError::NoFunction { .. }
             | SearchError::NotFound { .. }
+            | SearchError::WithoutInterface { .. }
             | SearchError::Changed { .. }
             | SearchError::Module(_)
             | SearchError::Grid(_) => ErrorCode::FunctionNotFound,
