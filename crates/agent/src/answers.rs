@@ -360,7 +360,10 @@ impl Parent for PoolParent {
         self.0.settle();
     }
 
-    fn changed(&self) {}
+    // A reserved worker may have been lost.
+    fn changed(&self) {
+        self.0.changed();
+    }
 
     fn has_no_workers(&self, _loss: &Loss) {}
 

@@ -53,7 +53,12 @@ impl Reservations {
             Ok(Reserved { reservation, is_reported: false, _permit: permit })
         });
         match reserved {
-            Ok(reserved) => {
+            Ok(mut reserved) => {
+                if reserved.reservation.is_none() {
+                    // It starts with the first call, so nothing else reports it.
+                    reserved.is_reported = true;
+                    self.answers.tell(&Message::Reserved { number, lost: None });
+                }
                 self.workers.insert(number, reserved);
             }
             Err(why) => {
@@ -69,12 +74,7 @@ impl Reservations {
         let Reservations { answers, workers, .. } = self;
         workers.retain(|number, reserved| {
             let number = *number;
-            let Some((grid, reservation)) = &reserved.reservation else {
-                if !std::mem::replace(&mut reserved.is_reported, true) {
-                    answers.tell(&Message::Reserved { number, lost: None });
-                }
-                return true;
-            };
+            let Some((grid, reservation)) = &reserved.reservation else { return true };
             match grid.standing(*reservation) {
                 Standing::Starting => true,
                 Standing::Ready => {
