@@ -33,6 +33,8 @@ pub(super) struct Running {
     pub(super) keep: bool,
     /// Permission to run it, where calls need one.
     pub(super) permit: Option<Box<dyn Permit>>,
+    /// Whether it runs on another grid than that of the client.
+    pub(super) is_elsewhere: bool,
 }
 
 impl Running {
@@ -173,6 +175,11 @@ impl Answers {
         self.unsent.store(true, Ordering::Release);
     }
 
+    /// Reports that no worker can start that might run a call, although the grid of the client has workers.
+    pub(super) fn lost(&self, call: u64, loss: Arc<Loss>) {
+        self.tell_end(call, &End::WorkerLost(loss));
+    }
+
     /// Reports that the grid has refused a call.
     pub(super) fn refuse_with(&self, call: u64, error: &SubmitError) {
         match error {
@@ -237,6 +244,10 @@ impl Answers {
                     sections,
                 };
                 self.push(failure, streams)?;
+            }
+            Some(Outcome::Ended(End::NoWorkers(loss))) if running.is_elsewhere => {
+                running.record(Err("NoWorkers"));
+                self.lost(id, loss);
             }
             Some(Outcome::Ended(end)) => {
                 running.record(Err(name_of(&end)));

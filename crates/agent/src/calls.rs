@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use gridrpc_client::{Callbacks, FunctionRef, Grid, Parent, Request};
-use gridrpc_core::{BlobId, CallOptions, Owner};
+use gridrpc_client::{Callbacks, FunctionRef, Grid, GridError, Parent, Request, SubmitError};
+use gridrpc_core::{BlobId, CallOptions, Owner, Refusal};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
 use gridrpc_shm::segment::Lent;
@@ -346,11 +346,18 @@ impl Calls {
             callbacks: Some(Callbacks(Arc::new(backwards))),
             ..Request::new(function, payload, options)
         };
+        let is_elsewhere = !Arc::ptr_eq(&grid, &self.grid);
         match grid.submit_at_once(request) {
             Ok(taken) => {
                 self.submitted += 1;
                 let keep = self.answers.kept.take_expected(call);
-                self.answers.expect(call, Running { call: taken, grid, lent, keep, permit });
+                let running = Running { call: taken, grid, lent, keep, permit, is_elsewhere };
+                self.answers.expect(call, running);
+            }
+            Err(SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))))
+                if is_elsewhere =>
+            {
+                self.answers.lost(call, loss);
             }
             Err(error) => self.answers.refuse_with(call, &error),
         }
