@@ -85,8 +85,9 @@ def test_modules_for_some_users(compile_idl: CompileIdl, work: Path, tmp_path: P
         assert "bob" in {record["user"] for record in server.audit("refuse")}
 
 
-def test_limit_of_calls_at_a_time(work: Path, tmp_path: Path) -> None:
-    config = offering(work, workers=3) + "[everyone]\ncalls = 1\n"
+@pytest.mark.parametrize("limit", ["calls", "workers"])
+def test_limit_of_calls_at_a_time(work: Path, tmp_path: Path, limit: str) -> None:
+    config = offering(work, workers=3) + f"[everyone]\n{limit} = 1\n"
     with serving(tmp_path, config) as server, server.client() as grid:
         calls = [
             grid.submit("work/gated", str(tmp_path / "log"), str(tmp_path / "gate"), number)
@@ -156,6 +157,13 @@ def test_limit_of_the_rate(work: Path, tmp_path: Path) -> None:
             gridrpc.LimitReached, match=r"limit `rate` .* 0\.001 calls per second .*try again in"
         ):
             add(1, 2)
+
+
+def test_limit_of_processor_time(work: Path, tmp_path: Path) -> None:
+    config = offering(work) + "[everyone]\ncpu_seconds_per_day = 0\n"
+    reached = pytest.raises(gridrpc.LimitReached, match="limit `cpu_seconds_per_day`")
+    with serving(tmp_path, config) as server, server.client() as grid, reached:
+        grid.function("work/add")(1, 2)
 
 
 def test_limit_of_shared_data(work: Path, tmp_path: Path) -> None:
