@@ -72,7 +72,7 @@ pub struct ServerFunction {
 pub struct ServerCatalogue {
     /// The name of the server in its grid.
     pub name: String,
-    access: ServerAccess,
+    pub(crate) access: ServerAccess,
     /// By name of the module.
     modules: Mutex<HashMap<String, Arc<ServerModule>>>,
     list: Mutex<Option<(Instant, Arc<[ServerFunction]>)>>,

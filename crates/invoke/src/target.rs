@@ -95,6 +95,14 @@ impl Target {
         }
     }
 
+    /// The server that runs it, and the function's name there.
+    pub(crate) fn offered_name(&self) -> Option<(String, String)> {
+        let Registered::Offered(offered) = &self.function else { return None };
+        let offered = offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let ServerModule { server, hash, .. } = &*offered.0;
+        Some((server.clone(), format!("{}#{hash}", self.name)))
+    }
+
     /// Whether its server has refused a call because the interface has changed.
     #[must_use]
     pub fn has_changed(&self) -> bool {

@@ -11,8 +11,8 @@ use gridrpc_wire::{Order, RemoteError, Value, decode_values};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use pyo3::exceptions::{
-    PyBaseException, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError,
-    PyValueError,
+    PyBaseException, PyLookupError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError,
+    PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -174,6 +174,9 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::LimitReached) => new(py, package::limit_reached(py), (message,)),
         Some(RemoteError::NotPermitted) => new(py, package::not_permitted(py), (message,)),
         Some(RemoteError::DeadlineExceeded) => new(py, package::deadline_exceeded(py), (message,)),
+        Some(RemoteError::CallNotFound) => PyLookupError::new_err(message.to_owned()),
+        Some(RemoteError::CallLost) => call_lost(py, message),
+        Some(RemoteError::CallCancelled) => new(py, package::call_cancelled(py), (message,)),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(RemoteError::FunctionExited) => {
             // The end of the process's standard error replaces the trace.
@@ -216,6 +219,12 @@ fn remote(py: Python<'_>, text: String, attributes: &[(&str, &str)]) -> PyErr {
         Ok(()) => error,
         Err(failed) => failed,
     }
+}
+
+/// A detached call was lost with the server, or with its worker there.
+fn call_lost(py: Python<'_>, message: &str) -> PyErr {
+    let (worker, pid, status, signal) = (None::<u32>, None::<u32>, None::<u32>, None::<u32>);
+    new(py, package::worker_lost(py), (message, worker, pid, "", status, signal, false, ""))
 }
 
 /// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and

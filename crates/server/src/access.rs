@@ -247,12 +247,12 @@ impl Notify for Nobody {
 
 /// A function that the server offers to a user.
 #[derive(Debug)]
-struct OfferedFunction {
-    caller: Arc<Caller>,
+pub(crate) struct OfferedFunction {
+    pub(crate) caller: Arc<Caller>,
     /// `module/function`.
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// The interface that the client knows; none: it has not asked for one.
-    hash: Option<String>,
+    pub(crate) hash: Option<String>,
 }
 
 impl Offered for OfferedFunction {

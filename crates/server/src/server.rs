@@ -21,6 +21,7 @@ use thiserror::Error;
 use crate::audit::{AuditError, AuditEvent, AuditLog, AuditRecord};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::config::{Network, ServerConfig, TlsConfig};
+use crate::detached::DetachedCalls;
 use crate::pools::{Pools, Workers};
 use crate::publisher::Publisher;
 use crate::service::Users;
@@ -104,6 +105,9 @@ pub struct Server {
     daemon: Arc<Mutex<Daemon>>,
     stop: Arc<Stop>,
     checking: Option<JoinHandle<()>>,
+    detached: Arc<DetachedCalls>,
+    /// Runs detached calls.
+    detaching: Option<JoinHandle<()>>,
     port: Option<u16>,
     /// Held while the server runs.
     _lock: Flock<fs::File>,
@@ -137,15 +141,23 @@ impl Server {
         publisher.check(true);
         let grid = shared.pools.common.grid()?;
         let stop = Arc::<Stop>::default();
+        let system = |what, place: &Path| {
+            let place = place.display().to_string();
+            move |error| ServerError::System { what, place, error }
+        };
+        let calls = shared.config.state.join("calls");
+        let detached = DetachedCalls::open(&shared, &calls)
+            .map_err(|error| ServerError::Folder { folder: calls.clone(), error })?;
+        let running = Arc::clone(&detached);
+        let detaching = thread::Builder::new()
+            .name("gridrpc-detached".to_owned())
+            .spawn(move || running.run())
+            .map_err(system("cannot start a thread for", &calls))?;
         let users = Users {
             shared: Arc::clone(&shared),
             publisher: Arc::clone(&publisher),
             stop: Arc::clone(&stop),
-            clients: Mutex::default(),
-        };
-        let system = |what, place: &Path| {
-            let place = place.display().to_string();
-            move |error| ServerError::System { what, place, error }
+            detached: Arc::clone(&detached),
         };
         let mut daemon = Daemon::new(grid, Arc::new(users), most)
             .map_err(system("cannot make an event descriptor for", &socket))?;
@@ -170,8 +182,8 @@ impl Server {
             .name("gridrpc-checks".to_owned())
             .spawn(move || checks.run())
             .map_err(system("cannot start a thread for", &socket))?;
-        let (checking, _lock) = (Some(checking), lock);
-        Ok(Server { shared, daemon, stop, checking, port, _lock })
+        let (checking, detaching, _lock) = (Some(checking), Some(detaching), lock);
+        Ok(Server { shared, daemon, stop, checking, detached, detaching, port, _lock })
     }
 
     /// The port for clients of other machines, if it has one.
@@ -203,6 +215,10 @@ impl Server {
         let Some(checking) = self.checking.take() else { return };
         // Its panic has been reported where it happened.
         let _ = checking.join();
+        self.detached.stop();
+        if let Some(detaching) = self.detaching.take() {
+            let _ = detaching.join();
+        }
         gridrpc_sys::lock(&self.daemon).close();
         self.shared.pools.close();
         let _ = fs::remove_file(&self.shared.config.socket);

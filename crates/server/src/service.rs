@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gridrpc_agent::{Denied, Proof, RequestError, Rights, Service, User};
 use gridrpc_core::Owner;
@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use crate::access::{Caller, UserAccess, denied};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::Code;
+use crate::detached::DetachedCalls;
+use crate::presence::Tie;
 use crate::publisher::{Publisher, source_of};
 use crate::roles::{LocalUser, Role};
 use crate::shared::Shared;
@@ -23,8 +25,7 @@ pub(crate) struct Users {
     pub(crate) shared: Arc<Shared>,
     pub(crate) publisher: Arc<Publisher>,
     pub(crate) stop: Arc<Stop>,
-    /// Number of connections that make calls, by user.
-    pub(crate) clients: Mutex<HashMap<Arc<str>, usize>>,
+    pub(crate) detached: Arc<DetachedCalls>,
 }
 
 type Answer = Result<Vec<Vec<u8>>, RequestError>;
@@ -43,6 +44,9 @@ impl Service for Users {
         match name {
             "interface" => self.interface(user, text(0)?),
             "list" => Ok(answered(&self.list(user))),
+            "detach" | "call" | "wait" | "result" | "cancel" | "calls" => {
+                self.detached.answer(self.caller(user), name, sections)
+            }
             "status" => Ok(answered(&self.status(is_administrator(user)))),
             "add" | "remove" | "drain" | "stop" => {
                 if !is_administrator(user) {
@@ -70,31 +74,22 @@ impl Service for Users {
 
     fn open(&self, user: &User) -> Result<Rights, String> {
         let role = self.role(user);
-        let owner = self.shared.pools.common.owner(&user.name, role.weight);
-        let owner = owner.map_err(|error| format!("the workers cannot start: {error}"))?;
-        *self.clients().entry(Arc::clone(&user.name)).or_default() += 1;
+        self.shared.presence.enter(&user.name, Tie::Connection);
+        let owner = self.shared.pools.common.owner(&user.name, role.weight).map_err(|error| {
+            self.shared.leave(&user.name, Tie::Connection);
+            format!("the workers cannot start: {error}")
+        })?;
         let (shared, user) = (Arc::clone(&self.shared), Arc::new(user.clone()));
         let access = UserAccess(Arc::new(Caller { shared, user, role }));
         Ok(Rights { owner, access: Some(Arc::new(access)) })
     }
 
     fn close(&self, user: &User, _owner: Owner) {
-        let mut clients = self.clients();
-        let Some(count) = clients.get_mut(&user.name) else { return };
-        *count -= 1;
-        if *count == 0 {
-            clients.remove(&user.name);
-            // Under the lock: a new connection of the user waits until its owners are gone.
-            self.shared.pools.forget(&user.name);
-        }
+        self.shared.leave(&user.name, Tie::Connection);
     }
 }
 
 impl Users {
-    fn clients(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn role(&self, user: &User) -> Role {
         match &user.proof {
             Proof::Local { uid } => {
@@ -196,8 +191,6 @@ impl Users {
             "functions": functions,
         });
         if all {
-            let connected: HashMap<String, usize> =
-                self.clients().iter().map(|(user, count)| (user.to_string(), *count)).collect();
             let waiting: HashMap<&String, Value> = users
                 .iter()
                 .map(|(user, count)| {
@@ -210,7 +203,7 @@ impl Users {
                 })
                 .collect();
             status["users"] = json!(waiting);
-            status["clients"] = json!(connected);
+            status["clients"] = json!(shared.presence.connections());
         }
         status
     }
@@ -246,17 +239,17 @@ fn is_administrator(user: &User) -> bool {
     matches!(user.proof, Proof::Local { uid } if LocalUser::of(uid).is_administrator)
 }
 
-fn answered(value: &Value) -> Vec<Vec<u8>> {
+pub(crate) fn answered(value: &Value) -> Vec<Vec<u8>> {
     let mut text = String::new();
     // Writing to a text cannot fail.
     let _ = write!(text, "{value}");
     vec![text.into_bytes()]
 }
 
-fn failure(error: &str, message: &str) -> RequestError {
+pub(crate) fn failure(error: &str, message: &str) -> RequestError {
     RequestError { error: error.to_owned(), message: message.to_owned(), ..RequestError::default() }
 }
 
-fn from_denied(denied: Denied) -> RequestError {
+pub(crate) fn from_denied(denied: Denied) -> RequestError {
     failure(&denied.error, &denied.message)
 }

@@ -13,6 +13,7 @@ use crate::catalogue::Catalogue;
 use crate::config::ServerConfig;
 use crate::limits::Limiter;
 use crate::pools::Pools;
+use crate::presence::{Presence, Tie};
 use crate::statistics::Statistics;
 
 /// Clients that wait for calls of their user to end, by user.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) pools: Pools,
     pub(crate) audit: AuditLog,
     pub(crate) statistics: Statistics,
+    pub(crate) presence: Presence,
     limiter: Mutex<Limiter>,
     waiting: Mutex<Waiting>,
     started: Instant,
@@ -49,6 +51,7 @@ impl Shared {
             pools,
             audit,
             statistics: Statistics::default(),
+            presence: Presence::default(),
             limiter: Mutex::default(),
             waiting: Mutex::default(),
             started: Instant::now(),
@@ -83,6 +86,11 @@ impl Shared {
     pub(crate) fn take_waiting(&self, user: &str) -> Vec<Arc<dyn Notify>> {
         let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(user).unwrap_or_default()
+    }
+
+    /// A connection of a user has ended, or a detached call.
+    pub(crate) fn leave(&self, user: &str, what: Tie) {
+        self.presence.leave(user, what, || self.pools.forget(user));
     }
 
     /// Takes no new calls from now on.

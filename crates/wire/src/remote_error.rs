@@ -62,6 +62,12 @@ remote_errors! {
     NotPermitted,
     /// The call has run longer, or used more processor time, than the host allows.
     DeadlineExceeded,
+    /// The server keeps no detached call of the user with this id.
+    CallNotFound,
+    /// A detached call was lost with its worker or its server, and cannot run again.
+    CallLost,
+    /// A detached call was cancelled.
+    CallCancelled,
 }
 
 impl fmt::Display for RemoteError {

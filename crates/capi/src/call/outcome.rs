@@ -149,6 +149,9 @@ pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failur
         }
         Some(RemoteError::LimitReached | RemoteError::NotPermitted) => (ErrorCode::RpcRefused, ""),
         Some(RemoteError::DeadlineExceeded) => (ErrorCode::Timeout, ""),
+        Some(RemoteError::CallNotFound) => (ErrorCode::InvalidSessionId, ""),
+        Some(RemoteError::CallLost) => (ErrorCode::CommunicationFailed, ""),
+        Some(RemoteError::CallCancelled) => (ErrorCode::Canceled, ""),
         // The type of an exception.
         None => return Failure::other(format!("{function}: {error}: {message}")),
     };

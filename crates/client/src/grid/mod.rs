@@ -1,6 +1,7 @@
 //! A grid as its client sees it.
 
 mod binding;
+mod detached;
 mod limits;
 mod offers;
 mod parents;
@@ -29,6 +30,7 @@ use crate::common::Common;
 use crate::common::callbacks::Runner;
 use crate::common::request::{Request, SubmitError};
 use crate::config::Config;
+use crate::detached::DetachedWatcher;
 use crate::error::GridError;
 use crate::function::FunctionRef;
 use crate::grid::limits::check_workers;
@@ -65,6 +67,8 @@ pub struct Grid {
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     owned: Mutex<HashMap<BlobId, Owned>>,
+    /// Waits for detached calls, by the name of the server.
+    watchers: Mutex<HashMap<String, Arc<DetachedWatcher>>>,
     /// Number of requested workers, without reserved ones.
     pub(super) workers: AtomicU32,
     /// Whether the grid was opened with workers on this machine.
@@ -158,6 +162,7 @@ impl Grid {
             runner,
             thread: Mutex::new(Some(thread)),
             owned: Mutex::default(),
+            watchers: Mutex::default(),
             workers: AtomicU32::new(workers),
             has_own_workers: workers > 0,
             limits,
@@ -275,6 +280,7 @@ impl Grid {
             return;
         }
         drop(teller);
+        self.stop_watching();
         let mut state = self.common.lock();
         state.drive(|core, out| core.close(Time(gridrpc_sys::monotonic_ns()), out));
         state.closing = true;

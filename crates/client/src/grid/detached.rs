@@ -1,0 +1,78 @@
+//! Detached calls of servers of the grid.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use gridrpc_link::payload::{Outgoing, Payload};
+use gridrpc_shm::segment::Left;
+
+use crate::call::Call;
+use crate::detached::DetachedWatcher;
+use crate::error::GridError;
+use crate::function::FunctionRef;
+use crate::grid::Grid;
+use crate::server_catalogue::ServerCatalogue;
+
+impl Grid {
+    /// A call that ends with the result of a detached call of a server. Ending it does not end the call there.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn attach_detached(
+        &self,
+        server: &Arc<ServerCatalogue>,
+        id: &str,
+        function: Arc<FunctionRef>,
+    ) -> Result<Arc<Call>, GridError> {
+        self.check_process()?;
+        let idempotent = true;
+        let (payload, sinks, after) = (Payload::default(), Vec::new(), Vec::new());
+        let call = Call::new(function, payload, None, sinks, after, idempotent);
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let watcher = watchers
+            .entry(server.name.clone())
+            .or_insert_with(|| DetachedWatcher::new(Arc::clone(server), self.waiter()));
+        DetachedWatcher::add(watcher, id, &call)
+            .map_err(|error| GridError::System { what: "starting a thread", error })?;
+        Ok(call)
+    }
+
+    /// Copies of all sections of a payload.
+    ///
+    /// # Errors
+    /// When one of them is not here, or there is no memory for it.
+    pub fn copy_sections(&self, payload: &Payload) -> io::Result<Vec<Vec<u8>>> {
+        let copy = |part: &Outgoing| -> io::Result<Vec<u8>> {
+            Ok(match part {
+                Outgoing::Inline(bytes) => bytes.clone(),
+                Outgoing::Stream(source) => {
+                    let mut copied = Vec::new();
+                    source.with(|bytes| copied.extend_from_slice(bytes));
+                    copied
+                }
+                Outgoing::Shared { lent, offset, len } => {
+                    Left::new(lent, *offset, *len)?.bytes().to_vec()
+                }
+                Outgoing::Passed(stretch) => stretch.bytes().to_vec(),
+                Outgoing::Blob { blob, part, .. } => {
+                    let state = self.common.lock();
+                    let data = state.shared.get(&gridrpc_core::BlobId(*blob)).cloned();
+                    drop(state);
+                    let data = data.ok_or(io::ErrorKind::NotFound)?;
+                    data.part(*part as usize).to_vec()
+                }
+                Outgoing::Argument { .. } | Outgoing::Kept { .. } => {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+            })
+        };
+        payload.parts.iter().map(copy).collect()
+    }
+
+    /// Ends the calls that wait for detached ones. Those go on.
+    pub(super) fn stop_watching(&self) {
+        let watchers =
+            std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
+        watchers.values().for_each(|watcher| watcher.close());
+    }
+}

@@ -1,0 +1,144 @@
+//! Detached calls of module functions: a server keeps them when the client is gone, and another program takes their
+//! results.
+
+use std::sync::Arc;
+
+use gridrpc_client::{
+    Call, DetachedCall, DetachedError, Grid, GridError, Request, ServerCatalogue,
+};
+use gridrpc_idl::{Kind, Mode, Type, extents};
+use gridrpc_typed::{Scalar, Shape, dtype};
+use gridrpc_wire::{Order, Ranks, Value, decode_values};
+use thiserror::Error;
+
+use crate::argument::{ArgumentError, Given};
+use crate::results::{Destination, Landing, Plan};
+use crate::sizes::{Known, known_scalars};
+use crate::target::Target;
+
+/// Why a call cannot be detached, or a program cannot attach to it.
+#[derive(Debug, Error)]
+pub enum DetachError {
+    /// No server runs the function.
+    #[error(
+        "{0} runs on workers of this grid, which end with it: only calls of functions that a server offers can be detached"
+    )]
+    NoServer(Arc<str>),
+    /// The call needs its client.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// The arguments cannot be read.
+    #[error("the arguments of {function} cannot be sent: {error}")]
+    System {
+        /// The function.
+        function: Arc<str>,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// The server refuses it, or cannot be reached.
+    #[error(transparent)]
+    Server(#[from] DetachedError),
+    /// The grid refuses it.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+}
+
+/// Detaches a call: its server runs it even if this program ends. Returns its id when the server has stored it.
+///
+/// # Errors
+/// When the call needs its client, or the server refuses it.
+pub fn detach(
+    grid: &Grid,
+    target: &Target,
+    request: &Request,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<String, DetachError> {
+    let (server, name) =
+        target.offered_name().ok_or_else(|| DetachError::NoServer(Arc::clone(&target.name)))?;
+    let system = |error| DetachError::System { function: Arc::clone(&target.name), error };
+    let sections = grid.copy_sections(&request.payload).map_err(system)?;
+    // Whoever takes the results has to know their sizes.
+    landing(target, sections.first().map_or(&[], Vec::as_slice))?;
+    let catalogue = grid.server_catalogues().iter().find(|known| known.name == server);
+    let catalogue = catalogue.ok_or_else(|| DetachError::NoServer(Arc::clone(&target.name)))?;
+    Ok(catalogue.detach(&name, request.options.idempotent, sections, interrupted)?)
+}
+
+/// Attaches to a detached call. The call that is returned ends when the detached one does; all results, also those of
+/// INOUT parameters, are created for the caller.
+///
+/// # Errors
+/// When the description does not fit the interface, or the system refuses a thread.
+pub fn attach(
+    grid: &Grid,
+    server: &Arc<ServerCatalogue>,
+    target: &Target,
+    call: &DetachedCall,
+) -> Result<(Arc<Call>, Landing), DetachError> {
+    let landing = landing(target, &call.values)?;
+    let attached = grid.attach_detached(server, &call.id, target.function())?;
+    Ok((attached, landing))
+}
+
+/// The landing of results that are all created for the caller. `values`: those of the call's arguments.
+fn landing(target: &Target, values: &[u8]) -> Result<Landing, ArgumentError> {
+    let function = target.interface();
+    let problem = |index: Option<usize>, problem: String| ArgumentError {
+        function: target.name.to_string(),
+        parameter: index.map_or_else(String::new, |index| function.parameters[index].name.clone()),
+        problem,
+    };
+    let broken = |error: gridrpc_wire::WireError| problem(None, error.to_string());
+    let (_, values) = Ranks::take(values, Order::NATIVE).map_err(broken)?;
+    let values = if values.is_empty() {
+        Vec::new()
+    } else {
+        decode_values(values, Order::NATIVE).map_err(broken)?
+    };
+    let mut given = vec![Given::Absent; function.parameters.len()];
+    for (given, value) in given.iter_mut().zip(&values) {
+        match value {
+            Value::Int(value) => *given = Given::Scalar(Scalar::Int(*value)),
+            Value::Float(value) => *given = Given::Scalar(Scalar::Float(*value)),
+            _ => {}
+        }
+    }
+    let scalars =
+        known_scalars(function, &given).map_err(|(index, why)| problem(Some(index), why))?;
+    let known = Known { function, given: &given, scalars: &scalars };
+    let mut landing = Landing::new(&target.name);
+    for (index, parameter) in function.parameters.iter().enumerate() {
+        let element = match &parameter.kind {
+            Kind::Callback(_) => {
+                let why = "is called back, and the client of a detached call may be gone";
+                return Err(problem(Some(index), why.into()));
+            }
+            Kind::Scalar(of) => *of,
+            Kind::Array { element, .. } => *element,
+        };
+        if !matches!(parameter.mode, Mode::Out | Mode::InOut) {
+            continue;
+        }
+        if element == Type::Filename {
+            let why = "is a file of the client, which may be gone when a detached call ends";
+            return Err(problem(Some(index), why.into()));
+        }
+        let extents = match &parameter.kind {
+            Kind::Array { .. } => extents(function, index, &known).map_err(|error| {
+                problem(Some(index), format!("cannot be the result of a detached call: {error}"))
+            })?,
+            _ => Vec::new(),
+        };
+        let dimensions: Vec<u64> = extents.iter().map(|extent| extent.size).collect();
+        let plan = match dtype(element) {
+            None => Plan::Texts(dimensions.iter().product::<u64>() as usize),
+            Some(dtype) => {
+                let size = element.size().unwrap_or(1);
+                let shape = Shape::new(extents, function.fortran(), size);
+                Plan::Array { dtype, shape, dimensions, to: Destination::Made }
+            }
+        };
+        landing.plans.push((index, parameter.name.clone(), plan));
+    }
+    Ok(landing)
+}
