@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gridrpc._call import as_completed, wait
     from gridrpc._config import Config
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
+    from gridrpc._detached import DetachedCall
     from gridrpc._executor import Executor
     from gridrpc._frozen import freeze_support
     from gridrpc._grid import Grid
@@ -76,6 +77,7 @@ __all__ = [
     "CurrentGrid",
     "DeadlineExceeded",
     "DependencyFailed",
+    "DetachedCall",
     "Executor",
     "FunctionNotFound",
     "FunctionStats",
@@ -130,6 +132,7 @@ _HOMES = {
     "CallCounts": "_stats",
     "Config": "_config",
     "CurrentGrid": "_current",
+    "DetachedCall": "_detached",
     "Executor": "_executor",
     "FunctionStats": "_stats",
     "Grid": "_grid",

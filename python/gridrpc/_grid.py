@@ -35,6 +35,7 @@ from gridrpc._wrapped import Spread
 from gridrpc.errors import ConfigError, GridClosed, forked
 
 if TYPE_CHECKING:
+    from gridrpc._detached import DetachedCall
     from gridrpc._initializer import Initializer
     from gridrpc._journal import Journal
     from gridrpc._stats import GridStats
@@ -183,6 +184,43 @@ class Grid:
         if ranks or type(fn) in _UNUSUAL or not self._names_are_python:
             return self._submit_unusual(fn, args, kwargs, options, ranks)
         return self._native.submit(self, fn, args, kwargs, options)
+
+    def detach(self, fn: str | ModuleFunction, /, *args: Any, **kwargs: Any) -> str:
+        """Have a server run `fn(*args, **kwargs)` even if this program ends, and return the call's id.
+
+        `fn`: a function of a compiled module that a server offers. The server has stored the call
+        when this returns: it survives a restart of the server, and its result is kept for its owner
+        for the time that the server's configuration says. `attach` gives the call, here or in
+        another program. A function that calls back, is a method or writes files of the client
+        cannot be detached. Raises TypeError, LimitReached, ConnectionError if the server is away,
+        and all that `submit` raises.
+        """
+        self._check_process()
+        of_module = self._of_module(fn)
+        if of_module is None:
+            raise TypeError(
+                f"{fn!r} is in Python: only calls of compiled modules that a server offers can be "
+                "detached"
+            )
+        return of_module.detach_on(self, args, kwargs)
+
+    def attach(self, call_id: str, /) -> Call[Any]:
+        """The detached call with this id, at a server of this grid.
+
+        The call can be used as any other. Its result has all results of the function, including
+        arrays that the function changes in place. `cancel` cancels the detached call; closing the
+        grid does not. Raises LookupError if the server keeps no such call of this user,
+        ServerNotFound if the grid does not have its server, ConnectionError, and ValueError.
+        """
+        self._check_process()
+        return self._native.attach(self, self._modules, call_id)
+
+    def detached_calls(self) -> list[DetachedCall]:
+        """The detached calls of this user at the servers of this grid, the oldest first."""
+        from gridrpc._detached import DetachedCall
+
+        self._check_process()
+        return [DetachedCall(*call) for call in self._native.detached_calls()]
 
     def _submit_unusual(
         self,

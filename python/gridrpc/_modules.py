@@ -136,6 +136,26 @@ class ModuleFunction:
         options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
         return self._submit(self._grid, args, kwargs, out, options)
 
+    def detach(self, /, *args: Any, **kwargs: Any) -> str:
+        """Have the function's server run the call even if this program ends, and return its id.
+
+        See `Grid.detach`.
+        """
+        return self.detach_on(self._grid, args, kwargs)
+
+    def detach_on(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """What `Grid.detach` does with it."""
+        self._check_grid(grid)
+        if self._on is not None:
+            raise TypeError(
+                f"{self.name} is a method, and its object ends with this program: only calls of "
+                "functions can be detached"
+            )
+        grid._check_process()
+        return grid._native.detach_target(
+            self._target, args, kwargs or None, self._options, self._ranks or 1, grid.config.mpirun
+        )
+
     def submit_on(
         self,
         grid: Grid,

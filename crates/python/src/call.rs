@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use gridrpc_client::{Hold, LostItems, Outcome};
 use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyBool, PyDict, PyType};
 
 use crate::buffer::{Buffer, split_head, unpickle};
+use crate::detached::Attachment;
 use crate::errors;
 use crate::modules::{Pending, PendingChunk};
 use crate::{package, plain};
@@ -70,6 +72,8 @@ pub struct Call {
     /// Its Python grid.
     grid: Py<PyAny>,
     settled: OnceLock<Settled>,
+    /// The detached call whose result it gives.
+    attachment: Option<Attachment>,
 }
 
 impl Call {
@@ -79,7 +83,12 @@ impl Call {
         form: Form,
         grid: Py<PyAny>,
     ) -> Call {
-        Call { call, waiter, form, grid, settled: OnceLock::new() }
+        Call { call, waiter, form, grid, settled: OnceLock::new(), attachment: None }
+    }
+
+    /// A call that gives the result of a detached one.
+    pub fn attached(self, attachment: Attachment) -> Call {
+        Call { attachment: Some(attachment), ..self }
     }
 
     /// The Python object.
@@ -224,7 +233,25 @@ impl Call {
     ///
     /// A worker that still runs the call after a grace period (Config.grace) is ended and replaced.
     fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(attachment) = &slf.get().attachment {
+            let cancelled = !slf.get().call.done() && attachment.cancel(slf.py())?;
+            return Ok(PyBool::new(slf.py(), cancelled).to_owned().into_any());
+        }
         package::cancel(slf.py())?.call1((slf,))
+    }
+
+    /// Return the id of the detached call that this call is attached to, for `gridrpc.attach`.
+    ///
+    /// Raises TypeError for another call: have a call detached from its start, by `Grid.detach`.
+    fn detach(&self) -> PyResult<&str> {
+        match &self.attachment {
+            Some(attachment) => Ok(&attachment.id),
+            None => Err(PyTypeError::new_err(format!(
+                "the call of {} ends with this program, as the server has not stored its arguments: \
+                 detach it from its start, by Grid.detach",
+                self.call.function().name()
+            ))),
+        }
     }
 
     /// Return whether the call was cancelled.

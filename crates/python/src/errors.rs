@@ -321,7 +321,7 @@ pub fn timeout(function: &str, seconds: f64) -> PyErr {
     PyTimeoutError::new_err(format!("the call of {function} takes longer than {seconds} s"))
 }
 
-fn of_system(error: &io::Error, text: String) -> PyErr {
+pub fn of_system(error: &io::Error, text: String) -> PyErr {
     match error.raw_os_error() {
         _ if error.kind() == io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
         // From the number, Python selects FileNotFoundError, PermissionError and so on.

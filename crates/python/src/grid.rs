@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::{
     Code, Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation,
-    Progress, PythonWorkers, RemoteWorkers, Request, SubmitError, WorkerLimits,
+    Progress, PythonWorkers, RemoteWorkers, Request, ServerCatalogue, SubmitError, WorkerLimits,
 };
 use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
+use gridrpc_invoke::DetachError;
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
@@ -18,6 +19,7 @@ use pyo3::types::{
 
 use crate::buffer::View;
 use crate::call::{Call, Dependency, Form, wait_in_slices};
+use crate::detached::{self, Attachment};
 use crate::errors;
 use crate::forking::ForkedSpawner;
 use crate::modules::{self, Bounds, Modules, Reserved, Target};
@@ -400,6 +402,64 @@ impl Grid {
         Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
 
+    /// Detaches a call of a module's function, and returns its id.
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn detach_target(
+        slf: &Bound<'_, Self>,
+        target: &Target,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        options: &CallOptions,
+        ranks: u32,
+        mpirun: &str,
+    ) -> PyResult<String> {
+        let (py, this) = (slf.py(), slf.get());
+        let options = options.on(None);
+        let (native, arguments) = (slf.as_any(), (args, kwargs));
+        let ranks = Ranks { ranks, threads: options.cores, command: mpirun.to_owned() };
+        let ranks = target.target.interface().is_parallel().then_some(&ranks);
+        let made = modules::make(py, &this.grid, target, native, arguments, None, options, ranks)?;
+        let modules::Made { request, pending } = made;
+        let detached = detached::ask(py, |interrupted| {
+            gridrpc_invoke::detach(&this.grid, &target.target, &request, interrupted)
+        });
+        // The arrays stay in place until here.
+        drop(pending);
+        detached
+    }
+
+    /// Attaches to a detached call.
+    fn attach(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        modules: &Modules,
+        id: String,
+    ) -> PyResult<Call> {
+        let server = self.server_of(&id).map_err(|error| detached::refused(py, error))?;
+        let described = detached::ask(py, |interrupted| server.detached(&id, interrupted))?;
+        let name = &described.function;
+        let target = Target::find(py, &self.grid, modules, name, Some(&server.name))?.target;
+        let attached = gridrpc_invoke::attach(&self.grid, &server, &target, &described);
+        let (call, landing) = attached.map_err(|error| detached::refused(py, error))?;
+        let pending = modules::Pending::attached(target, landing);
+        let form = Form::Module(Box::new(Mutex::new(Some(pending))));
+        let call = Call::new(call, self.grid.waiter(), form, owner);
+        Ok(call.attached(Attachment { server, id }))
+    }
+
+    /// The detached calls of this user at all servers: id, function, state, and seconds since 1970.
+    fn detached_calls(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String, u64)>> {
+        let mut all = Vec::new();
+        for server in self.grid.server_catalogues() {
+            let calls = detached::ask(py, |interrupted| server.detached_calls(interrupted))?;
+            all.extend(
+                calls.into_iter().map(|call| (call.id, call.function, call.state, call.submitted)),
+            );
+        }
+        Ok(all)
+    }
+
     /// Calls a module's function and returns its result.
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn call_target(
@@ -595,6 +655,17 @@ impl Grid {
             sections::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
         Ok(payload.finish())
+    }
+
+    /// The server of a detached call.
+    fn server_of(&self, id: &str) -> Result<Arc<ServerCatalogue>, DetachError> {
+        let url = gridrpc_client::server_of_detached(id)?;
+        let known = self.grid.server_catalogues().iter().find(|known| known.is_called(url));
+        known.cloned().ok_or_else(|| {
+            let catalogues = self.grid.server_catalogues().iter();
+            let known = catalogues.map(|known| known.name.clone()).collect();
+            GridError::UnknownServer { name: url.to_owned(), known }.into()
+        })
     }
 
     fn send_request(

@@ -8,6 +8,7 @@ mod arrays;
 mod buffer;
 mod call;
 mod daemon;
+mod detached;
 mod errors;
 mod forking;
 mod grid;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import pickle
 import sys
 import weakref
@@ -10,8 +11,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from gridrpc._detached import attach_call, is_id
 from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
 from gridrpc._map import shown
@@ -27,6 +29,7 @@ from gridrpc.errors import SessionEnded
 
 if TYPE_CHECKING:
     from gridrpc._grid import Grid
+    from gridrpc._native import Call
 
 T = TypeVar("T")
 
@@ -36,13 +39,28 @@ _open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
 WAIT = 2.0
 
 
-def attach(name: str, *, ended: bool = False) -> AttachedGrid:
-    """The grid of the session `name`, which `gridrpc session start NAME` has started.
+@overload
+def attach(name: str, *, ended: bool = False) -> AttachedGrid: ...
 
-    `ended`: also accept a session that has ended; then no call runs, and `results` gives the kept
-    results. Raises NoSession, SessionEnded, SessionRefused, SessionSilent, and ValueError for an
-    invalid name.
+
+@overload
+def attach(name: str, *, credentials: str | os.PathLike[str] | None) -> Call[Any]: ...
+
+
+def attach(
+    name: str, *, ended: bool = False, credentials: str | os.PathLike[str] | None = None
+) -> AttachedGrid | Call[Any]:
+    """The grid of the session `name`, or the detached call with this id.
+
+    A session is started by `gridrpc session start NAME`. `ended`: also accept a session that has
+    ended; then no call runs, and `results` gives the kept results. Raises NoSession, SessionEnded,
+    SessionRefused, SessionSilent, and ValueError for an invalid name.
+
+    The id of a call is that of `Grid.detach`, such as "gridrpc://host:7711/d/...". `credentials`:
+    the folder with your certificate, if it is not the usual one. Raises what `Grid.attach` raises.
     """
+    if is_id(name):
+        return attach_call(name, credentials)
     return AttachedGrid(name, ended=ended)
 
 

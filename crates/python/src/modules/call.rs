@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::Callbacks;
 use gridrpc_core::CallOptions;
-use gridrpc_idl::{Kind, Parameter};
+use gridrpc_idl::{Kind, Mode, Parameter};
 use gridrpc_invoke::{CallbackFrame, Given, Landed, Landing, Lending};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
@@ -29,6 +29,8 @@ pub struct Pending {
     /// The caller's arrays for results, by parameter.
     outs: Vec<(usize, Py<PyAny>)>,
     raised: Option<Arc<Mutex<Option<PyErr>>>>,
+    /// Whether the caller has passed no arguments: what the function changes in place is returned, too.
+    is_attached: bool,
 }
 
 /// A request, and the state needed for its results.
@@ -99,8 +101,14 @@ pub fn make(
         called_back = Some(Callbacks(Arc::new(handler)));
     }
     let (request, landing) = prepared.request(&target.target, options, called_back);
-    let pending =
-        Pending { landing, target: Arc::clone(&target.target), _views: views, outs, raised };
+    let pending = Pending {
+        landing,
+        target: Arc::clone(&target.target),
+        _views: views,
+        outs,
+        raised,
+        is_attached: false,
+    };
     Ok(Made { request, pending })
 }
 
@@ -155,16 +163,22 @@ fn assign_out<'py>(
 }
 
 impl Pending {
+    /// State of a call that this program has attached to.
+    pub fn attached(target: Arc<gridrpc_invoke::Target>, landing: Landing) -> Pending {
+        let (_views, outs, raised) = (Vec::new(), Vec::new(), None);
+        Pending { landing, target, _views, outs, raised, is_attached: true }
+    }
+
     /// The return value of the call: None, one result, or a named tuple of several.
     pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
-        let Pending { landing, target, _views, outs, .. } = self;
+        let Pending { landing, target, _views, outs, is_attached, .. } = self;
         let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
         let mut landed: Vec<(usize, Option<Landed>)> =
             landed.into_iter().map(|(index, landed)| (index, Some(landed))).collect();
         let mut results = Vec::new();
         let mut names = Vec::new();
         for (index, parameter) in target.interface().parameters.iter().enumerate() {
-            if !is_returned(parameter) {
+            if !is_returned(parameter) && !(is_attached && parameter.mode == Mode::InOut) {
                 continue;
             }
             names.push(parameter.name.as_str());

@@ -50,6 +50,11 @@ impl StoredFailure {
         let (error, message) = (error.name().to_owned(), message.into());
         StoredFailure { error, message, trace: String::new() }
     }
+
+    /// Whether there was a result, which has been removed.
+    pub(crate) fn is_removal(&self) -> bool {
+        RemoteError::from_name(&self.error) == Some(RemoteError::CallNotFound)
+    }
 }
 
 /// The header of a file.

@@ -43,6 +43,9 @@ impl DetachedCalls {
             }
             "call" => {
                 let (id, seen) = self.find(&caller, text(0)?)?;
+                if let Some(gone) = seen.record.failure.as_ref().filter(|gone| gone.is_removal()) {
+                    return Err(failure(&gone.error, &gone.message));
+                }
                 let values = self.values(id).map_err(|error| unreadable(id, &error.to_string()))?;
                 let mut answer = answered(&described(id, &seen));
                 answer.push(values);
