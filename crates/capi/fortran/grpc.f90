@@ -284,11 +284,12 @@ module grpc
   ! ---- Functions ---------------------------------------------------------------------------------
 
   public :: grpc_arg_stack_destruct, grpc_arg_stack_new, grpc_arg_stack_pop_arg, &
-    grpc_arg_stack_push_arg, grpc_call, grpc_call_arg_stack, grpc_call_arg_stack_async, &
+    grpc_arg_stack_push_arg, grpc_attach_arg_stack_np, grpc_call, grpc_call_arg_stack, &
+    grpc_call_arg_stack_async, &
     grpc_call_arg_stack_async_with_attr_np, grpc_call_arg_stack_with_attr_np, &
     grpc_call_argstack_async, grpc_call_async, grpc_call_async_with_attr_np, &
     grpc_call_with_attr_np, grpc_cancel, grpc_cancel_all, grpc_config_file_read_np, &
-    grpc_error_detail_np, grpc_error_string, grpc_finalize, grpc_free_np, &
+    grpc_detach_arg_stack_np, grpc_error_detail_np, grpc_error_string, grpc_finalize, grpc_free_np, &
     grpc_function_handle_array_default_np, grpc_function_handle_array_destruct_np, &
     grpc_function_handle_array_init_np, grpc_function_handle_array_init_with_attr_np, &
     grpc_function_handle_default, grpc_function_handle_destruct, &
@@ -667,6 +668,29 @@ module grpc
       type(grpc_session_attr_t_np), intent(in) :: attr
       type(c_ptr), value :: stack
       integer(grpc_sessionid_t) :: session_id
+    end function
+
+    ! Has the server of a handle run a call even if this program ends. Stores the call's id, which
+    ! ends in c_null_char.
+    function grpc_detach_arg_stack_np(handle, id, size, stack) result(error) &
+        bind(c, name='grpc_detach_arg_stack_np')
+      import :: grpc_function_handle_t, grpc_error_t, c_char, c_ptr, c_size_t
+      type(grpc_function_handle_t), intent(in) :: handle
+      character(kind=c_char), intent(out) :: id(*)
+      integer(c_size_t), value :: size
+      type(c_ptr), value :: stack
+      integer(grpc_error_t) :: error
+    end function
+
+    ! Attaches to a detached call, with the arguments of that call, and stores a session.
+    function grpc_attach_arg_stack_np(handle, id, session_id, stack) result(error) &
+        bind(c, name='grpc_attach_arg_stack_np')
+      import :: grpc_function_handle_t, grpc_sessionid_t, grpc_error_t, c_char, c_ptr
+      type(grpc_function_handle_t), intent(in) :: handle
+      character(kind=c_char), intent(in) :: id(*)
+      integer(grpc_sessionid_t), intent(out) :: session_id
+      type(c_ptr), value :: stack
+      integer(grpc_error_t) :: error
     end function
 
     ! Sessions

@@ -478,6 +478,22 @@ grpc_error_t grpc_call_async_with_attr_np(grpc_function_handle_t *handle,
                                           grpc_sessionid_t *session_id,
                                           grpc_session_attr_t_np *attr, ...);
 
+/* Room for the id of a detached call. */
+#define GRPC_DETACHED_ID_SIZE_NP 512
+
+/*
+ * Has the server of a handle run a call even if this program ends. Stores the call's id, with a NUL,
+ * when the server has stored the call. Results are left out: any program of the user takes them.
+ */
+grpc_error_t grpc_detach_np(grpc_function_handle_t *handle, char *id, size_t size, ...);
+
+/*
+ * Attaches to a detached call, with the arguments of that call, and stores a session. Results are
+ * there when it has been waited for.
+ */
+grpc_error_t grpc_attach_np(grpc_function_handle_t *handle, const char *id,
+                            grpc_sessionid_t *session_id, ...);
+
 /* Calls a method of an object and waits for its end. */
 grpc_error_t grpc_invoke_np(grpc_object_handle_t_np *handle, const char *method_name, ...);
 
@@ -530,6 +546,14 @@ grpc_error_t grpc_call_arg_stack_with_attr_np(grpc_function_handle_t *handle,
 grpc_sessionid_t grpc_call_arg_stack_async_with_attr_np(grpc_function_handle_t *handle,
                                                         grpc_session_attr_t_np *attr,
                                                         grpc_arg_stack_t *stack);
+
+/* grpc_detach_np with a stack. */
+grpc_error_t grpc_detach_arg_stack_np(grpc_function_handle_t *handle, char *id, size_t size,
+                                      grpc_arg_stack_t *stack);
+
+/* grpc_attach_np with a stack. */
+grpc_error_t grpc_attach_arg_stack_np(grpc_function_handle_t *handle, const char *id,
+                                      grpc_sessionid_t *session_id, grpc_arg_stack_t *stack);
 
 /* grpc_invoke_np with a stack. */
 grpc_error_t grpc_invoke_arg_stack_np(grpc_object_handle_t_np *handle, const char *method_name,

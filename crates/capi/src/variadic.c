@@ -135,6 +135,45 @@ grpc_error_t grpc_call_async_with_attr_np(grpc_function_handle_t *handle,
     return error;
 }
 
+grpc_error_t grpc_detach_np(grpc_function_handle_t *handle, char *id, size_t size, ...)
+{
+    const unsigned char *codes = NULL;
+    size_t count = 0;
+    struct collected collected;
+    int error = gridrpc_parameter_codes(handle, &codes, &count);
+    if (error != GRPC_NO_ERROR)
+        return error;
+    va_list list;
+    va_start(list, size);
+    error = collect(&collected, codes, count, list);
+    va_end(list);
+    if (error != GRPC_NO_ERROR)
+        return error;
+    error = gridrpc_detach(handle, id, size, &collected.arguments);
+    free(collected.many);
+    return error;
+}
+
+grpc_error_t grpc_attach_np(grpc_function_handle_t *handle, const char *id,
+                            grpc_sessionid_t *session_id, ...)
+{
+    const unsigned char *codes = NULL;
+    size_t count = 0;
+    struct collected collected;
+    int error = gridrpc_parameter_codes(handle, &codes, &count);
+    if (error != GRPC_NO_ERROR)
+        return error;
+    va_list list;
+    va_start(list, session_id);
+    error = collect(&collected, codes, count, list);
+    va_end(list);
+    if (error != GRPC_NO_ERROR)
+        return error;
+    error = gridrpc_attach(handle, id, session_id, &collected.arguments);
+    free(collected.many);
+    return error;
+}
+
 grpc_error_t grpc_invoke_np(grpc_object_handle_t_np *handle, const char *method_name, ...)
 {
     va_list list;

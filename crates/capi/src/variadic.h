@@ -69,6 +69,11 @@ int gridrpc_invoke(grpc_object_handle_t_np *handle, const char *method_name, int
                    grpc_session_attr_t_np *attr, int wait, grpc_sessionid_t *session_id,
                    const struct gridrpc_arguments *arguments);
 
+int gridrpc_detach(grpc_function_handle_t *handle, char *id, size_t size,
+                   const struct gridrpc_arguments *arguments);
+int gridrpc_attach(grpc_function_handle_t *handle, const char *id, grpc_sessionid_t *session_id,
+                   const struct gridrpc_arguments *arguments);
+
 /* Those of Ninf return 0 or the session, or -1. */
 int gridrpc_entry_call(const char *entry, int wait, const struct gridrpc_arguments *arguments);
 int gridrpc_executable_call(Ninf_executable_t *executable, int wait,

@@ -235,7 +235,9 @@ pub(crate) struct DetachedWatcher {
 struct Watched {
     /// The calls that wait, by number.
     calls: HashMap<String, Vec<Weak<Call>>>,
-    /// Whether calls have been added since the last request.
+    /// Those to cancel, by number.
+    to_cancel: Vec<String>,
+    /// Whether there is more to request than at the last request.
     has_more: bool,
     has_thread: bool,
     is_closed: bool,
@@ -266,6 +268,17 @@ impl DetachedWatcher {
         state.calls.entry(number_of(id).to_owned()).or_default().push(Arc::downgrade(call));
         state.has_more = true;
         Ok(())
+    }
+
+    /// Cancels the detached call that `call` waits for. Returns whether it waits.
+    pub(crate) fn cancel(&self, call: &Call) -> bool {
+        let mut state = self.lock();
+        let is_it = |one: &Weak<Call>| std::ptr::eq(one.as_ptr(), call);
+        let waiting = state.calls.iter().find(|(_, calls)| calls.iter().any(is_it));
+        let Some(number) = waiting.map(|(number, _)| number.clone()) else { return false };
+        state.to_cancel.push(number);
+        state.has_more = true;
+        true
     }
 
     /// Ends the calls that wait. The thread ends soon.
@@ -300,7 +313,18 @@ impl DetachedWatcher {
             }
             state.has_more = false;
             let numbers: Vec<String> = state.calls.keys().cloned().collect();
+            let to_cancel = std::mem::take(&mut state.to_cancel);
             drop(state);
+            for number in to_cancel {
+                match self.server.cancel_detached(&number, &mut || self.lock().is_closed) {
+                    // There is nothing to cancel: `wait` finds out why.
+                    Ok(_) | Err(DetachedError::Failed(_)) => {}
+                    Err(_) => {
+                        self.lock().to_cancel.push(number);
+                        break;
+                    }
+                }
+            }
             let error = match self.take_ended(&mut connection, &numbers) {
                 Ok(()) => {
                     lost = None;

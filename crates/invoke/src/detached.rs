@@ -12,6 +12,7 @@ use gridrpc_wire::{Order, Ranks, Value, decode_values};
 use thiserror::Error;
 
 use crate::argument::{ArgumentError, Given};
+use crate::prepared::Prepared;
 use crate::results::{Destination, Landing, Plan};
 use crate::sizes::{Known, known_scalars};
 use crate::target::Target;
@@ -78,6 +79,44 @@ pub fn attach(
     let landing = landing(target, &call.values)?;
     let attached = grid.attach_detached(server, &call.id, target.function())?;
     Ok((attached, landing))
+}
+
+/// Attaches to a detached call of this function. `prepared`: the same call, with [`Lending::Detached`]; the results go
+/// to the memory of its arguments.
+///
+/// # Errors
+/// When the server keeps no such call, or the system refuses a thread.
+///
+/// [`Lending::Detached`]: crate::Lending::Detached
+pub fn attach_prepared(
+    grid: &Grid,
+    target: &Target,
+    prepared: Prepared,
+    id: &str,
+) -> Result<(Arc<Call>, Landing), DetachError> {
+    let server = server_of(grid, id)?;
+    let call = server.detached(id, &mut || false)?;
+    if *call.function != *target.name {
+        let problem = format!("the call is one of {}", call.function);
+        let (function, parameter) = (target.name.to_string(), String::new());
+        return Err(ArgumentError { function, parameter, problem }.into());
+    }
+    let attached = grid.attach_detached(&server, id, target.function())?;
+    Ok((attached, prepared.landing))
+}
+
+/// The server of a detached call.
+///
+/// # Errors
+/// When the grid does not have it.
+pub fn server_of(grid: &Grid, id: &str) -> Result<Arc<ServerCatalogue>, DetachError> {
+    let url = gridrpc_client::server_of_detached(id)?;
+    let catalogues = grid.server_catalogues();
+    if let Some(known) = catalogues.iter().find(|known| known.is_called(url)) {
+        return Ok(Arc::clone(known));
+    }
+    let known = catalogues.iter().map(|known| known.name.clone()).collect();
+    Err(GridError::UnknownServer { name: url.to_owned(), known }.into())
 }
 
 /// The landing of results that are all created for the caller. `values`: those of the call's arguments.

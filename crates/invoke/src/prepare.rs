@@ -53,7 +53,11 @@ pub unsafe fn prepare(
         given,
         lending,
         scalars,
-        payload: grid.payload(),
+        payload: match lending {
+            // The results come from elsewhere.
+            Lending::Detached => grid.payload().without_shared_memory(),
+            Lending::UntilLanded | Lending::Copied => grid.payload(),
+        },
         blobs: Vec::new(),
         landing: Landing::new(&target.name),
         sinks: Vec::new(),

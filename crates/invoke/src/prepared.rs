@@ -18,6 +18,8 @@ pub enum Lending {
     UntilLanded,
     /// Not for arguments, which are copied. Results are written there when they land.
     Copied,
+    /// Until the arguments have been detached, and for results when they land.
+    Detached,
 }
 
 /// A prepared call.

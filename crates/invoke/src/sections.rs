@@ -72,7 +72,7 @@ impl Preparation<'_> {
 
     /// Lends the caller's memory, to be sent without a copy.
     fn lend(&mut self, memory: &Memory, shape: &Shape) -> Option<Arc<Source>> {
-        let start = NonNull::new(memory.start).filter(|_| self.lending == Lending::UntilLanded)?;
+        let start = NonNull::new(memory.start).filter(|_| self.lending != Lending::Copied)?;
         // SAFETY: the caller of `prepare` has promised to leave it alone until the landing, which
         // detaches it, is used or dropped.
         let source = Arc::new(unsafe { Source::lent(start, shape.bytes()) });

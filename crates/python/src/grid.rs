@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_client::{
     Code, Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation,
-    Progress, PythonWorkers, RemoteWorkers, Request, ServerCatalogue, SubmitError, WorkerLimits,
+    Progress, PythonWorkers, RemoteWorkers, Request, SubmitError, WorkerLimits,
 };
 use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
-use gridrpc_invoke::DetachError;
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
@@ -436,7 +435,8 @@ impl Grid {
         modules: &Modules,
         id: String,
     ) -> PyResult<Call> {
-        let server = self.server_of(&id).map_err(|error| detached::refused(py, error))?;
+        let server = gridrpc_invoke::server_of(&self.grid, &id)
+            .map_err(|error| detached::refused(py, error))?;
         let described = detached::ask(py, |interrupted| server.detached(&id, interrupted))?;
         let name = &described.function;
         let target = Target::find(py, &self.grid, modules, name, Some(&server.name))?.target;
@@ -655,17 +655,6 @@ impl Grid {
             sections::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
         Ok(payload.finish())
-    }
-
-    /// The server of a detached call.
-    fn server_of(&self, id: &str) -> Result<Arc<ServerCatalogue>, DetachError> {
-        let url = gridrpc_client::server_of_detached(id)?;
-        let known = self.grid.server_catalogues().iter().find(|known| known.is_called(url));
-        known.cloned().ok_or_else(|| {
-            let catalogues = self.grid.server_catalogues().iter();
-            let known = catalogues.map(|known| known.name.clone()).collect();
-            GridError::UnknownServer { name: url.to_owned(), known }.into()
-        })
     }
 
     fn send_request(

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use gridrpc_client::GridError;
+use gridrpc_client::{DetachedError, GridError};
 use gridrpc_core::{Cause, End, Loss, Refusal};
-use gridrpc_invoke::{LandError, PrepareError, SearchError};
+use gridrpc_invoke::{DetachError, LandError, PrepareError, SearchError};
 use gridrpc_wire::RemoteError;
 use nix::sys::signal::Signal;
 
@@ -210,6 +210,29 @@ impl From<PrepareError> for Failure {
 impl From<LandError> for Failure {
     fn from(error: LandError) -> Self {
         Failure::other(error.to_string())
+    }
+}
+
+impl From<DetachError> for Failure {
+    fn from(error: DetachError) -> Self {
+        let code = match &error {
+            DetachError::Server(DetachedError::Failed(failed)) => {
+                return raised("the server", &failed.error, &failed.message, &failed.trace);
+            }
+            DetachError::NoServer(_)
+            | DetachError::Server(DetachedError::Unreachable(_))
+            | DetachError::Grid(GridError::UnknownServer { .. }) => ErrorCode::ServerNotFound,
+            DetachError::Server(
+                DetachedError::Unanswered { .. } | DetachedError::Malformed { .. },
+            ) => ErrorCode::CommunicationFailed,
+            DetachError::Argument(_)
+            | DetachError::System { .. }
+            | DetachError::Grid(_)
+            | DetachError::Server(DetachedError::NotAnId { .. } | DetachedError::TooLarge { .. }) => {
+                ErrorCode::Other
+            }
+        };
+        Failure::new(code, error.to_string())
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use gridrpc_client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
 use gridrpc_core::CallOptions;
 use gridrpc_idl::Mode;
-use gridrpc_invoke::{CallbackFrame, Landed, Landing, Lending, Target, prepare};
+use gridrpc_invoke::{
+    CallbackFrame, Landed, Landing, Lending, Target, attach_prepared, detach, prepare,
+};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Ranks;
 
@@ -120,6 +122,47 @@ impl Pending {
             }
         };
         Ok(Pending { call, function: Arc::clone(function), landing, texts, counters })
+    }
+
+    /// Detaches a call. Returns its id.
+    ///
+    /// # Safety
+    /// The arguments match the interface in type and length.
+    pub unsafe fn detach(
+        grid: &Arc<Grid>,
+        function: &Function,
+        arguments: Arguments<'_>,
+        options: Options,
+    ) -> Result<String, Failure> {
+        let target = &function.target;
+        // SAFETY: guaranteed by the caller.
+        let Taken { given, .. } = unsafe { take(function, arguments)? };
+        let ranks = ranks(target, options.ranks, options.call.cores)?;
+        // SAFETY: as above; the arguments are not used after this.
+        let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
+        let (request, _landing) = prepared.request(target, options.call, None);
+        Ok(detach(grid, target, &request, &mut || false)?)
+    }
+
+    /// Attaches to a detached call.
+    ///
+    /// # Safety
+    /// As for `begin`.
+    pub unsafe fn attach(
+        grid: &Arc<Grid>,
+        function: &Arc<Function>,
+        arguments: Arguments<'_>,
+        options: Options,
+        id: &str,
+    ) -> Result<Pending, Failure> {
+        let target = &function.target;
+        // SAFETY: guaranteed by the caller.
+        let Taken { given, texts, .. } = unsafe { take(function, arguments)? };
+        let ranks = ranks(target, options.ranks, options.call.cores)?;
+        // SAFETY: as above.
+        let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
+        let (call, landing) = attach_prepared(grid, target, prepared, id)?;
+        Ok(Pending { call, function: Arc::clone(function), landing, texts, counters: None })
     }
 
     /// Whether this thread runs a callback of the call.

@@ -120,6 +120,41 @@ impl<'h> Callee<'h> {
         // SAFETY: guaranteed by the caller.
         let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+        Ok(self.add_session(environment, pending))
+    }
+
+    /// Detaches a call. Returns its id.
+    ///
+    /// # Safety
+    /// The arguments match the interface in type and length.
+    pub unsafe fn detach(
+        &self,
+        arguments: Arguments<'_>,
+    ) -> Result<String, Failure> {
+        let options = self.options(self.defaults.session_attributes(), Lending::Detached);
+        let grid = &self.defaults.grid.grid;
+        // SAFETY: guaranteed by the caller.
+        unsafe { Pending::detach(grid, self.function, arguments, options) }
+    }
+
+    /// Attaches to a detached call. Returns its session.
+    ///
+    /// # Safety
+    /// As for `begin`.
+    pub unsafe fn attach(
+        &self,
+        environment: &Environment,
+        id: &str,
+        arguments: Arguments<'_>,
+    ) -> Result<i32, Failure> {
+        let options = self.options(self.defaults.session_attributes(), Lending::Detached);
+        let grid = &self.defaults.grid.grid;
+        // SAFETY: guaranteed by the caller.
+        let pending = unsafe { Pending::attach(grid, self.function, arguments, options, id) }?;
+        Ok(self.add_session(environment, pending))
+    }
+
+    fn add_session(&self, environment: &Environment, pending: Pending) -> i32 {
         let main = &environment.context.grids.main;
         let origin = Origin {
             address: self.address,
@@ -136,6 +171,6 @@ impl<'h> Callee<'h> {
         environment.context.log.write(Level::Everything, || {
             format!("session {id} calls {}", self.function.target.name)
         });
-        Ok(id)
+        id
     }
 }

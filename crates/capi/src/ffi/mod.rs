@@ -6,6 +6,7 @@
 mod attributes;
 mod boundary;
 mod calls;
+mod detached;
 mod errors;
 mod functions;
 mod information;

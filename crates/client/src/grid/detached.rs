@@ -69,6 +69,15 @@ impl Grid {
         payload.parts.iter().map(copy).collect()
     }
 
+    /// Cancels the detached call that this one waits for, soon. Returns whether there is one.
+    pub(super) fn cancel_attached(&self, call: &Call) -> bool {
+        if call.id().is_some() || call.done() {
+            return false;
+        }
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.values().any(|watcher| watcher.cancel(call))
+    }
+
     /// Ends the calls that wait for detached ones. Those go on.
     pub(super) fn stop_watching(&self) {
         let watchers =

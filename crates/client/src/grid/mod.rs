@@ -265,7 +265,7 @@ impl Grid {
 
     /// Cancels a call. Returns whether it had not ended yet.
     pub fn cancel(&self, call: &Call) -> bool {
-        self.check_process().is_ok() && self.common.cancel(call)
+        self.check_process().is_ok() && (self.common.cancel(call) || self.cancel_attached(call))
     }
 
     /// Ends all live calls and all workers, and waits until they are gone.

@@ -50,6 +50,12 @@ impl<'p> PayloadBuilder<'p> {
         PayloadBuilder { inline, bytes: payload.bytes, parts: payload.parts, ..self }
     }
 
+    /// Uses no memory that the receiver could map.
+    #[must_use]
+    pub fn without_shared_memory(self) -> Self {
+        PayloadBuilder { shares: false, ..self }
+    }
+
     /// Reuses memory that is returned to these.
     pub fn lending(self, lendings: &'p Lendings) -> Self {
         PayloadBuilder { lendings: Some(lendings), ..self }
