@@ -54,6 +54,9 @@ module grpc
   ! No session.
   integer(grpc_sessionid_t), parameter, public :: GRPC_SESSIONID_VOID = -1
 
+  ! Room for the id of a detached call.
+  integer, parameter, public :: GRPC_DETACHED_ID_SIZE_NP = 512
+
   ! How a session is getting on.
   integer(c_int), parameter, public :: &
     GRPC_SESSION_DONE = 1, &

@@ -15,8 +15,8 @@ use thiserror::Error;
 use crate::call::{Call, Outcome};
 use crate::daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
 use crate::grid::Waiter;
-use crate::hosts::server_hints::ServerUnreachable;
-use crate::hosts::shared_server::ServerAccess;
+
+use crate::server_access::{ServerAccess, ServerUnreachable};
 use crate::server_catalogue::ServerCatalogue;
 
 /// In front of the number of a call in its id.

@@ -127,10 +127,7 @@ impl<'h> Callee<'h> {
     ///
     /// # Safety
     /// The arguments match the interface in type and length.
-    pub unsafe fn detach(
-        &self,
-        arguments: Arguments<'_>,
-    ) -> Result<String, Failure> {
+    pub unsafe fn detach(&self, arguments: Arguments<'_>) -> Result<String, Failure> {
         let options = self.options(self.defaults.session_attributes(), Lending::Detached);
         let grid = &self.defaults.grid.grid;
         // SAFETY: guaranteed by the caller.
@@ -155,7 +152,7 @@ impl<'h> Callee<'h> {
     }
 
     fn add_session(&self, environment: &Environment, pending: Pending) -> i32 {
-        let main = &environment.context.grids.main;
+        let (grid, main) = (&self.defaults.grid, &environment.context.grids.main);
         let origin = Origin {
             address: self.address,
             handle: self.handle,

@@ -525,9 +525,7 @@ fn failure_of(end: &End, function: &str) -> StoredFailure {
         End::NoWorkers(loss) | End::NoServer(_, loss) => {
             of(RemoteError::CallLost, format!("had no worker: {loss}"))
         }
-        End::RunLimit { limit, .. } => {
-            of(RemoteError::LimitReached, format!("ran longer than its limit of {limit:?}"))
-        }
+        End::RunLimit(limit) => of(RemoteError::LimitReached, format!("was ended: {limit}")),
         End::TooWide(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
         End::Unfit(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
         End::NotGathered(why) => of(RemoteError::OutOfMemory, format!("could not run: {why}")),

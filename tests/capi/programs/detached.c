@@ -1,0 +1,68 @@
+/* Detaches a call and prints its id, or attaches to one and prints its result. */
+#include <grpc.h>
+#include <stdio.h>
+#include <string.h>
+
+#define N 5
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "%s: %s: %s\n", what, grpc_error_string(grpc_last_error_get_np()),
+            grpc_error_detail_np(GRPC_SESSIONID_VOID));
+    return 1;
+}
+
+static int print(grpc_sessionid_t session, const double *y)
+{
+    grpc_error_t error = grpc_wait(session);
+    if (error != GRPC_NO_ERROR) {
+        printf("%s: %s\n", grpc_error_string(error), grpc_error_detail_np(session));
+        return 0;
+    }
+    for (int i = 0; i < N; i++)
+        printf("%g%c", y[i], i < N - 1 ? ' ' : '\n');
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    grpc_function_handle_t scale, wait;
+    grpc_sessionid_t session = GRPC_SESSIONID_VOID;
+    char id[GRPC_DETACHED_ID_SIZE_NP];
+    double x[N] = {1, 2, 3, 4, 5}, y[N] = {0};
+    if (argc < 3)
+        return 2;
+    if (grpc_initialize(NULL) || grpc_function_handle_default(&scale, "stored/scale")
+        || grpc_function_handle_default(&wait, "stored/wait"))
+        return fail("handles");
+    if (!strcmp(argv[1], "detach")) {
+        if (grpc_detach_np(&scale, id, sizeof id, (long long)N, 2.0, x, y))
+            return fail("detach");
+        printf("%s\n", id);
+        grpc_arg_stack_t *stack = grpc_arg_stack_new(1);
+        char *gate = argv[2];
+        grpc_arg_stack_push_arg(stack, gate);
+        if (grpc_detach_arg_stack_np(&wait, id, sizeof id, stack))
+            return fail("detach with a stack");
+        printf("%s\n", id);
+        if (grpc_detach_np(&scale, id, 10, (long long)N, 2.0, x, y) == GRPC_NO_ERROR)
+            return 3;
+        printf("%s\n", grpc_error_detail_np(GRPC_SESSIONID_VOID));
+    } else if (!strcmp(argv[1], "attach")) {
+        grpc_error_t error =
+            grpc_attach_np(&scale, argv[2], &session, (long long)N, 2.0, x, y);
+        if (error != GRPC_NO_ERROR) {
+            printf("%s\n", grpc_error_string(error));
+            return session != GRPC_SESSIONID_VOID;
+        }
+        return print(session, y);
+    } else {
+        if (grpc_attach_np(&wait, argv[2], &session, "") != GRPC_NO_ERROR)
+            return fail("attach");
+        if (grpc_cancel(session) != GRPC_NO_ERROR)
+            return fail("cancel");
+        return print(session, y);
+    }
+    grpc_finalize();
+    return 0;
+}
