@@ -41,6 +41,18 @@ _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
 _NO_POOL = "there is no such pool: tests/gridrpc/test_htcondor.py has one of its own"
+
+
+def _started(config: str) -> NotRun:
+    """A server runs in the foreground, in a terminal of its own."""
+    return NotRun(
+        "it runs until it is stopped: one in the background stands for it",
+        f"{{ gridrpc server -c {config} start >>server.log 2>&1 & }}"
+        "; for try in $(seq 200); do grep -q 'listens at' server.log && break; sleep 0.1; done"
+        "; grep 'listens at' server.log && rm server.log",
+    )
+
+
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
@@ -154,6 +166,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),
+    },
+    "docs/server.md": {
+        "gridrpc server -c server.toml start": _started("server.toml"),
+        "gridrpc server -c network.toml start": _started("network.toml"),
+        "gridrpc server -c roles.toml start": _started("roles.toml"),
+        "server lab (process 4711, version 0.1.0), up 3.2 h": NotRun("other calls"),
+        '{"time":"2026-11-28T19:41:14.277664Z","event":"connect","user":"ann",'
+        '"address":"192.0.2.7:37010"}': NotRun("other calls"),
     },
     "docs/security.md": {"[server.lab]": NotRun(_NO_HOSTS)},
     "docs/grid-toml.md": {
