@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from blocks import blocks_of
+
 
 @dataclass(frozen=True)
 class NotRun:
@@ -166,6 +168,15 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),
+    },
+    "docs/calling-a-server.md": {
+        "Module linear;": NotRun("the server has it, and its users have not"),
+        "gridrpc ca install ann.pem authority.pem": NotRun(
+            "others have signed the request in the meantime",
+            "gridrpc ca sign ~/.config/gridrpc/credentials/request.pem --out ann.pem"
+            " && gridrpc ca install ann.pem authority.pem",
+        ),
+        "# A server that many clients share, and this machine.": NotRun(_HOSTS),
     },
     "docs/server.md": {
         "gridrpc server -c server.toml start": _started("server.toml"),
@@ -382,7 +393,48 @@ hosts = ["node1"]
 hosts = ["node[1-4]"]
 """
 
+#: The server of docs/calling-a-server.md. It ends by itself after the page.
+_SERVER = """\
+[server]
+state = "state"
+port = 7722
+
+[tls]
+certificate = "tls/certificate.pem"
+key = "tls/key.pem"
+authority = "tls/authority.pem"
+
+[workers]
+count = 2
+python = ".venv/bin/python"
+
+[modules]
+folders = ["modules"]
+
+[python.site]
+functions = ["statistics:median"]
+
+[everyone]
+rate = 30
+"""
+_SERVER_SECONDS = 150
+_SERVER_MODULE = next(
+    block.text for block in blocks_of("docs/calling-a-server.md") if block.kind == "idl"
+)
+
 GIVEN = {
+    "docs/calling-a-server.md": Given(
+        {"server.toml": _SERVER, "offered.idl": _SERVER_MODULE},
+        (
+            ".venv/bin/gridrpc ca init",
+            ".venv/bin/gridrpc ca server lab --host localhost --out tls",
+            "cp ~/.local/share/gridrpc/ca/authority.pem .",
+            "mkdir modules",
+            "cd modules && ../.venv/bin/gridrpc compile ../offered.idl; cd ..",
+            f"timeout {_SERVER_SECONDS} .venv/bin/gridrpc server -c server.toml start"
+            " >server.log 2>&1 &",
+        ),
+    ),
     "docs/advice.md": Given({"tasks.log": "see the page"}),
     "docs/coming-from-mpi4py.md": Given(
         commands=(
