@@ -282,6 +282,10 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "hq submit --array 1-100000 --cpus 1 price": NotRun(_NO_CLUSTER),
         "hq job wait last": NotRun(_NO_CLUSTER),
     },
+    "examples/server/README.md": {
+        "make run": NotRun("needs root: tests/examples/test_server_example.py runs it"),
+        "dgesv solves the same system from three machines:": NotRun("that run prints it"),
+    },
 }
 
 #: Commands that are shown to fail, and their exit status.
