@@ -23,7 +23,7 @@ def namespaces() -> set[str]:
     return {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("lapack")}
 
 
-def test_clients_in_three_languages_call_lapack_on_a_server(tmp_path: Path) -> None:
+def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     copy_of("lapack", tmp_path)
     folder = copy_of("server", tmp_path)
     make(folder)
