@@ -17,7 +17,8 @@ SECONDS = 120
 
 def copy_of(example: str, folder: Path) -> Path:
     """A copy to build in: the sources stay as they are."""
-    left = shutil.ignore_patterns("*.so", "*.o", "solve", "solve_c", "solve_fortran", "pi_task_farm")
+    built = ("*.so", "*.o", "solve", "solve_c", "solve_fortran", "pi_task_farm")
+    left = shutil.ignore_patterns(*built)
     return Path(shutil.copytree(EXAMPLES / example, folder / example, ignore=left))
 
 
