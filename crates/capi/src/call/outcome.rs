@@ -294,6 +294,9 @@ mod tests {
             raised("f", "gridrpc.FunctionNotFound", "", "").code,
             ErrorCode::FunctionNotFound
         );
+        for error in ["gridrpc.LimitReached", "gridrpc.NotPermitted"] {
+            assert_eq!(raised("f", error, "", "").code, ErrorCode::RpcRefused, "{error}");
+        }
         assert_eq!(raised("f", "ValueError", "bad", "line 3").detail, "f: ValueError: bad");
         let Failure { code, detail } = raised("f", "gridrpc.FunctionExited", "why", "one\ntwo");
         assert_eq!(code, ErrorCode::CommunicationFailed);
