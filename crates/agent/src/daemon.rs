@@ -245,7 +245,7 @@ impl Clients {
         connection.receiver.limit_payload(MAX_PAYLOAD);
         if let Some(access) = &rights.access {
             connection.receiver.limit_payload(access.max_payload());
-            connection.receiver.drop_payloads();
+            connection.receiver.drop_payloads(MAX_PAYLOAD);
             answers.silence();
         }
         let parent: Arc<dyn Parent> = answers;

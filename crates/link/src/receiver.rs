@@ -164,8 +164,8 @@ pub struct Receiver {
     /// Bytes of the current `Data` frame that have not arrived.
     data_left: usize,
     max_payload: u64,
-    /// Whether calls and shared data with more streamed bytes arrive without them.
-    drops_payloads: bool,
+    /// Calls and shared data with more streamed bytes, up to this many, arrive without them.
+    most_dropped: u64,
     placement: Option<Placement>,
     /// Returned stream buffers, for reuse.
     spare: Vec<Vec<u8>>,
@@ -204,7 +204,7 @@ impl Receiver {
             streamed: 0,
             data_left: 0,
             max_payload,
-            drops_payloads: false,
+            most_dropped: 0,
             placement: None,
             spare: Vec::new(),
             position: 0,
@@ -216,9 +216,10 @@ impl Receiver {
         self.max_payload = max_payload;
     }
 
-    /// Drops the streamed bytes of calls and shared data above the limit, and passes on the rest of the message.
-    pub fn drop_payloads(&mut self) {
-        self.drops_payloads = true;
+    /// Drops the streamed bytes of calls and shared data above the limit, up to this many, and passes on the rest of the
+    /// message.
+    pub fn drop_payloads(&mut self, most: u64) {
+        self.most_dropped = most;
     }
 
     /// Sets the function that selects destinations of streamed sections.
@@ -445,8 +446,9 @@ impl Receiver {
             }
         }
         let is_above = total > self.max_payload;
-        let may_be_dropped = matches!(message, Message::HostCall(_) | Message::Blob { .. });
-        if is_above && !(self.drops_payloads && may_be_dropped) {
+        let may_be_dropped = total <= self.most_dropped
+            && matches!(message, Message::HostCall(_) | Message::Blob { .. });
+        if is_above && !may_be_dropped {
             let limit = self.max_payload;
             return Err(unexpected(&format!("{total} bytes of data, above the limit of {limit}")));
         }

@@ -186,7 +186,7 @@ fn streams_that_have_a_place_come_there() {
 fn payloads_above_the_limit_are_dropped_and_the_next_message_arrives() {
     let (mut sender, mut receiver) = halves(1000);
     receiver.limit_payload(2_000);
-    receiver.drop_payloads();
+    receiver.drop_payloads(4_000);
     push(&mut sender, 1, &[pattern(1_500), pattern(1_500)]);
     push(&mut sender, 2, &[pattern(2_000)]);
     let mut come = Vec::new();
