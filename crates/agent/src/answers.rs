@@ -39,7 +39,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Records its outcome: the result's bytes, or the name of the error.
-    fn record(&self, outcome: Result<u64, &str>) {
+    pub(super) fn record(&self, outcome: Result<u64, &str>) {
         if let Some(permit) = &self.permit {
             permit.ended(CallEnd { outcome, profile: &self.call.profile() });
         }

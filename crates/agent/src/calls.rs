@@ -161,6 +161,7 @@ impl Calls {
         self.waiting.give_up();
         self.held.clear();
         for running in self.answers.forget_all() {
+            running.record(Err("Cancelled"));
             running.grid.cancel(&running.call);
         }
         for (grid, parent) in self.attached.drain(..) {
