@@ -167,7 +167,7 @@ def test_limit_of_processor_time(work: Path, tmp_path: Path) -> None:
 
 
 def test_limit_of_shared_data(work: Path, tmp_path: Path) -> None:
-    config = offering(work) + "[everyone]\nbytes = '1 MiB'\ncode = true\n"
+    config = offering(work, python=True) + "[everyone]\nbytes = '1 MiB'\ncode = true\n"
     with serving(tmp_path, config) as server, server.client(trusted=True) as grid:
         data = grid.share(np.ones(2_000_000, np.uint8))
         with pytest.raises(gridrpc.LimitReached, match=r"limit `bytes` .* 1048576 may be held"):

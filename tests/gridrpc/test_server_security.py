@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import gridrpc
-from grids import CompileIdl
+from grids import PROGRAM, CompileIdl
 from hostile import sections, text
 from processes import LONG, descendants, running, until
 from servers import (
@@ -364,7 +364,14 @@ def test_two_thousand_half_open_connections(site: Site) -> None:
             if number % 250 == 0:
                 assert add(number, 1) == [number + 1]
         assert add(1, 1) == [2]
-        assert site.works()
+
+        def can_connect() -> bool:
+            # One that comes from the address of the crowd may have to try again.
+            with suppress(gridrpc.StartError):
+                return site.works()
+            return False
+
+        assert until(can_connect)
     assert until(lambda: sockets_of(site.server.pid) <= before)
 
 
@@ -507,7 +514,13 @@ def test_processes_that_modules_leave_end_with_the_server(
         assert until(lambda: not running(left | {worker}))
 
 
+def is_for_all(file: Path) -> bool:
+    """Whether all users can run a program."""
+    return all(path.stat().st_mode & 0o001 for path in (file, *file.parents))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+@pytest.mark.skipif(not is_for_all(PROGRAM.resolve()), reason="others cannot run the program")
 def test_workers_that_run_as_their_caller(tmp_path: Path, compile_idl: CompileIdl) -> None:
     authority = Authority(tmp_path)
     nobody, ann = authority.user("nobody"), authority.user("no-such-user")
