@@ -1,6 +1,7 @@
 //! Detached calls: a server keeps them and their results when the client is gone.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -14,7 +15,6 @@ use thiserror::Error;
 
 use crate::call::{Call, Outcome};
 use crate::daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
-use crate::grid::Waiter;
 
 use crate::server_access::{ServerAccess, ServerUnreachable};
 use crate::server_catalogue::ServerCatalogue;
@@ -224,11 +224,17 @@ impl ServerCatalogue {
 }
 
 /// Waits for detached calls of one server, in a thread that runs while there are any.
-#[derive(Debug)]
 pub(crate) struct DetachedWatcher {
     server: Arc<ServerCatalogue>,
-    waiter: Waiter,
+    /// Makes a thread that waits for a call check again: it may read answers of workers meanwhile.
+    nudge: Box<dyn Fn() + Send + Sync>,
     state: Mutex<Watched>,
+}
+
+impl fmt::Debug for DetachedWatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DetachedWatcher").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -244,8 +250,11 @@ struct Watched {
 }
 
 impl DetachedWatcher {
-    pub(crate) fn new(server: Arc<ServerCatalogue>, waiter: Waiter) -> Arc<DetachedWatcher> {
-        Arc::new(DetachedWatcher { server, waiter, state: Mutex::default() })
+    pub(crate) fn new(
+        server: Arc<ServerCatalogue>,
+        nudge: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<DetachedWatcher> {
+        Arc::new(DetachedWatcher { server, nudge, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Watched> {
@@ -295,8 +304,7 @@ impl DetachedWatcher {
     fn finish(&self, call: &Call, outcome: Outcome) {
         if !call.done() {
             call.finish(outcome, None);
-            // The thread that waits for it may read answers of workers meanwhile.
-            self.waiter.nudge();
+            (self.nudge)();
         }
     }
 

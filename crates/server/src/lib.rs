@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answers;
 pub mod audit;
 mod catalogue;
 mod check;

@@ -1,16 +1,16 @@
 //! What the server answers its users.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use gridrpc_agent::{Denied, Proof, RequestError, Rights, Service, User};
+use gridrpc_agent::{Proof, RequestError, Rights, Service, User};
 use gridrpc_core::Owner;
 use gridrpc_wire::RemoteError;
 use serde_json::{Value, json};
 
 use crate::access::{Caller, UserAccess, denied};
+use crate::answers::{answered, failure, from_denied};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::Code;
 use crate::detached::DetachedCalls;
@@ -237,19 +237,4 @@ impl Users {
 /// Whether a user may control the server: root and the server's own user, at the Unix socket.
 fn is_administrator(user: &User) -> bool {
     matches!(user.proof, Proof::Local { uid } if LocalUser::of(uid).is_administrator)
-}
-
-pub(crate) fn answered(value: &Value) -> Vec<Vec<u8>> {
-    let mut text = String::new();
-    // Writing to a text cannot fail.
-    let _ = write!(text, "{value}");
-    vec![text.into_bytes()]
-}
-
-pub(crate) fn failure(error: &str, message: &str) -> RequestError {
-    RequestError { error: error.to_owned(), message: message.to_owned(), ..RequestError::default() }
-}
-
-pub(crate) fn from_denied(denied: Denied) -> RequestError {
-    failure(&denied.error, &denied.message)
 }

@@ -29,9 +29,10 @@ impl Grid {
         let (payload, sinks, after) = (Payload::default(), Vec::new(), Vec::new());
         let call = Call::new(function, payload, None, sinks, after, idempotent);
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        let watcher = watchers
-            .entry(server.name.clone())
-            .or_insert_with(|| DetachedWatcher::new(Arc::clone(server), self.waiter()));
+        let watcher = watchers.entry(server.name.clone()).or_insert_with(|| {
+            let waiter = self.waiter();
+            DetachedWatcher::new(Arc::clone(server), Box::new(move || waiter.nudge()))
+        });
         DetachedWatcher::add(watcher, id, &call)
             .map_err(|error| GridError::System { what: "starting a thread", error })?;
         Ok(call)

@@ -8,11 +8,11 @@ use gridrpc_wire::RemoteError;
 use serde_json::{Value, json};
 
 use crate::access::Caller;
+use crate::answers::{answered, failure, from_denied};
 use crate::catalogue::Code;
 use crate::detached::calls::{AddError, DetachedCalls, Seen};
 use crate::detached::record::{DetachedId, Record};
 use crate::detached::store::StoreError;
-use crate::service::{answered, failure, from_denied};
 
 /// Longest wait of one request.
 const MAX_WAIT: Duration = Duration::from_secs(60);
