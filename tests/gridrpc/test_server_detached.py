@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -117,7 +118,7 @@ class Lab:
         self.state = folder / "state"
         self.calls = self.state / "calls"
         self._printed = folder / "printed"
-        self._file = folder / "server.toml"
+        self.file = folder / "server.toml"
         port = "" if credentials is None else "port = 0\n"
         text = f'[server]\nname = "lab"\nstate = "{self.state}"\n{port}[workers]\ncount = {workers}\n'
         text += f'[modules]\nfiles = ["{module}"]\n{more}'
@@ -128,14 +129,14 @@ class Lab:
                 "authority": credentials.server / "authority.pem",
             }
             text += "[tls]\n" + "".join(f'{key} = "{file}"\n' for key, file in files.items())
-        self._file.write_text(text)
+        self.file.write_text(text)
         self.start()
 
     def start(self) -> None:
         with self._printed.open("ab") as output:
             begin = output.tell()
             self.process = subprocess.Popen(
-                [PROGRAM, "server", "-c", self._file, "start"],
+                [PROGRAM, "server", "-c", self.file, "start"],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
@@ -241,6 +242,8 @@ def test_files_of_calls_are_for_the_server_alone(tmp_path: Path, module: Path) -
             grid.detach("work/gated", str(tmp_path / "log"), str(gate), n) for n in range(6)
         ]
         assert until(lambda: served.stages() == {"running": 4, "queued": 2})
+        status = json.loads(program("server", "-c", served.file, "status", "--json"))
+        assert status["detached"] == {"queued": 2, "running": 4, "ended": 0}
         for file in (served.calls, *served.calls.iterdir()):
             assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
         gate.touch()

@@ -179,6 +179,7 @@ impl Users {
                 "alive": module.alive(),
             })
         });
+        let (queued, running, ended) = self.detached.counts();
         let (functions, users) = shared.statistics.counts();
         let mut status = json!({
             "name": shared.config.name,
@@ -187,6 +188,7 @@ impl Users {
             "uptime": shared.now().as_secs_f64(),
             "draining": shared.is_draining(),
             "pools": pools.collect::<Vec<_>>(),
+            "detached": { "queued": queued, "running": running, "ended": ended },
             "modules": modules.collect::<Vec<_>>(),
             "functions": functions,
         });

@@ -248,6 +248,14 @@ impl DetachedCalls {
         own.map(|(id, _)| *id).collect()
     }
 
+    /// Numbers of calls that wait, that run, and that have ended and have a result.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let ended = self.store.ended().len();
+        let state = self.lock();
+        let running = state.running.len();
+        (state.alive.len().saturating_sub(running), running, ended)
+    }
+
     /// Waits until one of these calls has ended, or is unknown. Returns all such calls.
     pub(super) fn wait(&self, ids: &[DetachedId], timeout: Duration) -> Vec<DetachedId> {
         let ended = |state: &State| -> Vec<DetachedId> {

@@ -17,6 +17,9 @@ use crate::detached::store::StoreError;
 /// Longest wait of one request.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
+/// Most calls that one request waits for.
+const MAX_IDS: usize = 1 << 16;
+
 type Answer = Result<Vec<Vec<u8>>, RequestError>;
 
 impl DetachedCalls {
@@ -53,6 +56,10 @@ impl DetachedCalls {
             }
             "wait" => {
                 let mut ids = Vec::new();
+                if text(0)?.lines().nth(MAX_IDS).is_some() {
+                    let message = format!("one request waits for at most {MAX_IDS} calls");
+                    return Err(failure("ValueError", &message));
+                }
                 for line in text(0)?.lines() {
                     ids.push(self.find(&caller, line).map(|(id, _)| id));
                 }
