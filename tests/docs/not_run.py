@@ -346,6 +346,8 @@ class Given:
     files: dict[str, str] = field(default_factory=dict)
     #: Commands that make the rest of it.
     commands: tuple[str, ...] = ()
+    #: Commands that end what may still run after the page.
+    end: tuple[str, ...] = ()
 
 
 _OLD_CLIENT = r"""
@@ -397,7 +399,7 @@ hosts = ["node1"]
 hosts = ["node[1-4]"]
 """
 
-#: The server of docs/calling-a-server.md. It ends by itself after the page.
+#: The server of docs/calling-a-server.md.
 _SERVER = """\
 [server]
 state = "state"
@@ -427,6 +429,12 @@ _SERVER_MODULE = next(
 )
 
 GIVEN = {
+    "docs/server.md": Given(
+        end=tuple(
+            f".venv/bin/gridrpc server -c {name}.toml stop"
+            for name in ("server", "network", "roles")
+        )
+    ),
     "docs/calling-a-server.md": Given(
         {"server.toml": _SERVER, "offered.idl": _SERVER_MODULE},
         (
@@ -435,9 +443,11 @@ GIVEN = {
             "cp ~/.local/share/gridrpc/ca/authority.pem .",
             "mkdir modules",
             "cd modules && ../.venv/bin/gridrpc compile ../offered.idl; cd ..",
+            # If nobody ends it, it ends by itself.
             f"timeout {_SERVER_SECONDS} .venv/bin/gridrpc server -c server.toml start"
             " >server.log 2>&1 &",
         ),
+        (".venv/bin/gridrpc server -c server.toml stop",),
     ),
     "docs/advice.md": Given({"tasks.log": "see the page"}),
     "docs/coming-from-mpi4py.md": Given(

@@ -158,11 +158,16 @@ class Reader:
         wrong = []
         if blocks and blocks[0].page in GIVEN:
             self._have(blocks[0].page)
-        for at, block in enumerate(blocks):
-            try:
-                self.done[block.place] = self._take(block, blocks[:at], blocks[at + 1 :])
-            except Wrong as error:
-                wrong.append(f"{block.place}: {error}")
+        try:
+            for at, block in enumerate(blocks):
+                try:
+                    self.done[block.place] = self._take(block, blocks[:at], blocks[at + 1 :])
+                except Wrong as error:
+                    wrong.append(f"{block.place}: {error}")
+        finally:
+            if blocks and blocks[0].page in GIVEN:
+                for command in GIVEN[blocks[0].page].end:
+                    self.run(command)
         return wrong
 
     def _have(self, page: str) -> None:

@@ -23,6 +23,17 @@ def namespaces() -> set[str]:
     return {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("lapack")}
 
 
+def processes_in(folder: Path) -> list[str]:
+    """Processes that run in a folder, which may be gone."""
+    folders = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            folders.append(os.readlink(link))
+        except OSError:
+            continue  # it has ended
+    return [one for one in folders if one.startswith(f"{folder}/")]
+
+
 def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     copy_of("lapack", tmp_path)
     folder = copy_of("server", tmp_path)
@@ -37,3 +48,4 @@ def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     # Nothing is left behind.
     assert namespaces() <= before
     assert list(temporary.iterdir()) == []
+    assert processes_in(temporary) == []
