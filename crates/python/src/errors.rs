@@ -382,8 +382,14 @@ fn lost(
         let _ = write!(text, " ({signal})");
     }
     text.push('.');
-    if out_of_memory {
-        text += "\nThe machine ran out of memory: use fewer workers, or smaller data.";
+    match cause {
+        Cause::MemoryLimit(_) => {
+            text += "\nThe owner of the server has set the limit: use smaller data, or ask for more.";
+        }
+        _ if out_of_memory => {
+            text += "\nThe machine ran out of memory: use fewer workers, or smaller data.";
+        }
+        _ => {}
     }
     text += &last_lines(stderr);
     if let Some(hint) = hint {
