@@ -186,7 +186,7 @@ class Grid:
         return self._native.submit(self, fn, args, kwargs, options)
 
     def detach(self, fn: str | ModuleFunction, /, *args: Any, **kwargs: Any) -> str:
-        """Have a server run `fn(*args, **kwargs)` even if this program ends, and return the call's id.
+        """Have a server run `fn(*args, **kwargs)` even if this program ends. Returns the call's id.
 
         `fn`: a function of a compiled module that a server offers. The server has stored the call
         when this returns: it survives a restart of the server, and its result is kept for its owner

@@ -64,7 +64,9 @@ def test_a_program_in_c_takes_the_result_of_another(run, server, tmp_path):
     for _ in range(2):
         assert ran("attach", scaled).stdout == "2 4 6 8 10\n"
     assert "cancelled" in ran("cancel", waits).stdout
-    assert ran("attach", f"{server}/d/{'0' * 32}").stdout == "there is no such session, or no longer\n"
+    assert (
+        ran("attach", f"{server}/d/{'0' * 32}").stdout == "there is no such session, or no longer\n"
+    )
 
 
 def test_a_program_in_fortran_takes_its_result(prefix, server, tmp_path):

@@ -197,7 +197,9 @@ def test_signing_at_the_same_time_loses_nothing(office: Machine, ann: Machine) -
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(sign, range(16)))) == 16
-    assert {entry["name"] for entry in office.certificates()} == {f"user{number}" for number in range(16)}
+    assert {entry["name"] for entry in office.certificates()} == {
+        f"user{number}" for number in range(16)
+    }
     assert {path.name for path in office.authority.iterdir()} == {
         "authority.pem",
         "index.jsonl",

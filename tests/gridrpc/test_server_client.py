@@ -34,7 +34,6 @@ OTHER = IDL.replace("IN double a, INOUT", "IN double a, IN double b, INOUT").rep
 )
 
 
-
 def program(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False
@@ -121,9 +120,7 @@ def test_functions_that_nobody_offers(server: Server, name: str, told: str) -> N
         grid.function(name)
 
 
-def test_a_grid_with_workers_of_its_own_runs_both(
-    server: Server, compile_idl: CompileIdl
-) -> None:
+def test_a_grid_with_workers_of_its_own_runs_both(server: Server, compile_idl: CompileIdl) -> None:
     own = compile_idl("Module own; Define one(OUT int r[1]) { *r = 1; }")
     with opened(workers=1, servers=[server.url], modules=[own]) as grid:
         assert grid.function("own/one")()[0] == 1

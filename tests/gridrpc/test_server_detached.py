@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -89,16 +90,12 @@ class Credentials:
         program("ca", "init", "--folder", self._authority, "--name", "test")
         self.server = self._users / "server"
         hosts = ("--host", "localhost", "--host", "127.0.0.1")
-        program(
-            "ca", "server", "lab", *hosts, "--out", self.server, "--folder", self._authority
-        )
+        program("ca", "server", "lab", *hosts, "--out", self.server, "--folder", self._authority)
 
     def user(self, name: str) -> Path:
         folder, signed = self._users / name, self._users / f"{name}.pem"
         program("ca", "request", name, "--out", folder)
-        program(
-            "ca", "sign", folder / "request.pem", "--out", signed, "--folder", self._authority
-        )
+        program("ca", "sign", folder / "request.pem", "--out", signed, "--folder", self._authority)
         program("ca", "install", signed, "--out", folder)
         return folder
 
@@ -120,7 +117,9 @@ class Lab:
         self._printed = folder / "printed"
         self.file = folder / "server.toml"
         port = "" if credentials is None else "port = 0\n"
-        text = f'[server]\nname = "lab"\nstate = "{self.state}"\n{port}[workers]\ncount = {workers}\n'
+        text = (
+            f'[server]\nname = "lab"\nstate = "{self.state}"\n{port}[workers]\ncount = {workers}\n'
+        )
         text += f'[modules]\nfiles = ["{module}"]\n{more}'
         if credentials is not None:
             files = {
@@ -195,6 +194,17 @@ def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
+def fill(file: Path) -> None:
+    """Writes to a file until its file system is full."""
+    with file.open("wb", 0) as opened_file:
+        while True:
+            try:
+                opened_file.write(bytes(4096))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+                return
+
+
 def test_another_program_takes_all_results(tmp_path: Path, module: Path) -> None:
     with lab(tmp_path, module) as served:
         detached = run_script(
@@ -238,9 +248,7 @@ def test_large_arguments_and_results(tmp_path: Path, module: Path) -> None:
 def test_files_of_calls_are_for_the_server_alone(tmp_path: Path, module: Path) -> None:
     with lab(tmp_path, module) as served, served.client() as grid:
         gate = tmp_path / "gate"
-        ids = [
-            grid.detach("work/gated", str(tmp_path / "log"), str(gate), n) for n in range(6)
-        ]
+        ids = [grid.detach("work/gated", str(tmp_path / "log"), str(gate), n) for n in range(6)]
         assert until(lambda: served.stages() == {"running": 4, "queued": 2})
         status = json.loads(program("server", "-c", served.file, "status", "--json"))
         assert status["detached"] == {"queued": 2, "running": 4, "ended": 0}
@@ -249,7 +257,9 @@ def test_files_of_calls_are_for_the_server_alone(tmp_path: Path, module: Path) -
         gate.touch()
         assert [grid.attach(one).result(timeout=LONG) for one in ids] == list(range(6))
         assert served.stages() == {"ended": 6}
-        assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in served.calls.iterdir())
+        assert all(
+            stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in served.calls.iterdir()
+        )
 
 
 def test_errors_of_functions_reach_whoever_attaches(tmp_path: Path, module: Path) -> None:
@@ -267,13 +277,15 @@ def test_calls_that_need_their_client_cannot_be_detached(tmp_path: Path, module:
             grid.detach("work/ask", 2, lambda i: i)
         with pytest.raises(gridrpc.FunctionNotFound):
             grid.detach("work/nothing")
-        with pytest.raises(TypeError, match="Grid.detach"):
+        with pytest.raises(TypeError, match=r"Grid\.detach"):
             grid.submit("work/add", 1, 2).detach()
         with grid.object("work/counter") as counter, pytest.raises(TypeError, match="object"):
             counter.add.detach(1)
-    with opened(workers=1, worker="native", modules=[module]) as grid:
-        with pytest.raises(TypeError, match="workers of this grid"):
-            grid.detach("work/add", 1, 2)
+    with (
+        opened(workers=1, worker="native", modules=[module]) as grid,
+        pytest.raises(TypeError, match="workers of this grid"),
+    ):
+        grid.detach("work/add", 1, 2)
 
 
 def test_ids_that_are_wrong(tmp_path: Path, module: Path) -> None:
@@ -301,7 +313,7 @@ def test_a_call_of_another_user_is_not_there(tmp_path: Path, module: Path) -> No
             gated = grid.detach("work/gated", str(tmp_path / "log"), str(gate), 7)
             with opened(servers=[f"{url}?credentials={bob}"]) as other:
                 for one in (mine, gated):
-                    with pytest.raises(LookupError, match="there is no such call.*user `bob`"):
+                    with pytest.raises(LookupError, match=r"there is no such call.*user `bob`"):
                         other.attach(one)
                 assert other.detached_calls() == []
             assert gridrpc.attach(mine, credentials=alice).result(timeout=LONG) == 3
@@ -371,7 +383,9 @@ def test_calls_survive_the_server(tmp_path: Path, module: Path) -> None:
             assert len(lines(log)) == len(set(lines(log)))
 
 
-def test_idempotent_calls_run_again_after_the_server_was_killed(tmp_path: Path, module: Path) -> None:
+def test_idempotent_calls_run_again_after_the_server_was_killed(
+    tmp_path: Path, module: Path
+) -> None:
     with lab(tmp_path, module, workers=1) as served, served.client() as grid:
         log, gate = tmp_path / "log", tmp_path / "gate"
         ids = [grid.detach("work/again", str(log), str(gate), n) for n in range(3)]
@@ -403,7 +417,9 @@ def test_no_promise_is_broken_by_kills_at_random_moments(
                     served.kill()
                     killed = True
                 try:
-                    promised[grid.detach("work/twice", np.full(drawn.randrange(1, 2000), value))] = value
+                    promised[
+                        grid.detach("work/twice", np.full(drawn.randrange(1, 2000), value))
+                    ] = value
                 except (ConnectionError, gridrpc.StartError):
                     assert killed
             served.start()
@@ -431,7 +447,9 @@ def test_many_calls_and_a_quick_restart(tmp_path: Path, module: Path) -> None:
         assert grid.attach(ids[500]).result(timeout=LONG) == 501
 
 
-def test_a_full_disk_refuses_what_is_detached_and_nothing_else(tmp_path: Path, module: Path) -> None:
+def test_a_full_disk_refuses_what_is_detached_and_nothing_else(
+    tmp_path: Path, module: Path
+) -> None:
     state = tmp_path / "state"
     state.mkdir()
     with small_disk(state, "16m"):
@@ -440,9 +458,7 @@ def test_a_full_disk_refuses_what_is_detached_and_nothing_else(tmp_path: Path, m
             gate = tmp_path / "gate"
             early = grid.detach("work/gated", str(tmp_path / "log"), str(gate), 1)
             filler = served.state / "filler"
-            with pytest.raises(OSError, match="No space left"), filler.open("wb", 0) as file:
-                while True:
-                    file.write(bytes(4096))
+            fill(filler)
             with pytest.raises(gridrpc.RemoteError, match=r"cannot be detached: .*No space left"):
                 grid.detach("work/twice", np.zeros(100_000))
             assert grid.submit("work/add", 1, 2).result(timeout=LONG) == 3
@@ -474,7 +490,9 @@ def test_results_are_removed_when_they_are_old_or_many(tmp_path: Path, module: P
         for _ in range(4):
             many.append(grid.detach("work/zeros", 400_000))
             grid.attach(many[-1]).result(timeout=LONG)
-        with pytest.raises(LookupError, match=r"make room for later ones \(`bytes = 1048576` in \[results\]"):
+        with pytest.raises(
+            LookupError, match=r"make room for later ones \(`bytes = 1048576` in \[results\]"
+        ):
             grid.attach(many[0]).result(timeout=LONG)
         assert len(grid.attach(many[3]).result(timeout=LONG)) == 400_000
         with pytest.raises(gridrpc.LimitReached, match=r"`bytes = 1048576` in \[results\]"):

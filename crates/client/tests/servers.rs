@@ -120,7 +120,7 @@ fn catalogue(path: &Path) -> ServerCatalogue {
 /// A module `linear`, and nothing else.
 fn linear(name: &str, sections: &[Vec<u8>], text: &str) -> Answer {
     assert_eq!(name, "interface");
-    match &sections[..] {
+    match sections {
         [asked] if asked == b"linear" || asked.starts_with(b"linear/") => {
             Ok(vec![text.as_bytes().to_vec(), interface_hash(text).into_bytes()])
         }

@@ -384,7 +384,8 @@ fn lost(
     text.push('.');
     match cause {
         Cause::MemoryLimit(_) => {
-            text += "\nThe owner of the server has set the limit: use smaller data, or ask for more.";
+            text +=
+                "\nThe owner of the server has set the limit: use smaller data, or ask for more.";
         }
         _ if out_of_memory => {
             text += "\nThe machine ran out of memory: use fewer workers, or smaller data.";

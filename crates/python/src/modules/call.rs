@@ -178,7 +178,7 @@ impl Pending {
         let mut results = Vec::new();
         let mut names = Vec::new();
         for (index, parameter) in target.interface().parameters.iter().enumerate() {
-            if !is_returned(parameter) && !(is_attached && parameter.mode == Mode::InOut) {
+            if !(is_returned(parameter) || is_attached && parameter.mode == Mode::InOut) {
                 continue;
             }
             names.push(parameter.name.as_str());
