@@ -188,13 +188,13 @@ impl Clients {
     /// Serves a connection in a thread of its own, or refuses it.
     fn admit(self: &Arc<Clients>, socket: Socket, user: User) -> io::Result<()> {
         if let Err(why) = self.service.admit(&user) {
-            return refuse(&socket, &why);
+            return refuse(&*self.service, &socket, &why);
         }
         let mut open = self.lock();
         if open.len() >= self.most {
             drop(open);
             let why = format!("there are {} connections already", self.most);
-            return refuse(&socket, &too_busy(&why));
+            return refuse(&*self.service, &socket, &too_busy(&why));
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let user = Arc::new(user);
@@ -205,14 +205,18 @@ impl Clients {
             if let Err(error) = clients.attend(line, &user)
                 && !is_end(&error)
             {
-                eprintln!("gridrpc: the connection of {user} ends: {error}");
+                clients.service.warn(&format!("the connection of {user} ends: {error}"));
             }
             clients.forget(number);
         };
         let name = "gridrpc-client".to_owned();
         if let Err(error) = thread::Builder::new().name(name).spawn(attending) {
             self.forget(number);
-            return refuse(&socket, &too_busy(&format!("no thread can be started: {error}")));
+            return refuse(
+                &*self.service,
+                &socket,
+                &too_busy(&format!("no thread can be started: {error}")),
+            );
         }
         Ok(())
     }
@@ -299,7 +303,9 @@ fn accept(clients: &Arc<Clients>, listener: &UnixListener, end: &EventFd) {
                 // Programs that connect meanwhile wait in the backlog.
                 _ => {
                     if !was_short {
-                        eprintln!("gridrpc: no connection can be accepted: {error}; trying again");
+                        let message =
+                            format!("no connection can be accepted: {error}; trying again");
+                        clients.service.warn(&message);
                     }
                     was_short = true;
                     thread::sleep(PAUSE);
@@ -310,8 +316,8 @@ fn accept(clients: &Arc<Clients>, listener: &UnixListener, end: &EventFd) {
 }
 
 /// Sends a program away, with the reason.
-fn refuse(socket: &Socket, why: &str) -> io::Result<()> {
-    eprintln!("gridrpc: a program cannot connect: {why}");
+fn refuse(service: &dyn Service, socket: &Socket, why: &str) -> io::Result<()> {
+    service.warn(&format!("a program cannot connect: {why}"));
     reject(&Connection::new(Arc::clone(socket), MAX_REQUEST)?.answers, why);
     Ok(())
 }

@@ -40,6 +40,11 @@ pub trait Service: Send + Sync {
 
     /// The client is gone, and its calls have been cancelled.
     fn close(&self, user: &User, owner: Owner);
+
+    /// Reports a failure of a connection, after which the daemon continues.
+    fn warn(&self, message: &str) {
+        eprintln!("gridrpc: {message}");
+    }
 }
 
 /// What a client of a daemon may do.
