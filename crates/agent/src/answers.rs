@@ -250,7 +250,7 @@ impl Answers {
                 self.lost(id, loss);
             }
             Some(Outcome::Ended(end)) => {
-                running.record(Err(name_of(&end)));
+                running.record(Err(end.name()));
                 self.tell_end(id, &end);
             }
         }
@@ -379,19 +379,6 @@ impl Parent for PoolParent {
     fn has_no_workers(&self, _loss: &Loss) {}
 
     fn said(&self, _worker: u32, _stderr: bool, _bytes: &[u8]) {}
-}
-
-/// The name of an end, for records.
-fn name_of(end: &End) -> &'static str {
-    match end {
-        End::WorkerLost(_) => "WorkerLost",
-        End::NoWorkers(_) | End::NoServer(..) => "NoWorkers",
-        End::Cancelled => "Cancelled",
-        End::Closed => "Closed",
-        End::TooWide(_) | End::Unfit(_) => "TooLarge",
-        End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
-        End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
-    }
 }
 
 /// The stamps of something that has taken no time.

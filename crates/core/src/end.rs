@@ -54,6 +54,22 @@ impl fmt::Display for TimeLimit {
     }
 }
 
+impl End {
+    /// Its name in records.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            End::WorkerLost(_) => "WorkerLost",
+            End::NoWorkers(_) | End::NoServer(..) => "NoWorkers",
+            End::Cancelled => "Cancelled",
+            End::Closed => "Closed",
+            End::TooWide(_) | End::Unfit(_) => "TooLarge",
+            End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
+            End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
+        }
+    }
+}
+
 /// A call needs more cores than any of the hosts that may run it can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooWide {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gridrpc_client::{Call, Grid, Outcome, Request, Watcher};
-use gridrpc_core::CallOptions;
+use gridrpc_client::{Call, Grid, Outcome, Profile, Request, Watcher};
+use gridrpc_core::{CallOptions, Owner};
 use gridrpc_idl::{Function, Kind, Type, extents};
 use gridrpc_invoke::{Landed, Landing, Lending, Target, prepare};
 use gridrpc_link::payload::Incoming;
@@ -22,28 +22,43 @@ use crate::tensor::{
 };
 use crate::transpose::transposed;
 
+/// Where and how a call runs.
+#[derive(Clone, Debug)]
+pub struct GridCall {
+    /// The grid.
+    pub grid: Arc<Grid>,
+    /// The function, as registered there.
+    pub target: Arc<Target>,
+    /// The owner of the call there.
+    pub owner: Owner,
+    /// Its options.
+    pub options: CallOptions,
+    /// Limit for the results and work arrays of the call, bytes.
+    pub max_result_bytes: u64,
+}
+
 /// Calls a function on a grid. No thread waits for the result. If the future is dropped, the call is cancelled.
 ///
-/// `max_result_bytes`: limit for the results and work arrays of the call.
+/// `ended` gets the bytes of the result or the name of the error, and the profile, of a call that a worker answered or
+/// that ended without.
 ///
 /// # Errors
 /// When the inputs do not match the interface, the grid refuses the call, or it fails.
 pub async fn infer_on_grid(
-    grid: &Arc<Grid>,
-    target: &Arc<Target>,
+    call: GridCall,
     request: InferRequest,
-    mut options: CallOptions,
-    max_result_bytes: u64,
+    ended: impl FnOnce(Result<u64, &str>, &Profile),
 ) -> Result<InferResponse, InferenceError> {
     let InferRequest { inputs, outputs, order, timeout, .. } = request;
+    let GridCall { grid, target, owner, mut options, max_result_bytes } = call;
     if let Some(timeout) = timeout {
         let deadline = options.deadline.map_or(timeout, |deadline| deadline.min(timeout));
         options.deadline = Some(deadline);
     }
     let bytes: usize = inputs.iter().map(|input| input.data.len()).sum();
-    let wanted = wanted(target, outputs, order)?;
+    let wanted = wanted(&target, outputs, order)?;
     let prepared = {
-        let (grid, target) = (Arc::clone(grid), Arc::clone(target));
+        let (grid, target) = (Arc::clone(&grid), Arc::clone(&target));
         run(bytes, move || {
             let inputs =
                 arguments(&target.name, target.interface(), inputs, grid.shared_threshold())?;
@@ -52,10 +67,18 @@ pub async fn infer_on_grid(
         .await??
     };
     let Prepared { request, lent, shapes } = prepared;
+    let request = Request { owner, ..request };
     let call =
         grid.submit(request).map_err(|error| InferenceError::from_submit(&target.name, error))?;
-    let mut running = Running { grid: Arc::clone(grid), call, ended: false, lent };
+    let mut running = Running { grid, call, ended: false, lent };
     let outcome = running.outcome().await;
+    let size = |sections: &[Incoming]| sections.iter().map(Incoming::len).sum::<usize>() as u64;
+    let recorded = match &outcome {
+        Outcome::Returned(sections) => Ok(size(sections)),
+        Outcome::Raised { error, .. } => Err(&**error),
+        Outcome::Ended(end) => Err(end.name()),
+    };
+    ended(recorded, &running.call.profile());
     let sections = match outcome {
         Outcome::Returned(sections) => sections,
         Outcome::Raised { error, message, .. } => {
@@ -68,7 +91,6 @@ pub async fn infer_on_grid(
     };
     let lent = std::mem::take(&mut running.lent);
     let received: usize = sections.iter().map(Incoming::len).sum();
-    let target = Arc::clone(target);
     run(bytes + received, move || {
         let Lent { landing, arguments } = lent;
         let landing =

@@ -218,6 +218,14 @@ pub enum InferenceError {
         /// When to try again, if that can be estimated.
         retry_after: Option<Duration>,
     },
+    /// A limit of the caller is reached.
+    #[error("{message}")]
+    LimitReached {
+        /// The limit, and the caller's use of it.
+        message: String,
+        /// When to try again, if that helps.
+        retry_after: Option<Duration>,
+    },
     /// The function has raised an error.
     #[error("{function}: {message}")]
     Raised {
@@ -310,8 +318,9 @@ impl InferenceError {
             InferenceError::ResultTooLarge { .. } => StatusCode::BAD_REQUEST,
             InferenceError::Slow { .. } => StatusCode::REQUEST_TIMEOUT,
             InferenceError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            InferenceError::LimitReached { .. } => StatusCode::TOO_MANY_REQUESTS,
             InferenceError::Ended { end, .. } => match end {
-                End::DeadlineExceeded(_) => StatusCode::GATEWAY_TIMEOUT,
+                End::DeadlineExceeded(_) | End::RunLimit { .. } => StatusCode::GATEWAY_TIMEOUT,
                 End::Closed | End::NoWorkers(_) | End::NoServer(..) => {
                     StatusCode::SERVICE_UNAVAILABLE
                 }
@@ -341,10 +350,12 @@ impl InferenceError {
             InferenceError::RequestTooLarge { .. } => Code::ResourceExhausted,
             InferenceError::ResultTooLarge { .. } => Code::InvalidArgument,
             InferenceError::Slow { .. } => Code::DeadlineExceeded,
-            InferenceError::Busy { .. } => Code::ResourceExhausted,
+            InferenceError::Busy { .. } | InferenceError::LimitReached { .. } => {
+                Code::ResourceExhausted
+            }
             InferenceError::Ended { end, .. } => match end {
                 End::Cancelled => Code::Cancelled,
-                End::DeadlineExceeded(_) => Code::DeadlineExceeded,
+                End::DeadlineExceeded(_) | End::RunLimit { .. } => Code::DeadlineExceeded,
                 End::Closed | End::NoWorkers(_) | End::NoServer(..) => Code::Unavailable,
                 _ => Code::Internal,
             },
@@ -361,7 +372,8 @@ impl InferenceError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            InferenceError::Busy { retry_after, .. } => *retry_after,
+            InferenceError::Busy { retry_after, .. }
+            | InferenceError::LimitReached { retry_after, .. } => *retry_after,
             _ => None,
         }
     }

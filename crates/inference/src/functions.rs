@@ -1,9 +1,11 @@
 //! The functions that a server offers.
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
 
 use crate::error::{Denied, InferenceError};
@@ -27,6 +29,19 @@ pub struct Credentials {
 pub struct Caller {
     /// Name of the user.
     pub user: Arc<str>,
+    /// Groups of the user.
+    pub groups: Arc<[String]>,
+    /// Address of the other end.
+    pub address: Option<SocketAddr>,
+}
+
+/// A page beside the protocol, such as metrics.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Type of the content.
+    pub content_type: &'static str,
+    /// The content.
+    pub content: Bytes,
 }
 
 /// A response, when it is there. Dropping it cancels the call.
@@ -61,4 +76,23 @@ pub trait Functions: Send + Sync + 'static {
     /// Calls a function, usually by [`infer_on_grid`](crate::infer_on_grid). If the future is dropped because the
     /// caller is gone, the call has to be cancelled.
     fn infer<'a>(&'a self, caller: &'a Caller, request: InferRequest) -> InferFuture<'a>;
+
+    /// A page beside the protocol. `query` is the part of the URL behind `?`. None: there is no such page.
+    ///
+    /// # Errors
+    /// When the credentials do not admit to it.
+    fn page(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        credentials: &Credentials,
+    ) -> Result<Option<Page>, Denied> {
+        let _ = (path, query, credentials);
+        Ok(None)
+    }
+
+    /// A TLS handshake has failed.
+    fn refused(&self, peer: SocketAddr, error: &io::Error) {
+        let _ = (peer, error);
+    }
 }

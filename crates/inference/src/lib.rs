@@ -20,13 +20,12 @@ mod rest;
 mod server;
 mod service;
 mod tensor;
-mod tls;
 mod transpose;
 
-pub use call::infer_on_grid;
+pub use call::{GridCall, infer_on_grid};
 pub use datatype::DataType;
 pub use error::{DataError, Denied, InferenceError, MalformedRequest};
-pub use functions::{Caller, Credentials, Functions, InferFuture};
+pub use functions::{Caller, Credentials, Functions, InferFuture, Page};
 pub use metadata::{
     FunctionProperties, ModelMetadata, TensorMetadata, TensorProperties, VERSION, is_callable,
 };
@@ -36,4 +35,3 @@ pub use server::serve;
 pub use tensor::{
     ElementOrder, InferRequest, InferResponse, InputTensor, OutputTensor, RequestedOutput,
 };
-pub use tls::{TlsError, TlsFiles, server_config};

@@ -1,8 +1,10 @@
 //! The server: its connections and their limits.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -34,12 +36,12 @@ const PROBE: Duration = Duration::from_secs(20);
 /// Pause after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves REST and gRPC on one port until `shutdown` is ready, and then completes running requests for
+/// Serves REST and gRPC on each of these sockets until `shutdown` is ready, and then completes running requests for
 /// [`Options::grace`]. Requests that still run are cancelled.
 ///
 /// `tls`: without it, connections are not encrypted. The protocols for ALPN are set here.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     tls: Option<ServerConfig>,
     functions: Arc<dyn Functions>,
     options: Options,
@@ -61,7 +63,7 @@ pub async fn serve(
             () = &mut shutdown => break,
             // Reaped here, so that the set does not grow.
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = accept(&listener, &slots) => accepted,
+            accepted = accept(&listeners, &slots) => accepted,
         };
         let Ok((stream, address, slot)) = accepted else {
             // There are no descriptors, or the other end is gone already.
@@ -80,7 +82,7 @@ pub async fn serve(
         });
         pending.add(task, established);
     }
-    drop(listener);
+    drop(listeners);
     let _ = timeout(grace, graceful.shutdown()).await;
     connections.shutdown().await;
 }
@@ -93,11 +95,15 @@ struct Context {
 }
 
 async fn accept(
-    listener: &TcpListener,
+    listeners: &[TcpListener],
     slots: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, address) = listener.accept().await?;
+    let any = poll_fn(|context| {
+        let mut all = listeners.iter().map(|listener| listener.poll_accept(context));
+        all.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    });
+    let (stream, address) = any.await?;
     Ok((stream, address, slot))
 }
 
@@ -114,7 +120,10 @@ async fn connection(
         let peer = Peer { certificates: Arc::from([]), address, stalled: Arc::default() };
         return talk(context, stream, is_http2, peer).await;
     };
-    let stream = timeout(limit, acceptor.accept(stream)).await??;
+    let accepted = timeout(limit, acceptor.accept(stream)).await;
+    let stream = accepted
+        .unwrap_or_else(|elapsed| Err(elapsed.into()))
+        .inspect_err(|error| context.service.functions.refused(address, error))?;
     let (_, tls) = stream.get_ref();
     let is_http2 = tls.alpn_protocol() == Some(b"h2");
     let certificates = tls.peer_certificates().unwrap_or_default();

@@ -35,7 +35,7 @@ impl Echo {
 
 impl Functions for Echo {
     fn authenticate(&self, _: &Credentials) -> Result<Caller, Denied> {
-        Ok(Caller { user: "anybody".into() })
+        Ok(Caller { user: "anybody".into(), groups: Arc::new([]), address: None })
     }
 
     fn is_ready(&self) -> bool {
@@ -124,7 +124,7 @@ fn damaged_requests_are_answered_and_harm_nobody() {
         ..Options::default()
     };
     let functions: Arc<dyn Functions> = Arc::clone(&echo) as Arc<dyn Functions>;
-    let server = runtime.spawn(serve(listener, None, functions, options, async {
+    let server = runtime.spawn(serve(vec![listener], None, functions, options, async {
         let _ = stopped.await;
     }));
 

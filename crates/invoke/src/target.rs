@@ -47,6 +47,21 @@ impl Target {
         Ok(Target { name: full.into(), module: Arc::clone(interface), place, function })
     }
 
+    /// A function that is registered with a grid already. `name`: `function`, or `Class.method`.
+    ///
+    /// # Errors
+    /// When the module has no such function.
+    pub fn registered(
+        module: &Arc<Module>,
+        name: &str,
+        function: Arc<FunctionRef>,
+    ) -> Result<Target, SearchError> {
+        let place = place_of(module, name).ok_or_else(|| no_function(module, name))?;
+        let full = format!("{}/{name}", module.name);
+        let (module, function) = (Arc::clone(module), Registered::File(function));
+        Ok(Target { name: full.into(), module, place, function })
+    }
+
     /// Registers a function that was found in a source of interfaces.
     ///
     /// # Errors

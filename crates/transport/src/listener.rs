@@ -31,6 +31,7 @@ pub use error::HandshakeError;
 pub use handshake::{ADMITTED, Admitted};
 use handshake::{Handshake, HandshakeState};
 use pending::PendingConnections;
+pub use sockets::listen;
 
 /// A port that other hosts dial. Dropping it closes the port.
 pub struct Listener {

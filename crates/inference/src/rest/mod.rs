@@ -7,7 +7,7 @@ mod response;
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::json;
 
@@ -33,6 +33,9 @@ where
     let (head, body) = request.into_parts();
     let endpoint = match endpoint(head.uri.path()) {
         Ok(endpoint) => endpoint,
+        Err(error) if head.method == Method::GET => {
+            return page(service, credentials, &head.uri, error);
+        }
         Err(error) => return response::error(&error),
     };
     let answer = match endpoint {
@@ -47,6 +50,20 @@ where
         _ => Err(InferenceError::Method { allowed: "GET" }),
     };
     answer.unwrap_or_else(|error| response::error(&error))
+}
+
+/// A page of the server's owner, or the error of the protocol.
+fn page(
+    service: &Service,
+    credentials: &Credentials,
+    uri: &Uri,
+    error: InferenceError,
+) -> Response<Body> {
+    match service.functions.page(uri.path(), uri.query(), credentials) {
+        Ok(None) => response::error(&error),
+        Ok(Some(page)) => response::page(page),
+        Err(denied) => response::error(&denied.into()),
+    }
 }
 
 fn get(

@@ -4,13 +4,17 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::body::{Body, Chunks};
 use crate::error::{DataError, InferenceError};
+use crate::functions::Page;
 use crate::metadata::VERSION;
 use crate::name::FunctionName;
 use crate::rest::json;
@@ -60,6 +64,27 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body>
     let mut response = Response::new(Body::chunks(Chunks::from(Bytes::from(text))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// A page. Browsers load only what comes from here, and keep nothing.
+pub(super) fn page(page: Page) -> Response<Body> {
+    const HEADERS: [(HeaderName, &str); 4] = [
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+             img-src data:; frame-ancestors 'none'",
+        ),
+    ];
+    let mut response = Response::new(Body::chunks(Chunks::from(page.content)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 

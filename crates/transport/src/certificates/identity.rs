@@ -53,7 +53,10 @@ const LONGEST: usize = 128;
 
 impl Identity {
     /// The user of a certificate that has been verified.
-    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Result<Identity, IdentityError> {
+    ///
+    /// # Errors
+    /// When the certificate names no user.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Identity, IdentityError> {
         let (_, parsed) = X509Certificate::from_der(certificate)
             .map_err(|error| IdentityError::Malformed { reason: error.to_string() })?;
         let subject = parsed.subject();

@@ -72,19 +72,8 @@ impl ServerKeys {
         credentials: &Credentials,
         revoked: Revocations,
     ) -> Result<ServerKeys, CredentialKeysError> {
-        let provider = provider();
-        let roots = Arc::clone(&credentials.roots);
-        let chain =
-            WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
-        let verifier = Arc::new(UserVerifier { chain, revoked: revoked.clone() });
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(credentials.chain.clone(), credentials.key.clone_key())?;
-        // A resumed session would not be checked against later revocations.
-        config.send_tls13_tickets = 0;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(ServerKeys { config: Arc::new(config), revocations: revoked })
+        let config = Arc::new(server_config(credentials, &revoked, Presence::Required)?);
+        Ok(ServerKeys { config, revocations: revoked })
     }
 
     /// The certificates that are refused.
@@ -96,6 +85,43 @@ impl ServerKeys {
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
+}
+
+/// Whether clients have to present a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Each does.
+    Required,
+    /// Those without one have other credentials.
+    Optional,
+}
+
+/// TLS 1.3 for a server, which verifies the certificates that clients present and refuses the `revoked` ones.
+///
+/// # Errors
+/// When TLS cannot be set up with the credentials.
+pub fn server_config(
+    credentials: &Credentials,
+    revoked: &Revocations,
+    presence: Presence,
+) -> Result<ServerConfig, CredentialKeysError> {
+    let provider = provider();
+    let roots = Arc::clone(&credentials.roots);
+    let chain = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+    let chain = match presence {
+        Presence::Required => chain,
+        Presence::Optional => chain.allow_unauthenticated(),
+    };
+    let chain = chain.build()?;
+    let verifier = Arc::new(UserVerifier { chain, revoked: revoked.clone() });
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(credentials.chain.clone(), credentials.key.clone_key())?;
+    // A resumed session would not be checked against later revocations.
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
 }
 
 impl fmt::Debug for UserKeys {
@@ -118,6 +144,10 @@ struct UserVerifier {
 }
 
 impl ClientCertVerifier for UserVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.chain.client_auth_mandatory()
+    }
+
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         // A user with a certificate of another authority presents it, and learns why it is refused.
         &[]

@@ -15,7 +15,10 @@ const BACKLOG: i32 = 4096;
 const TRIES: u32 = 16;
 
 /// Listens on one port of all these addresses; without any, on all addresses of this host.
-pub(super) fn listen(
+///
+/// # Errors
+/// When no port is free, or an address is none of this host's.
+pub fn listen(
     addresses: &[IpAddr],
     ports: Option<(u16, u16)>,
 ) -> io::Result<(Vec<TcpListener>, u16)> {
@@ -59,7 +62,9 @@ fn listen_at(
 fn listen_at_port(addresses: &[IpAddr], mut port: u16) -> io::Result<(Vec<TcpListener>, u16)> {
     let mut listeners = Vec::new();
     for address in addresses {
-        let listener = listener(SocketAddr::new(*address, port)).map_err(|error| {
+        // Beside IPv4 addresses, the IPv6 ones have to leave IPv4 to them.
+        let has_v4 = addresses.iter().any(IpAddr::is_ipv4);
+        let listener = listener(SocketAddr::new(*address, port), has_v4).map_err(|error| {
             io::Error::new(
                 error.kind(),
                 format!("no connections can be taken at {address}: {error}"),
@@ -71,14 +76,15 @@ fn listen_at_port(addresses: &[IpAddr], mut port: u16) -> io::Result<(Vec<TcpLis
     Ok((listeners, port))
 }
 
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+fn listener(address: SocketAddr, has_v4: bool) -> io::Result<TcpListener> {
     let family = if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(family, SockType::Stream, flags, None)?;
     // Allows reuse of the port of a client that has just ended.
     setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     if address.is_ipv6() {
-        setsockopt(&socket, sockopt::Ipv6V6Only, &!address.ip().is_unspecified())?;
+        let v6_only = has_v4 || !address.ip().is_unspecified();
+        setsockopt(&socket, sockopt::Ipv6V6Only, &v6_only)?;
     }
     bind(socket.as_raw_fd(), &SockaddrStorage::from(address))?;
     begin(&socket, Backlog::new(BACKLOG)?)?;
