@@ -6,11 +6,13 @@ import gzip
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,8 +31,6 @@ from tritonclient.grpc import service_pb2_grpc as service
 from tritonclient.utils import InferenceServerException
 
 from grids import PROGRAM, opened
-
-ROOT = Path(__file__).parents[2]
 
 #: With the calling convention of Fortran: this needs no compiler for it.
 FORTRAN = """
@@ -122,6 +122,16 @@ class Server:
 
     process: subprocess.Popen[str]
     address: str
+    config: Path
+
+    def run(self, *arguments: str) -> str:
+        """Output of `gridrpc server`."""
+        command = [PROGRAM, "server", "--config", self.config, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = json.loads(self.run("status", "--json"))
+        return status
 
     def request(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -150,15 +160,6 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    """The example program that serves modules."""
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "gridrpc-inference"]
-    subprocess.run([*command, "--example", "serve"], cwd=ROOT, check=True)
-    target = os.environ.get("CARGO_TARGET_DIR", "target")
-    return ROOT / target / "debug/examples/serve"
-
-
-@pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     (folder / "parts.c").write_text(FORTRAN)
@@ -175,21 +176,50 @@ HEAD = "POST /v2/models/served/nap/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 
 
 
 @pytest.fixture(scope="module")
-def serve(program: Path, module: Path) -> Serve:
+def serve(module: Path, tmp_path_factory: pytest.TempPathFactory) -> Serve:
+    """Starts servers; `http` are lines of their table [http], `tables` further ones."""
+
     @contextmanager
-    def serve(*options: str) -> Iterator[Server]:
-        command = [program, "--program", PROGRAM, *options, module]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def serve(
+        *http: str, anonymous: bool = True, workers: int = 2, tls: str = "", tables: str = ""
+    ) -> Iterator[Server]:
+        folder = tmp_path_factory.mktemp("server")
+        config = folder / "server.toml"
+        lines = ["port = 0", *http, *(['anonymous = "guest"'] if anonymous else [])]
+        if tls:
+            tables += f"\n[tls]\n{tls}"
+        network = "port = 0" if tls else ""
+        config.write_text(
+            f"[server]\nstate = '{folder}/state'\n{network}\n[workers]\ncount = {workers}\n"
+            f"[modules]\nfiles = ['{module}']\n[http]\n" + "\n".join(lines) + f"\n{tables}\n"
+        )
+        command = [PROGRAM, "server", "start", "--config", config]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert process.stderr
+        found = None
+        while not found and (line := process.stderr.readline()):
+            found = re.search(r"it listens at .* and https?://(\S+)", line)
+        # It must not block the server.
+        reader = threading.Thread(target=process.stderr.read)
+        reader.start()
         try:
-            assert process.stdout
-            address = process.stdout.readline().strip()
-            assert address, "the server has not started"
-            yield Server(process, address)
+            assert found, "the server has not started"
+            server = Server(process, found[1], config)
+            wait_until_ready(server)
+            yield server
         finally:
             process.terminate()
             assert process.wait(30) == 0
+            reader.join()
 
     return serve
+
+
+def wait_until_ready(server: Server) -> None:
+    until = time.monotonic() + 30
+    while not server.status()["pools"][0]["ready"]:
+        assert time.monotonic() < until, "no worker is ready"
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +287,7 @@ def test_health_and_metadata(server: Server, protocol: str) -> None:
         assert not client.is_model_ready("served/scale", "2")
         assert not client.is_model_ready("served/nothing")
         more = {"as_json": True} if protocol == "grpc" else {}
-        assert client.get_server_metadata(**more)["name"] == "gridrpc"
+        assert client.get_server_metadata(**more)["name"] == socket.gethostname()
         metadata = client.get_model_metadata("served/multiply", **more)
         inputs = [
             (one["name"], one["datatype"], list(map(int, one["shape"])))
@@ -577,7 +607,7 @@ def test_wrong_requests(server: Server) -> None:
     assert server.error("nothing", scale)[0] == 404
     assert server.error("called", scale)[0] in (404, 501)
     for method, path, status in [
-        ("GET", "/", 404),
+        ("GET", "/nothing", 404),
         ("GET", "/v2/models/served/scale/infer", 405),
         ("POST", "/v2/models/served/scale", 405),
         ("GET", "/v2/models/..%2F..%2Fetc/passwd", 400),
@@ -589,7 +619,7 @@ def test_wrong_requests(server: Server) -> None:
 
 
 def test_sizes_do_not_make_the_server_allocate(serve: Serve) -> None:
-    with serve("--max-bytes", "1000000") as server:
+    with serve('most_request_bytes = "1 MB"', 'most_result_bytes = "1 MB"') as server:
         status, text = server.error("echo", {"inputs": [tensor("n", "INT64", [1], [2**62])]})
         assert status == 400
         # A shape that only claims to have elements.
@@ -618,7 +648,7 @@ def test_sizes_do_not_make_the_server_allocate(serve: Serve) -> None:
 
 
 def test_results_are_bounded_before_they_are_allocated(serve: Serve) -> None:
-    with serve("--max-bytes", "1000000") as server:
+    with serve('most_request_bytes = "1 MB"', 'most_result_bytes = "1 MB"') as server:
         body = {"inputs": [tensor("n", "INT64", [1], [10**12])]}
         for function, size in [("zeros", 10**12), ("scratch", 8 * 10**12 + 4)]:
             status, text = server.error(function, body)
@@ -654,9 +684,10 @@ def test_codes_of_grpc(server: Server) -> None:
 # ---- Time, load and ends
 
 
-def nap(server: Server, seconds: float) -> int:
+def nap(server: Server, seconds: float, token: str | None = None) -> int:
     body = {"inputs": [tensor("seconds", "FP64", [1], [seconds])]}
-    return server.request("POST", "/v2/models/served/nap/infer", body)[0]
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return server.request("POST", "/v2/models/served/nap/infer", body, headers)[0]
 
 
 @EACH_PROTOCOL
@@ -674,7 +705,7 @@ def test_time_limits(server: Server, protocol: str) -> None:
 
 
 def test_a_caller_that_goes_away_cancels_its_call(serve: Serve) -> None:
-    with serve("--workers", "1") as server:
+    with serve(workers=1) as server:
         body = json.dumps({"inputs": [tensor("seconds", "FP64", [1], [60])]})
         connection = http.client.HTTPConnection(server.address)
         connection.request("POST", "/v2/models/served/nap/infer", body)
@@ -695,7 +726,7 @@ def test_a_caller_that_goes_away_cancels_its_call(serve: Serve) -> None:
 
 
 def test_too_many_calls_are_refused(serve: Serve) -> None:
-    with serve("--max-running", "2") as server, ThreadPoolExecutor() as pool:
+    with serve("most_calls = 2") as server, ThreadPoolExecutor() as pool:
         running = [pool.submit(nap, server, 2) for _ in range(2)]
         path = "/v2/models/served/nap/infer"
         time.sleep(0.5)
@@ -711,7 +742,7 @@ def test_too_many_calls_are_refused(serve: Serve) -> None:
 
 
 def test_slow_senders_are_cut_off(serve: Serve) -> None:
-    with serve("--patience", "0.5") as server:
+    with serve("request_seconds = 0.5") as server:
         for start in ["", "P", "PRI", "POST /v2", HEAD, HEAD + "{"]:
             with socket.create_connection(server.address.split(":")) as slow:
                 slow.settimeout(10)
@@ -725,7 +756,7 @@ def test_slow_senders_are_cut_off(serve: Serve) -> None:
 
 
 def test_callers_that_do_not_read_are_cut_off(serve: Serve) -> None:
-    with serve("--max-running", "1", "--patience", "1") as server:
+    with serve("most_calls = 1", "request_seconds = 1") as server:
         body: dict[str, Any] = {"inputs": [tensor("n", "INT64", [1], [60_000_000])]}
         body["parameters"] = {"binary_data_output": True}
         connection = http.client.HTTPConnection(server.address)
@@ -739,7 +770,7 @@ def test_callers_that_do_not_read_are_cut_off(serve: Serve) -> None:
 
 
 def test_silent_connections_keep_nobody_out(serve: Serve) -> None:
-    with serve("--max-connections", "40", "--patience", "30") as server, ExitStack() as stack:
+    with serve("most_connections = 40", "request_seconds = 30") as server, ExitStack() as stack:
         for _ in range(100):
             other = socket.create_connection(server.address.split(":"))
             stack.enter_context(other)
@@ -776,7 +807,7 @@ def test_web_pages_need_permission(serve: Serve, server: Server) -> None:
     status, headers, _ = server.request("GET", "/v2", headers={"Origin": "http://evil.example"})
     assert status == 403
     assert "access-control-allow-origin" not in headers
-    with serve("--origin", "http://good.example") as open_server:
+    with serve("allowed_origins = 'http://good.example'") as open_server:
         for origin, allowed in [("http://good.example", True), ("http://evil.example", False)]:
             asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
             path = "/v2/models/served/nap/infer"
@@ -786,14 +817,15 @@ def test_web_pages_need_permission(serve: Serve, server: Server) -> None:
 
 
 def test_tokens(serve: Serve) -> None:
-    with serve("--token", "ada:secret") as server:
+    with serve(anonymous=False) as server:
+        secret = server.run("token", "ada").strip()
         path = "/v2/models/served/nap/infer"
         body = {"inputs": [tensor("seconds", "FP64", [1], [0])]}
         for token, status in [
             (None, 401),
             ("Bearer wrong", 401),
-            ("Basic secret", 401),
-            ("Bearer secret", 200),
+            (f"Basic {secret}", 401),
+            (f"Bearer {secret}", 200),
         ]:
             headers = {"Authorization": token} if token else {}
             got, answer, _ = server.request("POST", path, body, headers)
@@ -807,8 +839,97 @@ def test_tokens(serve: Serve) -> None:
         seconds.set_data_from_numpy(np.zeros(1))
         with pytest.raises(InferenceServerException, match="UNAUTHENTICATED"):
             client.infer("served/nap", [seconds])
-        client.infer("served/nap", [seconds], headers={"authorization": "Bearer secret"})
+        client.infer("served/nap", [seconds], headers={"authorization": f"Bearer {secret}"})
         client.close()
+        # Revoked and expired tokens.
+        tokens = json.loads(server.run("tokens", "--json"))
+        assert [(token["user"], token["until"]) for token in tokens] == [("ada", None)]
+        assert server.run("tokens", "--revoke", tokens[0]["id"]).count("ada") == 1
+        assert nap(server, 0, secret) == 401
+        state = "".join(
+            file.read_text() for file in server.config.parent.rglob("*.json*") if file.is_file()
+        )
+        assert '"ada"' in state
+        assert secret not in state
+
+
+ROLES = """
+[users.ada]
+calls = 1
+queued = 0
+[users.bob]
+modules = []
+[users.eve]
+bytes = "1 KB"
+monitor = true
+"""
+
+
+def test_roles_and_limits_hold(serve: Serve) -> None:
+    with serve(anonymous=False, tables=ROLES) as server, ThreadPoolExecutor() as pool:
+        ada, bob, eve = (server.run("token", name).strip() for name in ("ada", "bob", "eve"))
+        running = pool.submit(nap, server, 1, ada)
+        time.sleep(0.4)
+        body = {"inputs": [tensor("seconds", "FP64", [1], [0])]}
+        path = "/v2/models/served/nap/infer"
+
+        def answer(token: str, path: str = path, body: Any = body) -> tuple[int, str]:
+            headers = {"Authorization": f"Bearer {token}"}
+            status, _, content = server.request("POST", path, body, headers)
+            return status, content.decode()
+
+        status, error = answer(ada)
+        assert status == 429
+        assert "`queued` of user" in error
+        assert running.result() == 200
+        assert answer(ada)[0] == 200
+        assert answer(bob)[0] == 404
+        assert answer(bob, "/v2/repository/index") == (200, "[]")
+        large = {"inputs": [tensor("data", "UINT8", [2000], [1] * 2000)]}
+        status, error = answer(eve, "/v2/models/served/echo/infer", large)
+        assert status == 429
+        assert "`bytes` of user" in error
+        users = server.status()["users"]
+        assert (users["ada"]["returned"], users["ada"]["running"]) == (2, 0)
+        audit = (server.config.parent / "state/audit.jsonl").read_text().splitlines()
+        ends = [event for event in map(json.loads, audit) if event["event"] == "end"]
+        assert [(end["user"], end["function"]) for end in ends] == [("ada", "served/nap")] * 2
+
+
+def test_metrics_and_the_page_are_for_monitors(serve: Serve) -> None:
+    with serve(anonymous=False, tables=ROLES) as server:
+        ada, eve = (server.run("token", name).strip() for name in ("ada", "eve"))
+        assert nap(server, 0, ada) == 200
+        for path in ("/", "/metrics", "/status", "/page.js"):
+            assert server.request("GET", path)[0] == 401
+            assert server.request("GET", path, None, {"Authorization": f"Bearer {ada}"})[0] == 403
+            assert server.request("GET", f"{path}?token={eve}")[0] == 200
+        assert server.request("GET", "/elsewhere")[0] == 404
+        headers = {"Authorization": f"Bearer {eve}"}
+        _, told, content = server.request("GET", "/metrics", None, headers)
+        assert told["content-type"].startswith("text/plain; version=0.0.4")
+        lines = content.decode().splitlines()
+        for line in (
+            'gridrpc_server_calls_total{function="served/nap",outcome="returned"} 1',
+            'gridrpc_server_user_calls_total{user="ada",outcome="returned"} 1',
+            'gridrpc_server_workers_ready{module="",user=""} 2',
+            'gridrpc_server_connections{user="ada"} 1',
+            "gridrpc_server_refused_total 4",
+        ):
+            assert line in lines, line
+        _, _, content = server.request("GET", "/", None, headers)
+        assert eve.encode() not in content
+        _, _, content = server.request("GET", f"/?token={eve}")
+        assert f'src="page.js?token={eve}"'.encode() in content
+
+
+def test_a_module_with_its_own_pool_runs_there(serve: Serve) -> None:
+    with serve(tables="[modules.served]\nisolation = 'call'") as server:
+        body = {"inputs": [tensor("seconds", "FP64", [1], [0])]}
+        pids = {server.infer("nap", body)["pid"]["data"][0] for _ in range(3)}
+        assert len(pids) == 3
+        pools = [pool["module"] for pool in server.status()["pools"]]
+        assert pools == [None, "served"]
 
 
 @pytest.fixture(scope="module")
@@ -868,8 +989,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_certificates(serve: Serve, keys: Path) -> None:
-    options = ["--certificate", f"{keys}/server.pem", "--key", f"{keys}/server.key"]
-    with serve(*options, "--authority", f"{keys}/ca.pem") as server:
+    files = {"certificate": "server.pem", "key": "server.key", "authority": "ca.pem"}
+    tls = "".join(f"{key} = '{keys}/{file}'\n" for key, file in files.items())
+    with serve(anonymous=False, tls=tls) as server:
         port = server.address.rpartition(":")[2]
 
         def health(name: str | None, authority: str = "ca") -> int:
@@ -881,7 +1003,8 @@ def test_certificates(serve: Serve, keys: Path) -> None:
             return connection.getresponse().status
 
         assert health("client") == 200
-        for name, authority in [(None, "ca"), ("stranger", "ca"), ("client", "other")]:
+        assert health(None) == 401
+        for name, authority in [("stranger", "ca"), ("client", "other")]:
             with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
                 health(name, authority)
         with pytest.raises((ConnectionError, http.client.HTTPException)):
@@ -902,3 +1025,86 @@ def test_certificates(serve: Serve, keys: Path) -> None:
         assert grpc_nap("client")[0] > 0
         with pytest.raises(InferenceServerException):
             grpc_nap("stranger")
+
+
+def test_revoked_certificates_are_refused_at_once(serve: Serve, tmp_path: Path) -> None:
+    places = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+    environment = {**os.environ, **places}
+
+    def ca(*arguments: object) -> str:
+        command = [PROGRAM, "ca", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    ca("init", "--name", "centre")
+    ca("server", "here", "--host", "localhost")
+    ca("request", "ann")
+    user = tmp_path / "XDG_CONFIG_HOME/gridrpc/credentials"
+    ca("sign", user / "request.pem", "--out", tmp_path / "answer.pem")
+    ca("install", tmp_path / "answer.pem")
+    authority = tmp_path / "XDG_DATA_HOME/gridrpc/ca"
+    tls = "".join(
+        f"{key} = '{tmp_path}/here/{key}.pem'\n" for key in ("certificate", "key", "authority")
+    )
+    with serve(anonymous=False, tls=f"{tls}revoked = '{authority}/revoked.pem'\n") as server:
+        port = int(server.address.rpartition(":")[2])
+        context = ssl.create_default_context(cafile=user / "authority.pem")
+        context.load_cert_chain(user / "certificate.pem", user / "key.pem")
+
+        def connect() -> http.client.HTTPSConnection:
+            return http.client.HTTPSConnection("localhost", port, context=context, timeout=10)
+
+        def index(connection: http.client.HTTPSConnection) -> int:
+            connection.request("GET", "/v2/repository/index")
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+        connection = connect()
+        assert [index(connection), index(connection)] == [200, 200]
+        ca("revoke", "ann")
+        time.sleep(1)
+        # On the connection that is open, and on a new one.
+        assert index(connection) == 401
+        with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+            index(connect())
+        outcomes = [
+            json.loads(line).get("outcome", "")
+            for line in (server.config.parent / "state/audit.jsonl").read_text().splitlines()
+        ]
+        assert any("has been revoked" in outcome for outcome in outcomes)
+        assert any("TLS handshake failed" in outcome for outcome in outcomes)
+
+
+def test_top_shows_users_functions_and_workers(serve: Serve) -> None:
+    with serve() as server:
+        assert nap(server, 0) == 200
+        command = [PROGRAM, "top", "--once", "--server", server.config]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows = [line.split() for line in text.splitlines() if line]
+        starts = [(row[0], row[1]) for row in rows]
+        assert ("guest", "1") in starts
+        assert ("served/nap", "1") in starts
+        assert ("(common)", "2") in starts
+        told = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
+        assert json.loads(told.stdout)["users"]["guest"]["returned"] == 1
+
+
+def test_the_log_may_be_json(module: Path, tmp_path: Path) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(
+        f"[server]\nstate = '{tmp_path}/state'\n[workers]\ncount = 1\n"
+        f"[modules]\nfolders = ['{module.parent}']\n[log]\nformat = 'json'\n"
+    )
+    command = [PROGRAM, "server", "--config", config]
+    with subprocess.Popen([*command, "start"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        entries = [json.loads(process.stderr.readline())]
+        while "listens" not in entries[-1]["message"]:
+            entries.append(json.loads(process.stderr.readline()))
+        subprocess.run([*command, "stop"], check=True, capture_output=True)
+        entries += map(json.loads, process.stderr)
+    published = entries[0]
+    assert (published["level"], published["module"]) == ("info", "served")
+    assert published["file"] == str(module)

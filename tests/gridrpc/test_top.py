@@ -494,7 +494,9 @@ def refusal(address: str, **headers: str) -> str:
         return answer.read().decode()
 
 
-@pytest.mark.parametrize("path", ["", "page.css", "page.js", "stats", "metrics", "elsewhere"])
+@pytest.mark.parametrize(
+    "path", ["", "page.css", "formats.js", "page.js", "stats", "metrics", "elsewhere"]
+)
 def test_nothing_is_served_without_the_token(watched: Watched, path: str) -> None:
     with served(watched.pid) as page:
         assert page.token

@@ -1,6 +1,9 @@
 //! `gridrpc server`: runs a server that many clients share, and controls one that runs.
 
 use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -9,10 +12,10 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use gridrpc_client::{AskError, DaemonConnection, MAX_ANSWER};
 use gridrpc_server::config::{ServerConfig, ServerProblems, read_file};
-use gridrpc_server::{Server, ServerError, check};
+use gridrpc_server::{Server, ServerError, check, log};
 use gridrpc_transport::dial_local;
 use nix::sys::signal::{SigSet, Signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// How long a server may take to answer a request.
@@ -21,6 +24,9 @@ const ANSWER: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(60);
 /// How often `drain --wait` and `stop` look.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The usual configuration.
+pub const CONFIG: &str = "/etc/gridrpc/server.toml";
 
 /// Options of `gridrpc server`.
 #[derive(Debug, Args)]
@@ -32,7 +38,7 @@ pub struct Options {
         global = true,
         value_name = "FILE",
         env = "GRIDRPC_SERVER_CONFIG",
-        default_value = "/etc/gridrpc/server.toml"
+        default_value = CONFIG
     )]
     config: PathBuf,
     #[command(subcommand)]
@@ -72,11 +78,36 @@ enum Command {
         /// The module's name
         module: String,
     },
+    /// Make an API token for a user of the Open Inference Protocol, and print it
+    ///
+    /// The server keeps only its hash: nobody can print it again. It holds at once.
+    Token {
+        /// The user's name
+        user: String,
+        /// A group of the user; may be repeated
+        #[arg(long = "group", value_name = "GROUP")]
+        groups: Vec<String>,
+        /// Days until it expires [default: never]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        days: Option<u32>,
+    },
+    /// List the API tokens, or revoke one
+    Tokens {
+        /// Revoke the token with this id, at once
+        #[arg(long, value_name = "ID")]
+        revoke: Option<String>,
+        /// Print all values as JSON
+        #[arg(long, conflicts_with = "revoke")]
+        json: bool,
+    },
     /// Take no new calls, and let those that have begun finish
     Drain {
         /// Wait until no call is left
         #[arg(long)]
         wait: bool,
+        /// With --wait: the longest time to wait. The command fails if calls are left then
+        #[arg(long, value_name = "SECONDS", requires = "wait")]
+        timeout: Option<u64>,
     },
     /// Stop a server
     Stop,
@@ -113,6 +144,14 @@ pub enum CommandError {
     /// The server still runs.
     #[error("the server still runs after {} s", .0.as_secs())]
     Lives(Duration),
+    /// Calls still run.
+    #[error("{alive} calls have not ended after {} s", limit.as_secs())]
+    Busy {
+        /// Number of calls.
+        alive: u64,
+        /// How long the command waited.
+        limit: Duration,
+    },
     /// A path cannot be made absolute.
     #[error("could not find `{}`: {error}", path.display())]
     Path {
@@ -171,9 +210,27 @@ pub fn run(options: &Options) -> Result<String, CommandError> {
             control.ask("remove", module)?;
             Ok(format!("module {module} is removed\n"))
         }
-        Command::Drain { wait } => {
+        Command::Token { user, groups, days } => {
+            let requested = json!({ "user": user, "groups": groups, "days": days });
+            let answer = control.ask("token", &requested.to_string())?;
+            Ok(format!("{}\n", text(&answer, "token")))
+        }
+        Command::Tokens { revoke: Some(id), .. } => {
+            let revoked = control.ask("revoke-token", id)?;
+            Ok(format!("the token {id} of user {} is revoked\n", text(&revoked, "user")))
+        }
+        Command::Tokens { json, .. } => {
+            let tokens = control.ask("tokens", "")?;
+            Ok(if *json { format!("{tokens:#}\n") } else { tokens_text(&tokens) })
+        }
+        Command::Drain { wait, timeout } => {
+            let limit = timeout.map(Duration::from_secs);
+            let started = Instant::now();
             let mut alive = control.ask("drain", "")?["alive"].as_u64().unwrap_or(0);
             while *wait && alive > 0 {
+                if let Some(limit) = limit.filter(|limit| started.elapsed() >= *limit) {
+                    return Err(CommandError::Busy { alive, limit });
+                }
                 thread::sleep(LOOK);
                 alive = control.ask("drain", "")?["alive"].as_u64().unwrap_or(0);
             }
@@ -190,6 +247,7 @@ fn start(config: ServerConfig) -> Result<String, CommandError> {
     // Before any thread starts: all inherit the mask.
     signals.thread_block().map_err(|errno| system("blocking signals")(errno.into()))?;
     let program = std::env::current_exe().map_err(system("finding this program"))?;
+    let scheme = if config.network.is_some() { "https" } else { "http" };
     let (name, socket) = (config.name.clone(), config.socket.clone());
     let addresses: Vec<String> = config
         .network
@@ -197,13 +255,14 @@ fn start(config: ServerConfig) -> Result<String, CommandError> {
         .flat_map(|network| &network.addresses)
         .map(ToString::to_string)
         .collect();
+    let http = config.http.clone();
     let server = Server::start(config, program)?;
     let stop = Arc::clone(server.stop());
     thread::Builder::new()
         .name("gridrpc-signals".to_owned())
         .spawn(move || {
             if let Ok(signal) = signals.wait() {
-                eprintln!("gridrpc: {signal}: the server stops");
+                log::info("the server stops", &[("signal", &signal)]);
             }
             stop.request();
         })
@@ -214,11 +273,36 @@ fn start(config: ServerConfig) -> Result<String, CommandError> {
         let with_port = |address: &String| gridrpc_transport::addresses::with_port(address, port);
         places.extend(addresses.iter().map(with_port));
     }
+    if let Some((http, port)) = http.zip(server.http_port()) {
+        let url = |address: &IpAddr| format!("{scheme}://{}", SocketAddr::new(*address, port));
+        places.extend(http.addresses.iter().map(url));
+    }
     let listed = if modules.is_empty() { "no modules".to_owned() } else { modules.join(", ") };
-    eprintln!("gridrpc: server `{name}` (process {}) offers {listed}", std::process::id());
-    eprintln!("gridrpc: it listens at {}", places.join(" and "));
+    log::info(&format!("server `{name}` (process {}) offers {listed}", std::process::id()), &[]);
+    log::info(&format!("it listens at {}", places.join(" and ")), &[]);
+    notify_manager("READY=1").map_err(system("notifying the service manager"))?;
     server.run();
     Ok(String::new())
+}
+
+/// Reports a state to the service manager that has started this process, if there is one: see sd_notify(3).
+fn notify_manager(state: &str) -> std::io::Result<()> {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let address = match socket.as_encoded_bytes() {
+        [b'@', name @ ..] => UnixAddress::from_abstract_name(name)?,
+        _ => UnixAddress::from_pathname(&socket)?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
+    Ok(())
+}
+
+/// The state of the server with this configuration, on this machine.
+///
+/// # Errors
+/// When the configuration has problems, or the server does not answer.
+pub fn status(file: &Path) -> Result<Value, CommandError> {
+    let config = read_file(file)?;
+    Control { config: &config, file }.ask("status", "")
 }
 
 /// A server that runs.
@@ -285,6 +369,24 @@ fn list_text(list: &Value) -> String {
     functions.iter().fold(String::new(), |mut lines, function| {
         let name = text(function, "name");
         let line = format!("{name:width$}  {}", text(function, "signature"));
+        let _ = writeln!(lines, "{}", line.trim_end());
+        lines
+    })
+}
+
+fn tokens_text(tokens: &Value) -> String {
+    let empty = Vec::new();
+    let tokens = tokens.as_array().unwrap_or(&empty);
+    if tokens.is_empty() {
+        return "there are no API tokens\n".to_owned();
+    }
+    let head = format!("{:12} {:20} {:27} groups\n", "id", "user", "until");
+    tokens.iter().fold(head, |mut lines, token| {
+        let groups = token["groups"].as_array().unwrap_or(&empty).iter();
+        let groups: Vec<&str> = groups.filter_map(Value::as_str).collect();
+        let until = token["until"].as_str().unwrap_or("(no end)");
+        let (id, user) = (text(token, "id"), text(token, "user"));
+        let line = format!("{id:12} {user:20} {until:27} {}", groups.join(", "));
         let _ = writeln!(lines, "{}", line.trim_end());
         lines
     })

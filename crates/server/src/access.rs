@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_agent::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Target, User};
+use gridrpc_agent::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Target};
 use gridrpc_client::FunctionRef;
 use gridrpc_core::CallOptions;
 use gridrpc_wire::{FunctionForm, RemoteError};
@@ -17,15 +17,28 @@ use crate::limits::{CallToken, LimitReached};
 use crate::pools::PoolError;
 use crate::roles::Role;
 use crate::shared::Shared;
+use crate::statistics::EndedCall;
 
 /// Largest payload of a call whose user has no limit, bytes.
 const MAX_PAYLOAD: u64 = 1 << 40;
 
-/// A user with a connection.
+/// A user who makes calls.
 pub(crate) struct Caller {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) user: Arc<User>,
+    /// Name of the user.
+    pub(crate) user: Arc<str>,
+    /// Where the calls come from.
+    pub(crate) address: String,
     pub(crate) role: Role,
+}
+
+/// Why a user may not do something, or cannot.
+#[derive(Debug)]
+pub(crate) struct AccessError {
+    pub(crate) error: RemoteError,
+    pub(crate) message: String,
+    /// When to try again, if that helps.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// What a user with a connection may do.
@@ -34,12 +47,18 @@ pub(crate) struct UserAccess(pub(crate) Arc<Caller>);
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("user", &self.user.name).finish_non_exhaustive()
+        f.debug_struct("Caller").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
-pub(crate) fn denied(error: RemoteError, message: impl Into<String>) -> Denied {
-    Denied { error: error.name().to_owned(), message: message.into() }
+pub(crate) fn denied(error: RemoteError, message: impl Into<String>) -> AccessError {
+    AccessError { error, message: message.into(), retry_after: None }
+}
+
+impl From<AccessError> for Denied {
+    fn from(error: AccessError) -> Denied {
+        Denied { error: error.error.name().to_owned(), message: error.message }
+    }
 }
 
 impl Caller {
@@ -47,12 +66,12 @@ impl Caller {
     pub(crate) fn module_of<'n>(
         &self,
         name: &'n str,
-    ) -> Result<(Arc<OfferedModule>, &'n str), Denied> {
+    ) -> Result<(Arc<OfferedModule>, &'n str), AccessError> {
         self.module_with(name, OfferedModule::has)
     }
 
     /// The module that has a function or class that the user may use. `name`: `module/function` or `module/Class`.
-    pub(crate) fn module_of_member(&self, name: &str) -> Result<Arc<OfferedModule>, Denied> {
+    pub(crate) fn module_of_member(&self, name: &str) -> Result<Arc<OfferedModule>, AccessError> {
         let has =
             |module: &OfferedModule, member: &str| module.has(member) || module.has_class(member);
         self.module_with(name, has).map(|(module, _)| module)
@@ -62,7 +81,7 @@ impl Caller {
         &self,
         name: &'n str,
         has: impl Fn(&OfferedModule, &str) -> bool,
-    ) -> Result<(Arc<OfferedModule>, &'n str), Denied> {
+    ) -> Result<(Arc<OfferedModule>, &'n str), AccessError> {
         let (module, function) = name.split_once('/').ok_or_else(|| {
             let message = format!("`{name}` is not a function's name: write `module/function`");
             denied(RemoteError::FunctionNotFound, message)
@@ -79,7 +98,7 @@ impl Caller {
     }
 
     /// A module that the user may call.
-    pub(crate) fn module(&self, name: &str) -> Result<Arc<OfferedModule>, Denied> {
+    pub(crate) fn module(&self, name: &str) -> Result<Arc<OfferedModule>, AccessError> {
         let known = self.shared.catalogue.module(name);
         // A module that the user may not call is not there, as far as the user can see.
         let known = known.filter(|known| self.role.may_call(name, Some(&known.settings)));
@@ -100,31 +119,32 @@ impl Caller {
         let names: Vec<String> =
             self.modules().iter().map(|module| format!("`{}`", module.name)).collect();
         if names.is_empty() {
-            format!(" that user `{}` may call", self.user.name)
+            format!(" that user `{}` may call", self.user)
         } else {
-            format!(" that user `{}` may call; there is {}", self.user.name, names.join(", "))
+            format!(" that user `{}` may call; there is {}", self.user, names.join(", "))
         }
     }
 
     pub(crate) fn record(&self, event: AuditEvent, function: &str, bytes_in: u64) -> AuditRecord {
         AuditRecord {
-            user: Some(self.user.name.to_string()),
-            address: Some(self.user.address.clone()),
+            user: Some(self.user.to_string()),
+            address: Some(self.address.clone()),
             function: Some(function.to_owned()),
             bytes_in: Some(bytes_in),
             ..AuditRecord::now(event)
         }
     }
 
-    fn limited(&self, function: &str, bytes: u64, reached: &LimitReached) -> Denied {
+    fn limited(&self, function: &str, bytes: u64, reached: &LimitReached) -> AccessError {
         let outcome = Some(reached.limit.to_owned());
         let record = self.record(AuditEvent::Limit, function, bytes);
         self.shared.audit.record(AuditRecord { outcome, ..record });
-        denied(RemoteError::LimitReached, reached.to_string())
+        let retry_after = reached.retry_after;
+        AccessError { retry_after, ..denied(RemoteError::LimitReached, reached.to_string()) }
     }
 
-    fn refused(&self, name: &str, denied: &Denied) {
-        let outcome = Some(denied.error.clone());
+    pub(crate) fn refused(&self, name: &str, error: &AccessError) {
+        let outcome = Some(error.error.name().to_owned());
         let record = self.record(AuditEvent::Refuse, name, 0);
         self.shared.audit.record(AuditRecord { outcome, ..record });
     }
@@ -136,13 +156,13 @@ impl Caller {
         module: Option<Arc<OfferedModule>>,
         bytes: u64,
         workers: u32,
-    ) -> Result<Box<dyn Permit>, Denied> {
+    ) -> Result<Box<dyn Permit>, AccessError> {
         if self.shared.is_draining() {
             let message = format!("{} takes no new calls: it is about to stop", self.shared.name());
             return Err(denied(RemoteError::LimitReached, message));
         }
         let begun = self.shared.limiter().try_begin(
-            &self.user.name,
+            &self.user,
             &self.role.limits,
             bytes,
             self.shared.now(),
@@ -179,7 +199,7 @@ impl Access for UserAccess {
                 }
                 Err(denied) if !caller.role.code => {
                     caller.refused(name, &denied);
-                    return Err(denied);
+                    return Err(denied.into());
                 }
                 Err(_) => {}
             }
@@ -191,11 +211,11 @@ impl Access for UserAccess {
             "{} runs the functions that it offers, and none that clients send: its owner can allow user `{}` to send \
              code (code = true in server.toml)",
             caller.shared.name(),
-            caller.user.name
+            caller.user
         );
         let denied = denied(RemoteError::NotPermitted, message);
         caller.refused(name, &denied);
-        Err(denied)
+        Err(denied.into())
     }
 
     fn begin(
@@ -205,7 +225,7 @@ impl Access for UserAccess {
         options: &mut CallOptions,
     ) -> Result<Box<dyn Permit>, Denied> {
         options.priority = self.0.role.priority;
-        self.0.permit(&function.name().into(), None, bytes, options.cores)
+        Ok(self.0.permit(&function.name().into(), None, bytes, options.cores)?)
     }
 
     fn reserve(&self) -> Result<Box<dyn Permit>, Denied> {
@@ -214,12 +234,12 @@ impl Access for UserAccess {
         if permit.try_start(&waiting) {
             return Ok(permit);
         }
-        let message = format!("user `{}` may use no more workers now", self.0.user.name);
-        Err(denied(RemoteError::LimitReached, message))
+        let message = format!("user `{}` may use no more workers now", self.0.user);
+        Err(denied(RemoteError::LimitReached, message).into())
     }
 
     fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied> {
-        self.0.permit(&"shared data".into(), None, bytes, 0)
+        Ok(self.0.permit(&"shared data".into(), None, bytes, 0)?)
     }
 
     fn max_payload(&self) -> u64 {
@@ -228,10 +248,10 @@ impl Access for UserAccess {
 
     fn exceeds_payload(&self, bytes: u64) -> Denied {
         match self.0.permit(&"a payload".into(), None, bytes, 0) {
-            Err(reached) => reached,
+            Err(reached) => reached.into(),
             Ok(_) => {
                 let message = format!("{bytes} bytes are more than the server accepts at a time");
-                denied(RemoteError::LimitReached, message)
+                denied(RemoteError::LimitReached, message).into()
             }
         }
     }
@@ -257,7 +277,17 @@ pub(crate) struct OfferedFunction {
 
 impl Offered for OfferedFunction {
     fn begin(&self, bytes: u64) -> Result<Target, Denied> {
-        let Caller { shared, user, role } = &*self.caller;
+        Ok(self.begin_call(bytes)?.1)
+    }
+}
+
+impl OfferedFunction {
+    /// Begins a call with this many bytes of arguments. Returns the version of the module that it runs, and where.
+    pub(crate) fn begin_call(
+        &self,
+        bytes: u64,
+    ) -> Result<(Arc<OfferedModule>, Target), AccessError> {
+        let Caller { shared, user, role, .. } = &*self.caller;
         let (module, function) = self.caller.module_of(&self.name)?;
         if let (Some(known), Code::Library { hash, .. }) = (&self.hash, &module.code)
             && known != hash
@@ -283,8 +313,8 @@ impl Offered for OfferedFunction {
             let message = format!("module `{}` is not available: {error}", module.name);
             denied(RemoteError::ModuleError, message)
         };
-        let pool = shared.pools.of(&module, &user.name).map_err(unavailable)?;
-        let place = pool.place(&module, function, &user.name, role.weight);
+        let pool = shared.pools.of(&module, user).map_err(unavailable)?;
+        let place = pool.place(&module, function, user, role.weight);
         let place = place.map_err(|error| unavailable(error.into()))?;
         let workers = place.grid.workers().max(1);
         let cores = match settings.cores {
@@ -302,14 +332,15 @@ impl Offered for OfferedFunction {
             cpu_limit: settings.cpu_time,
             ..CallOptions::DEFAULT
         };
-        let permit = self.caller.permit(&self.name, Some(module), bytes, cores)?;
-        Ok(Target {
+        let permit = self.caller.permit(&self.name, Some(Arc::clone(&module)), bytes, cores)?;
+        let target = Target {
             grid: place.grid,
             function: place.function,
             owner: place.owner,
             options,
             permit: Some(permit),
-        })
+        };
+        Ok((module, target))
     }
 }
 
@@ -341,7 +372,7 @@ impl Permit for CallPermit {
             return true;
         }
         // Under the lock, so that no end of a call is missed.
-        self.caller.shared.wait(&self.caller.user.name, waiting);
+        self.caller.shared.wait(&self.caller.user, waiting);
         false
     }
 
@@ -356,13 +387,17 @@ impl Permit for CallPermit {
         };
         self.caller.shared.statistics.ended(
             &self.name,
-            &self.caller.user.name,
-            end.outcome.is_ok(),
-            ran,
+            &self.caller.user,
+            EndedCall {
+                is_returned: end.outcome.is_ok(),
+                ran,
+                bytes_in: self.bytes,
+                bytes_out: bytes_out.unwrap_or(0),
+            },
         );
         self.caller.shared.audit.record(AuditRecord {
-            user: Some(self.caller.user.name.to_string()),
-            address: Some(self.caller.user.address.clone()),
+            user: Some(self.caller.user.to_string()),
+            address: Some(self.caller.address.clone()),
             function: Some(self.name.to_string()),
             bytes_in: Some(self.bytes),
             bytes_out,
@@ -381,7 +416,7 @@ impl Drop for CallPermit {
         let cpu = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         let mut limiter = self.caller.shared.limiter();
         limiter.end(self.token, cpu, self.caller.shared.now());
-        let waiting = self.caller.shared.take_waiting(&self.caller.user.name);
+        let waiting = self.caller.shared.take_waiting(&self.caller.user);
         drop(limiter);
         waiting.iter().for_each(|one| one.notify());
     }

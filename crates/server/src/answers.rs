@@ -1,21 +1,19 @@
 //! Answers to requests.
 
-use std::fmt::Write as _;
+use gridrpc_agent::RequestError;
+use serde::Serialize;
 
-use gridrpc_agent::{Denied, RequestError};
-use serde_json::Value;
+use crate::access::AccessError;
 
-pub(crate) fn answered(value: &Value) -> Vec<Vec<u8>> {
-    let mut text = String::new();
-    // Writing to a text cannot fail.
-    let _ = write!(text, "{value}");
-    vec![text.into_bytes()]
+pub(crate) fn answered(value: &impl Serialize) -> Vec<Vec<u8>> {
+    // It fails only for maps whose keys are not texts.
+    vec![serde_json::to_vec(value).unwrap_or_default()]
 }
 
 pub(crate) fn failure(error: &str, message: &str) -> RequestError {
     RequestError { error: error.to_owned(), message: message.to_owned(), ..RequestError::default() }
 }
 
-pub(crate) fn from_denied(denied: Denied) -> RequestError {
-    failure(&denied.error, &denied.message)
+pub(crate) fn from_denied(error: AccessError) -> RequestError {
+    failure(error.error.name(), &error.message)
 }

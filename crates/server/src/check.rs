@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use gridrpc_typed::read_interface;
 
 use crate::config::ServerConfig;
-use crate::server::{ServerError, keys};
+use crate::server::{ServerError, Tls};
 
 /// Checks certificates and modules. Returns what a server would offer.
 ///
@@ -15,7 +15,7 @@ pub fn check(config: &ServerConfig) -> Result<String, ServerError> {
     let mut problems = Vec::new();
     let mut text = String::new();
     if let Some(network) = &config.network
-        && let Err(error) = keys(&network.tls)
+        && let Err(error) = Tls::read(&network.tls).and_then(|tls| tls.required())
     {
         problems.push(error.to_string());
     }
@@ -51,6 +51,9 @@ pub fn check(config: &ServerConfig) -> Result<String, ServerError> {
         None => "local users only".to_owned(),
         Some(network) => format!("port {}", network.port),
     };
+    if let Some(http) = &config.http {
+        let _ = writeln!(text, "HTTP at port {}", http.port);
+    }
     let _ = writeln!(text, "server {}: {} workers, {place}", config.name, config.workers.count);
     Ok(text)
 }

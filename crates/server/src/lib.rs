@@ -4,12 +4,17 @@
 
 mod access;
 mod answers;
+mod api_tokens;
 pub mod audit;
 mod catalogue;
 mod check;
 pub mod config;
 mod detached;
+pub mod exposition;
+mod http;
 pub mod limits;
+pub mod log;
+pub mod page;
 mod pools;
 mod presence;
 mod publisher;
@@ -18,8 +23,10 @@ mod server;
 mod service;
 mod shared;
 mod statistics;
+mod status;
 mod stop;
 
+pub use api_tokens::ApiTokenError;
 pub use catalogue::CatalogueError;
 pub use check::check;
 pub use server::{Server, ServerError};

@@ -20,6 +20,7 @@ use time::Weekday;
 
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{CallSettings, Isolation, Period, Policy, RunAs, ServerConfig, workers_at};
+use crate::log;
 
 /// Runs `main` of a Python worker with the gridrpc of an interpreter. Folders in front of its `sys.path` follow.
 const PYTHON: [&str; 3] = [
@@ -245,9 +246,15 @@ impl Pool {
             if grid.workers() != wanted
                 && let Err(error) = grid.set_workers(wanted)
             {
-                eprintln!("gridrpc: a pool cannot have {wanted} workers: {error}");
+                let what = "a pool cannot have as many workers as its calendar says";
+                log::warning(what, &[("workers", &wanted), ("reason", &error)]);
             }
         }
+    }
+
+    /// Whether its workers have been started, as far as that is known without waiting.
+    fn is_started(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.grid.is_some())
     }
 
     /// The place of a user's calls of a function.
@@ -359,6 +366,18 @@ pub(crate) struct PoolKey {
     pub(crate) user: Option<Arc<str>>,
 }
 
+impl PoolKey {
+    /// That of a user's calls of a module; none: the common pool runs them.
+    fn of(module: &OfferedModule, user: &Arc<str>) -> Option<PoolKey> {
+        let settings = &module.settings;
+        let is_of_user = settings.isolation == Isolation::User || settings.run_as == RunAs::Caller;
+        has_own_pool(settings).then(|| PoolKey {
+            module: Some(module.name.clone()),
+            user: is_of_user.then(|| Arc::clone(user)),
+        })
+    }
+}
+
 /// All pools.
 #[derive(Debug)]
 pub(crate) struct Pools {
@@ -392,19 +411,22 @@ impl Pools {
         user: &Arc<str>,
     ) -> Result<Arc<Pool>, PoolError> {
         let settings = &module.settings;
-        if !has_own_pool(settings) {
-            return Ok(Arc::clone(&self.common));
-        }
-        let is_of_user = settings.isolation == Isolation::User || settings.run_as == RunAs::Caller;
-        let user = is_of_user.then(|| Arc::clone(user));
+        let Some(key) = PoolKey::of(module, user) else { return Ok(Arc::clone(&self.common)) };
         let mut others = self.lock();
-        let key = PoolKey { module: Some(module.name.clone()), user };
         if let Some(pool) = others.get(&key) {
             return Ok(Arc::clone(pool));
         }
         let pool = Arc::new(Pool::of_module(self.workers.clone(), settings, key.user.as_deref())?);
         others.insert(key, Arc::clone(&pool));
         Ok(pool)
+    }
+
+    /// Whether the workers for a user's calls of a module have been started, as far as that is known without waiting.
+    pub(crate) fn are_started(&self, module: &OfferedModule, user: &Arc<str>) -> bool {
+        match PoolKey::of(module, user) {
+            None => self.common.is_started(),
+            Some(key) => self.lock().get(&key).is_some_and(|pool| pool.is_started()),
+        }
     }
 
     /// Those that exist.

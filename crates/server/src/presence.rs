@@ -1,6 +1,7 @@
-//! Users that are present: with connections that make calls, or with detached calls that have not ended.
+//! Users that are present: with connections that make calls, with recent requests over HTTP, or with detached calls that
+//! have not ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What makes a user present.
@@ -8,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) enum Tie {
     /// A connection that makes calls.
     Connection,
+    /// Requests over HTTP, until a while after the last one.
+    Http,
     /// A detached call that has not ended.
     DetachedCall,
 }
@@ -16,6 +19,7 @@ pub(crate) enum Tie {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ties {
     connections: usize,
+    http: usize,
     detached: usize,
 }
 
@@ -27,6 +31,7 @@ impl Ties {
     fn of(&mut self, what: Tie) -> &mut usize {
         match what {
             Tie::Connection => &mut self.connections,
+            Tie::Http => &mut self.http,
             Tie::DetachedCall => &mut self.detached,
         }
     }
@@ -54,11 +59,10 @@ impl Presence {
         }
     }
 
-    /// Number of connections, by user.
-    pub(crate) fn connections(&self) -> HashMap<String, usize> {
+    /// Number of connections that make calls, by user. Those who are present without one have 0.
+    pub(crate) fn connections(&self) -> BTreeMap<String, usize> {
         let present = self.lock();
-        let connected = present.iter().filter(|(_, ties)| ties.connections > 0);
-        connected.map(|(user, ties)| (user.to_string(), ties.connections)).collect()
+        present.iter().map(|(user, ties)| (user.to_string(), ties.connections)).collect()
     }
 }
 
@@ -67,17 +71,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_gone_when_neither_connections_nor_detached_calls_are_left() {
+    fn a_user_is_gone_when_nothing_of_it_is_left() {
         let presence = Presence::default();
         let user: Arc<str> = "alice".into();
         let mut gone = 0;
         presence.enter(&user, Tie::Connection);
+        presence.enter(&user, Tie::Http);
         presence.enter(&user, Tie::DetachedCall);
         presence.leave(&user, Tie::Connection, || gone += 1);
-        assert!(presence.connections().is_empty());
+        assert_eq!(presence.connections().get("alice"), Some(&0));
         presence.leave(&user, Tie::Connection, || gone += 1);
+        presence.leave(&user, Tie::Http, || gone += 1);
         assert_eq!(gone, 0);
         presence.leave(&user, Tie::DetachedCall, || gone += 1);
         assert_eq!(gone, 1);
+        assert!(presence.connections().is_empty());
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::catalogue::{CatalogueError, Code};
+use crate::log;
 use crate::shared::Shared;
 
 /// Identifies the content of a file: inode, size, and time of its last change, ns.
@@ -56,7 +57,10 @@ impl Publisher {
             let is_there = present.contains_key(file);
             if !is_there && let Some(module) = &known.module {
                 let _ = self.shared.catalogue.withdraw(module);
-                eprintln!("gridrpc: module `{module}` is withdrawn: `{}` is gone", file.display());
+                let reason = "the file is gone";
+                let fields: log::Fields<'_> =
+                    &[("module", module), ("file", &file.display()), ("reason", &reason)];
+                log::info("module is withdrawn", fields);
             }
             is_there
         });
@@ -74,14 +78,16 @@ impl Publisher {
             match self.publish(&file) {
                 Ok((name, is_new)) => {
                     if is_new {
-                        eprintln!(
-                            "gridrpc: module `{name}` is published from `{}`",
-                            file.display()
-                        );
+                        let fields: log::Fields<'_> =
+                            &[("module", &name), ("file", &file.display())];
+                        log::info("module is published", fields);
                     }
                     known.module = Some(name);
                 }
-                Err(error) => eprintln!("gridrpc: a module is not published: {error}"),
+                Err(error) => log::warning(
+                    "module is not published",
+                    &[("file", &file.display()), ("reason", &error)],
+                ),
             }
         }
     }

@@ -22,6 +22,8 @@ pub struct Role {
     pub modules: Modules,
     /// Whether calls may send code; built in: no.
     pub code: bool,
+    /// Whether the user may see metrics and the state of all users; built in: no.
+    pub monitor: bool,
     /// Share of the workers, relative to other users.
     pub weight: u32,
     /// Priority of calls.
@@ -59,6 +61,7 @@ impl Role {
                 .value(|grants| grants.modules.clone(), Modules::union)
                 .unwrap_or(Modules::All),
             code: tables.value(|grants| grants.code, |a, b| a || b).unwrap_or(false),
+            monitor: tables.value(|grants| grants.monitor, |a, b| a || b).unwrap_or(false),
             weight: tables.value(|grants| grants.weight, u32::max).unwrap_or(WEIGHT),
             priority: tables.value(|grants| grants.priority, i32::max).unwrap_or(0),
             limits: Limits {

@@ -12,16 +12,19 @@ use gridrpc_agent::{Daemon, Proof, User};
 use gridrpc_client::GridError;
 use gridrpc_sys::safe_path::{UnsafePath, make_folder};
 use gridrpc_transport::certificates::{
-    CredentialFiles, CredentialKeysError, Credentials, CredentialsError, Revocations,
-    RevocationsError, ServerKeys,
+    CredentialFiles, CredentialKeysError, Credentials, CredentialsError, Presence, Revocations,
+    RevocationsError, ServerKeys, server_config,
 };
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
 
+use crate::api_tokens::{ApiTokenError, ApiTokens};
 use crate::audit::{AuditError, AuditEvent, AuditLog, AuditRecord};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::config::{Network, ServerConfig, TlsConfig};
 use crate::detached::DetachedCalls;
+use crate::http::HttpServer;
+use crate::log;
 use crate::pools::{Pools, Workers};
 use crate::publisher::Publisher;
 use crate::service::Users;
@@ -73,6 +76,19 @@ pub enum ServerError {
     /// The certificates cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// The port for HTTP is in use, or an address is none of this host's.
+    #[error("cannot serve HTTP at port {port} of {}: {error}; name another `port` or other `addresses` in [http] of server.toml", addresses.join(", "))]
+    Http {
+        /// The addresses.
+        addresses: Vec<String>,
+        /// The port.
+        port: u16,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The API tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] ApiTokenError),
     /// The certificates cannot be used.
     #[error(transparent)]
     Keys(#[from] CredentialKeysError),
@@ -109,6 +125,7 @@ pub struct Server {
     /// Runs detached calls.
     detaching: Option<JoinHandle<()>>,
     port: Option<u16>,
+    http: Option<HttpServer>,
     /// Held while the server runs.
     _lock: Flock<fs::File>,
 }
@@ -119,18 +136,20 @@ impl Server {
     /// # Errors
     /// When its state folder, certificates, modules or addresses cannot be used.
     pub fn start(config: ServerConfig, program: PathBuf) -> Result<Server, ServerError> {
+        log::set_format(config.log);
         let lock = lock_state(&config.state)?;
-        let keys = config.network.as_ref().map(|network| keys(&network.tls)).transpose()?;
+        let tls = config.network.as_ref().map(|network| Tls::read(&network.tls)).transpose()?;
+        let tokens = config.http.as_ref().map(|http| ApiTokens::open(&http.tokens)).transpose()?;
         let (copies, added) = (config.state.join("copies"), config.state.join("modules"));
         for folder in [&copies, &added] {
             make_folder(folder)
                 .map_err(|error| ServerError::Folder { folder: folder.clone(), error })?;
         }
-        let audit = AuditLog::open(&config.audit, |status| eprintln!("gridrpc: {status}"))?;
+        let audit = AuditLog::open(&config.audit, |status| log::warning(&status.to_string(), &[]))?;
         let pools = Pools::new(Workers::new(&config, program));
         let most = config.most_connections as usize;
         let (socket, network) = (config.socket.clone(), config.network.clone());
-        let shared = Arc::new(Shared::new(config, Catalogue::new(copies), pools, audit));
+        let shared = Arc::new(Shared::new(config, Catalogue::new(copies), pools, audit, tokens));
         let publisher = Arc::new(Publisher::new(Arc::clone(&shared), added));
         for file in &shared.config.files {
             publisher.publish(file)?;
@@ -165,10 +184,18 @@ impl Server {
         fs::set_permissions(&socket, fs::Permissions::from_mode(PERMISSIONS))
             .map_err(system("cannot let users connect to", &socket))?;
         let mut port = None;
-        let mut revocations = Revocations::none();
-        if let Some((network, keys)) = network.zip(keys) {
-            revocations = keys.revocations().clone();
-            port = Some(listen(&mut daemon, &network, keys, &shared)?);
+        let revocations =
+            tls.as_ref().map_or_else(Revocations::none, |tls| tls.revocations.clone());
+        let http = shared.config.http.as_ref().map(|http| {
+            let tls = tls.as_ref().map(Tls::optional).transpose()?;
+            HttpServer::start(http, tls, revocations.clone(), &shared, &detached).map_err(|error| {
+                let addresses = http.addresses.iter().map(ToString::to_string).collect();
+                ServerError::Http { addresses, port: http.port, error }
+            })
+        });
+        let http = http.transpose()?;
+        if let Some((network, tls)) = network.zip(tls) {
+            port = Some(listen(&mut daemon, &network, tls.required()?, &shared)?);
         }
         let daemon = Arc::new(Mutex::new(daemon));
         let checks = Checks {
@@ -176,6 +203,7 @@ impl Server {
             publisher,
             daemon: Arc::clone(&daemon),
             revocations,
+            clean_http: http.as_ref().map(|http| Box::new(http.cleaner()) as Box<dyn Fn() + Send>),
             stop: Arc::clone(&stop),
         };
         let checking = thread::Builder::new()
@@ -183,13 +211,19 @@ impl Server {
             .spawn(move || checks.run())
             .map_err(system("cannot start a thread for", &socket))?;
         let (checking, detaching, _lock) = (Some(checking), Some(detaching), lock);
-        Ok(Server { shared, daemon, stop, checking, detached, detaching, port, _lock })
+        Ok(Server { shared, daemon, stop, checking, detached, detaching, port, http, _lock })
     }
 
     /// The port for clients of other machines, if it has one.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
+    }
+
+    /// The port for HTTP, if it has one.
+    #[must_use]
+    pub fn http_port(&self) -> Option<u16> {
+        self.http.as_ref().map(HttpServer::port)
     }
 
     /// The modules that it offers.
@@ -215,6 +249,9 @@ impl Server {
         let Some(checking) = self.checking.take() else { return };
         // Its panic has been reported where it happened.
         let _ = checking.join();
+        if let Some(http) = &mut self.http {
+            http.close();
+        }
         self.detached.stop();
         if let Some(detaching) = self.detaching.take() {
             let _ = detaching.join();
@@ -257,17 +294,36 @@ fn lock_state(folder: &Path) -> Result<Flock<fs::File>, ServerError> {
     }
 }
 
-pub(crate) fn keys(tls: &TlsConfig) -> Result<ServerKeys, ServerError> {
-    let credentials = Credentials::read(&CredentialFiles {
-        certificate: tls.certificate.clone(),
-        key: tls.key.clone(),
-        authority: tls.authority.clone(),
-    })?;
-    let revocations = match &tls.revoked {
-        None => Revocations::none(),
-        Some(file) => Revocations::watch(file, &credentials)?,
-    };
-    Ok(ServerKeys::new(&credentials, revocations)?)
+/// The server's certificate, and the users' that are refused.
+pub(crate) struct Tls {
+    credentials: Credentials,
+    revocations: Revocations,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn read(tls: &TlsConfig) -> Result<Tls, ServerError> {
+        let credentials = Credentials::read(&CredentialFiles {
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+            authority: tls.authority.clone(),
+        })?;
+        let revocations = match &tls.revoked {
+            None => Revocations::none(),
+            Some(file) => Revocations::watch(file, &credentials)?,
+        };
+        Ok(Tls { credentials, revocations })
+    }
+
+    /// For clients that all present certificates.
+    pub(crate) fn required(&self) -> Result<ServerKeys, ServerError> {
+        Ok(ServerKeys::new(&self.credentials, self.revocations.clone())?)
+    }
+
+    /// For clients that present certificates or tokens.
+    fn optional(&self) -> Result<rustls::ServerConfig, ServerError> {
+        Ok(server_config(&self.credentials, &self.revocations, Presence::Optional)?)
+    }
 }
 
 fn listen(
@@ -280,6 +336,7 @@ fn listen(
     let log = Arc::clone(shared);
     let refused = Box::new(
         move |from: std::net::SocketAddr, refusal: gridrpc_transport::listener::HandshakeError| {
+            log.statistics.refused();
             log.audit.record(AuditRecord {
                 address: Some(from.to_string()),
                 outcome: Some(refusal.to_string()),
@@ -299,6 +356,8 @@ struct Checks {
     publisher: Arc<Publisher>,
     daemon: Arc<Mutex<Daemon>>,
     revocations: Revocations,
+    /// Ends what users of HTTP who are gone have left.
+    clean_http: Option<Box<dyn Fn() + Send>>,
     stop: Arc<Stop>,
 }
 
@@ -309,13 +368,15 @@ impl Checks {
             self.publisher.check(false);
             self.shared.pools.check(self.shared.config.workers.idle);
             self.shared.limiter().forget_idle(self.shared.now());
+            if let Some(clean) = &self.clean_http {
+                clean();
+            }
             self.revocations.refresh();
             let error = self.revocations.last_error().map(|error| error.to_string());
             if error != reported {
                 if let Some(error) = &error {
-                    eprintln!(
-                        "gridrpc: the list of revoked certificates is not read again: {error}"
-                    );
+                    let what = "the list of revoked certificates is not read again";
+                    log::warning(what, &[("reason", error)]);
                 }
                 reported = error;
             }

@@ -1,24 +1,30 @@
 //! What the server answers its users.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gridrpc_agent::{Proof, RequestError, Rights, Service, User};
 use gridrpc_core::Owner;
 use gridrpc_wire::RemoteError;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::{Caller, UserAccess, denied};
 use crate::answers::{answered, failure, from_denied};
-use crate::audit::{AuditEvent, AuditRecord};
+use crate::api_tokens::{ApiToken, ApiTokenError};
+use crate::audit::{AuditEvent, AuditRecord, rfc3339};
 use crate::catalogue::Code;
 use crate::detached::DetachedCalls;
+use crate::log;
 use crate::presence::Tie;
-use crate::publisher::{Publisher, source_of};
+use crate::publisher::Publisher;
 use crate::roles::{LocalUser, Role};
 use crate::shared::Shared;
+use crate::status::ServerStatus;
 use crate::stop::Stop;
+
+const DAY: u64 = 24 * 60 * 60;
 
 /// Answers users and administrators.
 pub(crate) struct Users {
@@ -47,8 +53,11 @@ impl Service for Users {
             "detach" | "call" | "wait" | "result" | "cancel" | "calls" => {
                 self.detached.answer(self.caller(user), name, sections)
             }
-            "status" => Ok(answered(&self.status(is_administrator(user)))),
-            "add" | "remove" | "drain" | "stop" => {
+            "status" => {
+                let all = is_administrator(user) || self.role(user).monitor;
+                Ok(answered(&ServerStatus::of(&self.shared, &self.detached, all)))
+            }
+            "add" | "remove" | "drain" | "stop" | "token" | "tokens" | "revoke-token" => {
                 if !is_administrator(user) {
                     let message = format!(
                         "only root and the user of the server, at its Unix socket, may {name} here, not {user}"
@@ -79,13 +88,16 @@ impl Service for Users {
             self.shared.leave(&user.name, Tie::Connection);
             format!("the workers cannot start: {error}")
         })?;
-        let (shared, user) = (Arc::clone(&self.shared), Arc::new(user.clone()));
-        let access = UserAccess(Arc::new(Caller { shared, user, role }));
+        let access = UserAccess(Arc::new(self.caller(user)));
         Ok(Rights { owner, access: Some(Arc::new(access)) })
     }
 
     fn close(&self, user: &User, _owner: Owner) {
         self.shared.leave(&user.name, Tie::Connection);
+    }
+
+    fn warn(&self, message: &str) {
+        log::warning(message, &[]);
     }
 }
 
@@ -101,8 +113,12 @@ impl Users {
     }
 
     fn caller(&self, user: &User) -> Caller {
-        let (shared, role) = (Arc::clone(&self.shared), self.role(user));
-        Caller { shared, user: Arc::new(user.clone()), role }
+        Caller {
+            shared: Arc::clone(&self.shared),
+            user: Arc::clone(&user.name),
+            address: user.address.clone(),
+            role: self.role(user),
+        }
     }
 
     fn record(&self, event: AuditEvent, user: &User, outcome: Option<String>) {
@@ -160,54 +176,33 @@ impl Users {
         Value::Array(all)
     }
 
-    /// The state of the server. `all`: with all users.
-    fn status(&self, all: bool) -> Value {
-        let shared = &self.shared;
-        let pools = shared.pools.all().into_iter().map(|(key, pool)| {
-            let (ready, queued, live) = pool.counts();
+    /// Makes, lists or revokes API tokens.
+    fn tokens(&self, name: &str, argument: &str) -> Answer {
+        let failed = |error: ApiTokenError| failure("ValueError", &error.to_string());
+        let tokens = self.shared.tokens.as_ref().ok_or_else(|| {
+            let message = "the server serves no HTTP: add a table [http] to server.toml";
+            failure("ValueError", message)
+        })?;
+        let shown = |token: &ApiToken| {
             json!({
-                "module": key.module,
-                "user": key.user.filter(|_| all).map(|user| user.to_string()),
-                "ready": ready, "queued": queued, "alive": live,
+                "id": token.id(), "user": token.user, "groups": token.groups,
+                "until": token.until().map(rfc3339),
             })
-        });
-        let modules = shared.catalogue.modules().into_iter().map(|module| {
-            json!({
-                "name": module.name,
-                "source": source_of(&module.code).display().to_string(),
-                "functions": module.functions().len(),
-                "alive": module.alive(),
-            })
-        });
-        let (queued, running, ended) = self.detached.counts();
-        let (functions, users) = shared.statistics.counts();
-        let mut status = json!({
-            "name": shared.config.name,
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-            "uptime": shared.now().as_secs_f64(),
-            "draining": shared.is_draining(),
-            "pools": pools.collect::<Vec<_>>(),
-            "detached": { "queued": queued, "running": running, "ended": ended },
-            "modules": modules.collect::<Vec<_>>(),
-            "functions": functions,
-        });
-        if all {
-            let waiting: HashMap<&String, Value> = users
-                .iter()
-                .map(|(user, count)| {
-                    let queue = shared.limiter().queue(user);
-                    let value = json!({
-                        "returned": count.returned, "failed": count.failed, "seconds": count.seconds,
-                        "running": queue.running, "waiting": queue.waiting, "bytes": queue.bytes,
-                    });
-                    (user, value)
-                })
-                .collect();
-            status["users"] = json!(waiting);
-            status["clients"] = json!(shared.presence.connections());
-        }
-        status
+        };
+        Ok(match name {
+            "token" => {
+                let wrong = |error: serde_json::Error| failure("ValueError", &error.to_string());
+                let NewToken { user, groups, days } =
+                    serde_json::from_str(argument).map_err(wrong)?;
+                let valid = days.map(|days| Duration::from_secs(u64::from(days) * DAY));
+                let (token, record) = tokens.add(&user, &groups, valid).map_err(failed)?;
+                let mut answer = shown(&record);
+                answer["token"] = json!(token);
+                answered(&answer)
+            }
+            "tokens" => answered(&Value::Array(tokens.list().iter().map(shown).collect())),
+            _ => answered(&shown(&tokens.revoke(argument).map_err(failed)?)),
+        })
     }
 
     fn control(&self, name: &str, argument: &str) -> Answer {
@@ -222,6 +217,7 @@ impl Users {
                 self.publisher.remove(argument).map_err(|why| failure("ValueError", &why))?;
                 Ok(answered(&json!({ "module": argument })))
             }
+            "token" | "tokens" | "revoke-token" => self.tokens(name, argument),
             "drain" => {
                 self.shared.drain();
                 let alive: u64 =
@@ -234,6 +230,15 @@ impl Users {
             }
         }
     }
+}
+
+/// The user of a new API token, as an administrator requests it.
+#[derive(Deserialize)]
+struct NewToken {
+    user: String,
+    #[serde(default)]
+    groups: Vec<String>,
+    days: Option<u32>,
 }
 
 /// Whether a user may control the server: root and the server's own user, at the Unix socket.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_agent::Notify;
 
+use crate::api_tokens::ApiTokens;
 use crate::audit::AuditLog;
 use crate::catalogue::Catalogue;
 use crate::config::ServerConfig;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) audit: AuditLog,
     pub(crate) statistics: Statistics,
     pub(crate) presence: Presence,
+    /// API tokens, if the server serves HTTP.
+    pub(crate) tokens: Option<ApiTokens>,
     limiter: Mutex<Limiter>,
     waiting: Mutex<Waiting>,
     started: Instant,
@@ -44,6 +47,7 @@ impl Shared {
         catalogue: Catalogue,
         pools: Pools,
         audit: AuditLog,
+        tokens: Option<ApiTokens>,
     ) -> Shared {
         Shared {
             config,
@@ -52,6 +56,7 @@ impl Shared {
             audit,
             statistics: Statistics::default(),
             presence: Presence::default(),
+            tokens,
             limiter: Mutex::default(),
             waiting: Mutex::default(),
             started: Instant::now(),
@@ -88,7 +93,7 @@ impl Shared {
         all.remove(user).unwrap_or_default()
     }
 
-    /// A connection of a user has ended, or a detached call.
+    /// Ends what has made a user present.
     pub(crate) fn leave(&self, user: &str, what: Tie) {
         self.presence.leave(user, what, || self.pools.forget(user));
     }

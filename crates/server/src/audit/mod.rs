@@ -10,4 +10,5 @@ mod record;
 mod tests;
 
 pub use log::{AuditError, AuditLog, AuditStatus};
+pub(crate) use record::rfc3339;
 pub use record::{AuditEvent, AuditRecord};

@@ -114,7 +114,7 @@ fn timestamp<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(&format_args!("{}", rfc3339(*time)))
 }
 
-fn rfc3339(time: SystemTime) -> String {
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     // Beyond the year 9999 there is no such text.
     const LAST: Duration = Duration::from_secs(253_402_300_799);
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().min(LAST);

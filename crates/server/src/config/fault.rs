@@ -1,5 +1,6 @@
 //! Errors in a `server.toml`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use gridrpc_config::{Fault, Problems, Report};
@@ -27,6 +28,12 @@ pub enum ServerFault {
          take `{key}` out"
     )]
     WithoutTls { key: &'static str },
+    /// HTTP without certificates at an address that other machines reach.
+    #[error(
+        "`addresses` has {address}, which other machines reach: add a table [tls], or listen at \
+         127.0.0.1"
+    )]
+    HttpWithoutTls { address: IpAddr },
     /// Neither the file nor the environment names a folder for the state.
     #[error(
         "there is no home folder for the state: write state = \"/var/lib/gridrpc\" in [server]"

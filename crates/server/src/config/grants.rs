@@ -34,6 +34,8 @@ pub struct Grants {
     pub modules: Option<Modules>,
     /// Whether calls may send code: pickled Python functions.
     pub code: Option<bool>,
+    /// Whether the user may see metrics and the state of all users.
+    pub monitor: Option<bool>,
     /// Share of the workers, relative to other users.
     pub weight: Option<u32>,
     /// Priority of calls; higher goes first.
@@ -91,6 +93,7 @@ impl Grants {
         match entry.key {
             "modules" => self.modules = Some(modules(entry, report)),
             "code" => self.code = Some(entry.flag()?),
+            "monitor" => self.monitor = Some(entry.flag()?),
             "weight" => self.weight = Some(number(entry, 1, MOST_WEIGHT)? as u32),
             "priority" => self.priority = Some(number(entry, -MOST_WEIGHT, MOST_WEIGHT)? as i32),
             "calls" => self.calls = count(1)?,

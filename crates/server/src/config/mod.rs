@@ -21,5 +21,6 @@ pub use grants::{Grants, Modules};
 pub use python_module::{PythonModule, PythonName};
 pub use read::{read, read_file};
 pub use server_config::{
-    AuditConfig, Network, ResultsConfig, ServerConfig, TlsConfig, WorkersConfig,
+    AuditConfig, HttpConfig, LogFormat, Network, ResultsConfig, ServerConfig, TlsConfig,
+    WorkersConfig,
 };

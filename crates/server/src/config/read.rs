@@ -21,8 +21,9 @@ use super::keys::{LONGEST, MOST, distinct, each_key, is_module_name, number, pat
 use super::python_module::PythonModule;
 use super::schema;
 use super::server_config::{
-    ADDRESS, AUDIT_KEEP, AUDIT_SIZE, AuditConfig, IDLE, MOST_CONNECTIONS, Network, PORT,
-    RESULT_BYTES, RESULT_DAYS, ResultsConfig, ServerConfig, TlsConfig, WorkersConfig,
+    ADDRESS, AUDIT_KEEP, AUDIT_SIZE, AuditConfig, HTTP_BYTES, HTTP_CALLS, HTTP_PORT, HTTP_REQUEST,
+    HttpConfig, IDLE, LogFormat, MOST_CONNECTIONS, Network, PORT, RESULT_BYTES, RESULT_DAYS,
+    ResultsConfig, ServerConfig, TlsConfig, WorkersConfig,
 };
 
 /// Longest path of a Unix socket, bytes.
@@ -78,6 +79,11 @@ struct Draft<'d> {
     /// Keys that need certificates, with their positions.
     network_keys: Vec<(usize, &'static str)>,
     most_connections: u32,
+    http: Option<HttpConfig>,
+    /// Addresses of `[http]`, with their position.
+    http_addresses: Option<(usize, Vec<IpAddr>)>,
+    http_tokens: Option<PathBuf>,
+    log: LogFormat,
     has_tls: bool,
     tls: Option<TlsConfig>,
     workers: WorkersConfig,
@@ -108,6 +114,10 @@ impl<'d> Draft<'d> {
             port: PORT,
             network_keys: Vec::new(),
             most_connections: MOST_CONNECTIONS,
+            http: None,
+            http_addresses: None,
+            http_tokens: None,
+            log: LogFormat::default(),
             has_tls: false,
             tls: None,
             workers: WorkersConfig {
@@ -167,6 +177,7 @@ impl<'d> Draft<'d> {
         match name {
             "server" => self.server(table, report),
             "tls" => self.tls(at, table, report),
+            "http" => self.http(table, report),
             "workers" => self.workers(table, report),
             "modules" => self.modules(table, report),
             "python" => self.python(table, report),
@@ -174,6 +185,7 @@ impl<'d> Draft<'d> {
             "users" => self.users = grants_by_name(name, table, report),
             "groups" => self.groups = grants_by_name(name, table, report),
             "audit" => self.audit(table, report),
+            "log" => self.log(table, report),
             _ => self.results(table, report),
         }
     }
@@ -224,6 +236,55 @@ impl<'d> Draft<'d> {
         if let (Some(certificate), Some(key), Some(authority)) = (certificate, key, authority) {
             self.tls = Some(TlsConfig { certificate, key, authority, revoked });
         }
+    }
+
+    fn http(&mut self, table: &DeTable<'_>, report: &mut ServerReport<'_>) {
+        let mut http = HttpConfig {
+            addresses: Vec::new(),
+            port: HTTP_PORT,
+            tokens: PathBuf::new(),
+            anonymous: None,
+            allowed_origins: Vec::new(),
+            most_connections: MOST_CONNECTIONS,
+            most_calls: HTTP_CALLS,
+            most_request_bytes: HTTP_BYTES,
+            most_result_bytes: HTTP_BYTES,
+            request_timeout: HTTP_REQUEST,
+        };
+        const ORIGINS: &str =
+            "a list of origins, such as [\"https://portal.example.org\"], or \"*\" for all";
+        each_key(table, schema::HTTP, report, |entry, report| {
+            match entry.key {
+                "addresses" => {
+                    self.http_addresses = Some((entry.at(), addresses(entry, report)));
+                }
+                "port" => http.port = number(entry, 0, i64::from(u16::MAX))? as u16,
+                "tokens" => self.http_tokens = Some(self.path(entry)?),
+                "anonymous" => http.anonymous = Some(valid_name(entry)?),
+                "allowed_origins" => {
+                    let is_origin = |text: &str| text == "*" || text.contains("://");
+                    http.allowed_origins = distinct(entry, ORIGINS, report, is_origin);
+                }
+                "most_connections" => http.most_connections = number(entry, 2, MOST)? as u32,
+                "most_calls" => http.most_calls = number(entry, 1, MOST)? as u32,
+                "most_request_bytes" => http.most_request_bytes = size(entry)?,
+                "most_result_bytes" => http.most_result_bytes = size(entry)?,
+                _ => http.request_timeout = entry.seconds(0.1, LONGEST)?,
+            }
+            Ok(())
+        });
+        self.http = Some(http);
+    }
+
+    fn log(&mut self, table: &DeTable<'_>, report: &mut ServerReport<'_>) {
+        each_key(table, schema::LOG, report, |entry, _| {
+            self.log = match entry.text()?.as_str() {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return Err(entry.wrong("\"text\" or \"json\"").into()),
+            };
+            Ok(())
+        });
     }
 
     fn workers(&mut self, table: &DeTable<'_>, report: &mut ServerReport<'_>) {
@@ -363,8 +424,18 @@ impl<'d> Draft<'d> {
             let fault = ServerFault::SocketPath { path: socket.clone(), most: LONGEST_SOCKET };
             report.add(at, fault);
         }
+        let (at, addresses) = self.http_addresses.unwrap_or_else(|| (0, vec![ADDRESS]));
+        report.part = Part::Table("http".into());
+        for address in addresses.iter().filter(|one| !self.has_tls && !one.is_loopback()) {
+            report.add(at, ServerFault::HttpWithoutTls { address: *address });
+        }
+        report.part = Part::Whole;
+        let tokens = self.http_tokens.unwrap_or_else(|| state.join("tokens.json"));
+        let http = self.http.map(|http| HttpConfig { addresses, tokens, ..http });
         let (addresses, port) = (self.addresses, self.port);
         ServerConfig {
+            http,
+            log: self.log,
             name: self.name,
             socket,
             network: self.tls.map(|tls| Network { addresses, port, tls }),
@@ -393,6 +464,7 @@ fn example(table: &str) -> &'static str {
     match table {
         "server" => "[server]",
         "tls" => "[tls]",
+        "http" => "[http]",
         "workers" => "[workers]",
         "modules" => "[modules]",
         "python" => "[python.NAME]",
@@ -400,6 +472,7 @@ fn example(table: &str) -> &'static str {
         "users" => "[users.NAME]",
         "groups" => "[groups.NAME]",
         "audit" => "[audit]",
+        "log" => "[log]",
         _ => "[results]",
     }
 }

@@ -1,9 +1,9 @@
 //! Schema: the tables of `server.toml` and their keys.
 
 /// The tables.
-pub(super) const TABLES: [&str; 10] = [
-    "server", "tls", "workers", "modules", "python", "everyone", "users", "groups", "audit",
-    "results",
+pub(super) const TABLES: [&str; 12] = [
+    "server", "tls", "http", "workers", "modules", "python", "everyone", "users", "groups",
+    "audit", "results", "log",
 ];
 
 /// `[server]`
@@ -11,6 +11,19 @@ pub(super) const SERVER: &[&str] =
     &["name", "state", "socket", "addresses", "port", "most_connections"];
 /// `[tls]`
 pub(super) const TLS: &[&str] = &["certificate", "key", "authority", "revoked"];
+/// `[http]`
+pub(super) const HTTP: &[&str] = &[
+    "addresses",
+    "port",
+    "tokens",
+    "anonymous",
+    "allowed_origins",
+    "most_connections",
+    "most_calls",
+    "most_request_bytes",
+    "most_result_bytes",
+    "request_seconds",
+];
 /// `[workers]`
 pub(super) const WORKERS: &[&str] = &["count", "python", "config", "servers", "idle"];
 /// `[modules]`, beside the tables `[modules.NAME]`
@@ -40,6 +53,7 @@ pub(super) const PERIOD: &[&str] = &["hours", "days", "workers"];
 pub(super) const GRANTS: &[&str] = &[
     "modules",
     "code",
+    "monitor",
     "weight",
     "priority",
     "calls",
@@ -53,3 +67,5 @@ pub(super) const GRANTS: &[&str] = &[
 pub(super) const AUDIT: &[&str] = &["file", "size", "keep"];
 /// `[results]`
 pub(super) const RESULTS: &[&str] = &["keep_days", "bytes"];
+/// `[log]`
+pub(super) const LOG: &[&str] = &["format"];

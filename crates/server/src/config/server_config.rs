@@ -17,6 +17,14 @@ pub(super) const PORT: u16 = 7711;
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Default of `most_connections`.
 pub(super) const MOST_CONNECTIONS: u32 = 4096;
+/// Default of `port` in `[http]`.
+pub(super) const HTTP_PORT: u16 = 7712;
+/// Default of `most_calls` in `[http]`.
+pub(super) const HTTP_CALLS: u32 = 256;
+/// Default of `most_request_bytes` and `most_result_bytes` in `[http]`.
+pub(super) const HTTP_BYTES: u64 = 256 << 20;
+/// Default of `request_seconds` in `[http]`.
+pub(super) const HTTP_REQUEST: Duration = Duration::from_secs(120);
 /// Default of `idle`.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// Default of `size` in `[audit]`.
@@ -41,6 +49,8 @@ pub struct ServerConfig {
     pub network: Option<Network>,
     /// Most connections at a time.
     pub most_connections: u32,
+    /// The Open Inference Protocol, metrics and the live page; none: no HTTP.
+    pub http: Option<HttpConfig>,
     /// Workers.
     pub workers: WorkersConfig,
     /// Files of modules.
@@ -61,6 +71,43 @@ pub struct ServerConfig {
     pub audit: AuditConfig,
     /// Stored results.
     pub results: ResultsConfig,
+    /// Format of the server's own log.
+    pub log: LogFormat,
+}
+
+/// Format of the server's own log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// A JSON object for each line.
+    Json,
+}
+
+/// HTTP: the Open Inference Protocol, metrics and the live page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Addresses to listen at.
+    pub addresses: Vec<IpAddr>,
+    /// Port; 0: any.
+    pub port: u16,
+    /// File with the hashes of API tokens.
+    pub tokens: PathBuf,
+    /// The user of requests without credentials; none: they are refused.
+    pub anonymous: Option<String>,
+    /// Origins of web pages that may send requests; `*`: all.
+    pub allowed_origins: Vec<String>,
+    /// Most connections at a time.
+    pub most_connections: u32,
+    /// Most calls that are received, running or answered at a time.
+    pub most_calls: u32,
+    /// Largest request, bytes.
+    pub most_request_bytes: u64,
+    /// Most bytes of the results and work arrays of a call.
+    pub most_result_bytes: u64,
+    /// Time limit for receiving a request, and for sending its response.
+    pub request_timeout: Duration,
 }
 
 /// Where clients in the network connect.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use gridrpc_agent::{CallEnd, Denied, Notify, Offered as _, Permit, Proof, Target, User};
+use gridrpc_agent::{CallEnd, Notify, Permit, Target};
 use gridrpc_client::{Call, Grid, Outcome, Request, Watch};
 use gridrpc_core::End;
 use gridrpc_link::payload::{Incoming, Outgoing};
@@ -16,10 +16,11 @@ use gridrpc_shm::segment::{Left, Lent};
 use gridrpc_sys::safe_path::UnsafePath;
 use gridrpc_wire::RemoteError;
 
-use crate::access::{Caller, OfferedFunction};
+use crate::access::{AccessError, Caller, OfferedFunction};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::detached::record::{DetachedId, Record, StoredFailure};
 use crate::detached::store::{Stage, Store, StoreError};
+use crate::log;
 use crate::presence::Tie;
 use crate::roles::Role;
 use crate::shared::Shared;
@@ -30,8 +31,6 @@ const CHECK: Duration = Duration::from_millis(250);
 const AHEAD: usize = 2;
 /// Token of a wake-up that belongs to no call.
 const WAKE_UP: u64 = 0;
-/// User id of nobody: a user of an earlier connection has no rights beyond those of calls.
-const NOBODY: u32 = u32::MAX;
 
 /// The detached calls of all users.
 pub(crate) struct DetachedCalls {
@@ -132,7 +131,8 @@ impl DetachedCalls {
         let (record, sections) = match self.store.read_unfinished(id, stage, 1) {
             Ok(read) => read,
             Err(error) => {
-                eprintln!("gridrpc: the detached call `{id}` cannot be read: {error}");
+                let what = "a detached call cannot be read";
+                log::warning(what, &[("call", &id), ("reason", &error)]);
                 return self.store.forget(id, stage);
             }
         };
@@ -146,12 +146,13 @@ impl DetachedCalls {
             let values = sections.first().map_or(&[][..], Vec::as_slice);
             return self.store.end(id, Record { failure, ..record }, &[values]);
         }
-        let (name, groups) = (record.user.as_str().into(), record.groups.clone());
-        let role = Role::of(&self.shared.config, &record.user, &groups);
-        let address = "detached".to_owned();
-        let user = Arc::new(User { name, groups, address, proof: Proof::Local { uid: NOBODY } });
-        let caller = Arc::new(Caller { shared: Arc::clone(&self.shared), user, role });
-        self.shared.presence.enter(&caller.user.name, Tie::DetachedCall);
+        let caller = Arc::new(Caller {
+            shared: Arc::clone(&self.shared),
+            user: record.user.as_str().into(),
+            address: "detached".to_owned(),
+            role: Role::of(&self.shared.config, &record.user, &record.groups),
+        });
+        self.shared.presence.enter(&caller.user, Tie::DetachedCall);
         self.queue(id, Alive { caller, record, target: None, running: None, is_cancelled: false });
     }
 
@@ -185,13 +186,13 @@ impl DetachedCalls {
         record: Record,
         sections: &[&[u8]],
     ) -> Result<DetachedId, AddError> {
-        let user = &caller.user.name;
+        let user = &caller.user;
         self.shared.presence.enter(user, Tie::DetachedCall);
         let bytes = sections.iter().map(|section| section.len() as u64).sum();
         let added = offered(caller, &record)
-            .begin(bytes)
+            .begin_call(bytes)
             .map_err(AddError::Denied)
-            .and_then(|target| Ok((target, self.store.add(record.clone(), sections)?)));
+            .and_then(|(_, target)| Ok((target, self.store.add(record.clone(), sections)?)));
         let (target, id) = added.inspect_err(|_| {
             self.shared.leave(user, Tie::DetachedCall);
         })?;
@@ -203,7 +204,7 @@ impl DetachedCalls {
 
     fn queue(&self, id: DetachedId, alive: Alive) {
         let mut state = self.lock();
-        state.queues.entry(Arc::clone(&alive.caller.user.name)).or_default().push_back(id);
+        state.queues.entry(Arc::clone(&alive.caller.user)).or_default().push_back(id);
         state.alive.insert(id, alive);
     }
 
@@ -211,7 +212,7 @@ impl DetachedCalls {
     pub(super) fn see(&self, user: &str, id: DetachedId) -> io::Result<Option<Seen>> {
         if let Some(alive) = self.lock().alive.get(&id) {
             let state = if alive.running.is_some() { "running" } else { "queued" };
-            let is_owner = *alive.caller.user.name == *user;
+            let is_owner = *alive.caller.user == *user;
             return Ok(is_owner.then(|| Seen { record: alive.record.clone(), state }));
         }
         let read = self.store.read(id, 0)?.filter(|(record, _)| record.user == user);
@@ -244,7 +245,7 @@ impl DetachedCalls {
     /// The calls of a user that have not ended.
     pub(super) fn unfinished(&self, user: &str) -> Vec<DetachedId> {
         let state = self.lock();
-        let own = state.alive.iter().filter(|(_, alive)| *alive.caller.user.name == *user);
+        let own = state.alive.iter().filter(|(_, alive)| *alive.caller.user == *user);
         own.map(|(id, _)| *id).collect()
     }
 
@@ -381,14 +382,14 @@ impl DetachedCalls {
     ) -> Start {
         let target = match target {
             Some(target) => target,
-            None => match offered(caller, record).begin(0) {
-                Ok(target) => target,
+            None => match offered(caller, record).begin_call(0) {
+                Ok((_, target)) => target,
                 // Its limits were checked when it was detached.
-                Err(denied) if denied.error == RemoteError::LimitReached.name() => {
+                Err(AccessError { error: RemoteError::LimitReached, .. }) => {
                     return Start::Waits(None);
                 }
-                Err(Denied { error, message }) => {
-                    return Start::Failed(StoredFailure { error, message, trace: String::new() });
+                Err(AccessError { error, message, .. }) => {
+                    return Start::Failed(StoredFailure::new(error, message));
                 }
             },
         };
@@ -432,7 +433,7 @@ impl DetachedCalls {
         let mut state = self.lock();
         let Some(id) = state.running.remove(&token) else { return };
         let Some(alive) = state.alive.get_mut(&id) else { return };
-        let (user, mut record) = (Arc::clone(&alive.caller.user.name), alive.record.clone());
+        let (user, mut record) = (Arc::clone(&alive.caller.user), alive.record.clone());
         let running = alive.running.take();
         if let Some(ahead) = state.ahead.get_mut(&user) {
             *ahead = ahead.saturating_sub(1);
@@ -480,7 +481,7 @@ impl DetachedCalls {
             return;
         };
         let values = self.values(id).unwrap_or_default();
-        let user = &caller.user.name;
+        let user = &caller.user;
         self.shared.audit.record(AuditRecord {
             outcome: Some(failure.error.clone()),
             ..caller.record(AuditEvent::End, &record.function, 0)
@@ -503,7 +504,7 @@ impl DetachedCalls {
 pub(super) enum AddError {
     /// The user may not, or a limit is reached.
     #[error("{}", .0.message)]
-    Denied(Denied),
+    Denied(AccessError),
     /// It cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),

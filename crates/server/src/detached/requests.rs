@@ -79,7 +79,7 @@ impl DetachedCalls {
                 Ok(vec![if self.cancel(id) { b"1".to_vec() } else { Vec::new() }])
             }
             _ => {
-                let user = &*caller.user.name;
+                let user = &*caller.user;
                 let mut ids = self.unfinished(user);
                 ids.extend(self.store.ended());
                 let own = ids.into_iter().filter_map(|id| Some((id, self.see(user, id).ok()??)));
@@ -96,7 +96,7 @@ impl DetachedCalls {
     fn find(&self, caller: &Caller, id: &str) -> Result<(DetachedId, Seen), RequestError> {
         let not_found = || {
             let shown: String = id.chars().take(64).collect();
-            let user = &caller.user.name;
+            let user = &caller.user;
             let message = format!(
                 "there is no such call: {} keeps no detached call `{shown}` of user `{user}`",
                 self.name()
@@ -104,7 +104,7 @@ impl DetachedCalls {
             failure(RemoteError::CallNotFound.name(), &message)
         };
         let known = DetachedId::parse(id).ok_or_else(not_found)?;
-        let seen = self.see(&caller.user.name, known);
+        let seen = self.see(&caller.user, known);
         let seen = seen.map_err(|error| unreadable(known, &error.to_string()))?;
         Ok((known, seen.ok_or_else(not_found)?))
     }
@@ -138,7 +138,7 @@ impl DetachedCalls {
         }
         let submitted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let record = Record {
-            user: caller.user.name.to_string(),
+            user: caller.user.to_string(),
             groups: caller.role.groups.clone(),
             function: name.to_owned(),
             hash: hash.to_owned(),

@@ -1,37 +1,32 @@
 //! Statistics in the Prometheus text format.
 
-use std::fmt::Write as _;
-
 use gridrpc_client::live::{FunctionStats, HostStats, Stats};
+use gridrpc_server::exposition::Exposition;
 
 /// The exposition of all grids.
 pub(super) fn exposition(grids: &[Stats]) -> String {
-    let mut text = Exposition(String::new());
+    let mut text = GridMetrics(Exposition::default());
     text.grids(grids);
     text.functions(grids);
     text.hosts(grids);
-    text.0
+    text.0.into_text()
 }
 
 /// A metric of a grid or of one of its parts: name, description, and value.
 type Measure<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-struct Exposition(String);
+struct GridMetrics(Exposition);
 
-impl Exposition {
+impl GridMetrics {
     fn head(&mut self, name: &str, about: &str) {
-        // By convention, names of counters end in `_total`.
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        let _ = write!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n");
+        self.0.metric(name, about);
     }
 
     fn sample(&mut self, name: &str, grid: &Stats, labels: &[(&str, &str)], value: f64) {
-        let Stats { pid, grid, .. } = grid;
-        let _ = write!(self.0, "{name}{{pid=\"{pid}\",grid=\"{grid}\"");
-        for (label, text) in labels {
-            let _ = write!(self.0, ",{label}=\"{}\"", escaped(text));
-        }
-        let _ = writeln!(self.0, "}} {value}");
+        let (pid, grid) = (grid.pid.to_string(), grid.grid.to_string());
+        let mut all = vec![("pid", pid.as_str()), ("grid", grid.as_str())];
+        all.extend_from_slice(labels);
+        self.0.sample(name, &all, value);
     }
 
     fn grids(&mut self, grids: &[Stats]) {
@@ -112,10 +107,6 @@ fn all<'a, T: 'a>(
     of: fn(&Stats) -> &Vec<T>,
 ) -> impl Iterator<Item = (&'a Stats, &'a T)> {
     grids.iter().flat_map(move |grid| of(grid).iter().map(move |one| (grid, one)))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

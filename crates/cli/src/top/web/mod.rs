@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
+use gridrpc_server::{exposition, page};
 use gridrpc_sys::timed_stream::TimedStream;
 use serde_json::json;
 
@@ -28,7 +29,6 @@ use request::{Asked, Refused, path_of};
 use token::Token;
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// How long a browser may take to send a request and to receive the answer.
@@ -223,15 +223,16 @@ fn found(path: &str, served: &Served) -> Answer {
     match path {
         // The resources of the page need the token as well.
         "/" => Answer::found("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
-        "/page.css" => Answer::found("text/css; charset=utf-8", STYLE),
-        "/page.js" => Answer::found("text/javascript; charset=utf-8", SCRIPT),
+        "/page.css" => Answer::found("text/css; charset=utf-8", page::STYLE),
+        "/formats.js" => Answer::found(page::JAVASCRIPT, page::FORMATS),
+        "/page.js" => Answer::found(page::JAVASCRIPT, SCRIPT),
         "/stats" => {
             let text = json!({ "grids": told() }).to_string();
             Answer::found("application/json", text)
         }
         "/metrics" => {
             let text = metrics::exposition(&told());
-            Answer::found("text/plain; version=0.0.4; charset=utf-8", text)
+            Answer::found(exposition::CONTENT_TYPE, text)
         }
         _ => Answer::refused("404 Not Found", "there are /, /stats and /metrics"),
     }

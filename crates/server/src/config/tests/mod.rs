@@ -133,7 +133,7 @@ fn python_modules() {
 #[test]
 fn grants_of_users_and_groups() {
     let config = config(
-        "[users.'ann@site']\nmodules = ['fft', 'blas']\ncode = true\nweight = 3\npriority = -7\n\
+        "[users.'ann@site']\nmodules = ['fft', 'blas']\ncode = true\nmonitor = true\nweight = 3\npriority = -7\n\
          calls = 5\nqueued = 0\nbytes = '2 GB'\nrate = 0.25\nworkers = 6\n\
          cpu_seconds_per_day = 0\n\
          [groups.staff]\nmodules = ['fft', '*']\ncalls = 'unlimited'\nrate = 'unlimited'\n\
@@ -146,6 +146,7 @@ fn grants_of_users_and_groups() {
         Grants {
             modules: Some(modules),
             code: Some(true),
+            monitor: Some(true),
             weight: Some(3),
             priority: Some(-7),
             calls: Some(Limit::At(5)),

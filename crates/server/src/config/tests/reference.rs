@@ -26,6 +26,7 @@ fn it_has_a_row_for_each_key() {
     let sections = [
         ("`[server]`", schema::SERVER),
         ("`[tls]`", schema::TLS),
+        ("`[http]`", schema::HTTP),
         ("`[workers]`", schema::WORKERS),
         ("`[modules]`", schema::MODULES),
         ("`[modules.NAME]`", schema::CALLS),
@@ -33,6 +34,7 @@ fn it_has_a_row_for_each_key() {
         (GRANTS, schema::GRANTS),
         ("`[audit]`", schema::AUDIT),
         ("`[results]`", schema::RESULTS),
+        ("`[log]`", schema::LOG),
     ];
     for (heading, keys) in sections {
         let names: Vec<&str> = rows(heading).iter().map(|(key, _)| *key).collect();
@@ -62,6 +64,18 @@ fn its_defaults_are_right() {
     assert_eq!(number(default("`[server]`", "port")), u64::from(PORT));
     let most = number(default("`[server]`", "most_connections"));
     assert_eq!(most, u64::from(MOST_CONNECTIONS));
+    let http = config("[http]").http.unwrap();
+    assert_eq!(default("`[http]`", "addresses"), format!("[\"{}\"]", http.addresses[0]));
+    assert_eq!(number(default("`[http]`", "port")), u64::from(http.port));
+    let most = number(default("`[http]`", "most_connections"));
+    assert_eq!(most, u64::from(http.most_connections));
+    assert_eq!(number(default("`[http]`", "most_calls")), u64::from(http.most_calls));
+    assert_eq!(size(default("`[http]`", "most_request_bytes")), http.most_request_bytes);
+    assert_eq!(size(default("`[http]`", "most_result_bytes")), http.most_result_bytes);
+    let seconds = number(default("`[http]`", "request_seconds"));
+    assert_eq!(seconds, http.request_timeout.as_secs());
+    assert_eq!(default("`[log]`", "format"), "text");
+    assert_eq!(config("").log, LogFormat::Text);
     assert_eq!(number(default("`[workers]`", "idle")), IDLE.as_secs());
     assert_eq!(size(default("`[audit]`", "size")), AUDIT_SIZE);
     assert_eq!(number(default("`[audit]`", "keep")), u64::from(AUDIT_KEEP));
