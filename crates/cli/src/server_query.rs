@@ -51,6 +51,14 @@ fn catalogue(server: &str) -> Result<ServerCatalogue, ServerQueryError> {
     Ok(ServerCatalogue::new(server, access))
 }
 
+/// The state of a server.
+///
+/// # Errors
+/// When it does not answer.
+pub fn status(server: &str) -> Result<Value, ServerQueryError> {
+    Ok(catalogue(server)?.status()?)
+}
+
 /// The functions of a server.
 ///
 /// # Errors

@@ -211,6 +211,16 @@ impl ServerCatalogue {
         Ok(functions)
     }
 
+    /// The state of the server, as JSON. Only some users see all of it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn status(&self) -> Result<serde_json::Value, ServerCatalogueError> {
+        let sections = self.request("status", Vec::new())?.unwrap_or_default();
+        let text = sections.first().map_or(&[][..], Vec::as_slice);
+        serde_json::from_slice(text).map_err(|error| self.malformed(error.to_string()))
+    }
+
     /// Makes a request. `None`: the server has no such function.
     fn request(
         &self,

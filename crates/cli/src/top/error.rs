@@ -6,6 +6,8 @@ use gridrpc_client::live::place::LookError;
 use thiserror::Error;
 
 use super::choice::ChoiceError;
+use crate::server::CommandError;
+use crate::server_query::ServerQueryError;
 
 /// Why nothing is shown.
 #[derive(Debug, Error)]
@@ -16,6 +18,12 @@ pub enum TopError {
     /// The grid does not report statistics.
     #[error("the grid of process {0}: {1}")]
     Look(String, LookError),
+    /// The server does not answer.
+    #[error(transparent)]
+    Control(#[from] CommandError),
+    /// The server does not answer.
+    #[error(transparent)]
+    Server(#[from] ServerQueryError),
     /// The page cannot be served.
     #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
     Port(u16, io::Error),

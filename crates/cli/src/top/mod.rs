@@ -1,25 +1,29 @@
-//! `gridrpc top`: statistics of running grids, in the terminal, as JSON, and as a web page.
+//! `gridrpc top`: statistics of running grids and of servers, in the terminal, as JSON, and as a web page.
 
 mod choice;
 mod error;
 mod formats;
+mod grid_view;
 mod rates;
 mod screen;
+mod server_view;
 mod signals;
 mod text;
+mod view;
 mod web;
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use gridrpc_client::live::place::{self, LookError};
 
 use choice::Wanted;
 use error::{TopError, print};
-use rates::Rates;
+use grid_view::GridView;
 use screen::Screen;
+use server_view::ServerView;
 use signals::Signals;
+use view::{Refreshed, View};
 
 /// Interval between updates.
 const EVERY: Duration = Duration::from_secs(1);
@@ -40,6 +44,10 @@ pub struct Options {
     /// know its address. /metrics has the same for Prometheus
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json"])]
     web: Option<u16>,
+    /// Show a server that many clients share: its users, queues, functions and workers. SERVER is the file with its
+    /// configuration, on its machine, or its address as in gridrpc://HOST. Its live page is at its HTTP port
+    #[arg(long, value_name = "SERVER", num_args = 0..=1, default_missing_value = crate::server::CONFIG, conflicts_with_all = ["wanted", "web"])]
+    server: Option<String>,
     #[command(flatten)]
     access: web::Access,
 }
@@ -61,16 +69,14 @@ pub fn run(options: &Options) -> Result<(), TopError> {
 }
 
 fn show(options: &Options) -> Result<(), TopError> {
-    let place = choice::one(options.wanted.as_ref(), &place::all())?;
-    let name = choice::called(&place);
-    let mut rates = match place.look() {
-        Ok(first) => Rates::new(first),
-        Err(error) => return Err(TopError::Look(name, error)),
+    let mut view: Box<dyn View> = match &options.server {
+        Some(server) => Box::new(ServerView::open(server)?),
+        None => Box::new(GridView::open(options.wanted.as_ref())?),
     };
     if options.once {
         let text = match options.json {
-            true => rates.now.json() + "\n",
-            false => text::table(&rates, screen::columns(), usize::MAX),
+            true => view.json() + "\n",
+            false => view.table(screen::columns(), usize::MAX),
         };
         return print(&text);
     }
@@ -81,9 +87,9 @@ fn show(options: &Options) -> Result<(), TopError> {
     loop {
         match &mut screen {
             _ if !is_new => Ok(()),
-            Some(screen) => screen.show(&rates),
-            None if options.json => print(&(rates.now.json() + "\n")),
-            None => print(&(text::line(&rates) + "\n")),
+            Some(screen) => screen.show(&*view),
+            None if options.json => print(&(view.json() + "\n")),
+            None => print(&(view.line() + "\n")),
         }?;
         next += EVERY;
         // Check signals and keys at least once, even if an update took longer than the interval.
@@ -94,7 +100,7 @@ fn show(options: &Options) -> Result<(), TopError> {
                 signals::Heard::Nothing => {}
                 signals::Heard::Resized => {
                     if let Some(screen) = &mut screen {
-                        screen.show(&rates)?;
+                        screen.show(&*view)?;
                     }
                 }
                 signals::Heard::End => return Ok(()),
@@ -105,28 +111,23 @@ fn show(options: &Options) -> Result<(), TopError> {
         }
         // After a pause of this program, do not catch up on missed updates.
         next = next.max(Instant::now());
-        is_new = match place.look() {
-            Ok(stats) => {
-                rates.note(stats);
-                true
-            }
-            Err(LookError::Gone) => {
+        is_new = match view.refresh()? {
+            Refreshed::New => true,
+            Refreshed::Late => false,
+            Refreshed::Gone => {
                 let shown = screen.is_some();
                 drop(screen);
-                return ended(&rates, &name, shown);
+                return ended(&*view, shown);
             }
-            // The grid resumes when its process does.
-            Err(LookError::Late) => false,
-            Err(error) => return Err(TopError::Look(name, error)),
         };
     }
 }
 
-/// The grid has ended: on a terminal, its last statistics stay.
-fn ended(rates: &Rates, name: &str, shown: bool) -> Result<(), TopError> {
+/// Nothing more is to come: on a terminal, the last statistics stay.
+fn ended(view: &dyn View, shown: bool) -> Result<(), TopError> {
     if shown {
-        print(&text::table(rates, screen::columns(), usize::MAX))?;
+        print(&view.table(screen::columns(), usize::MAX))?;
     }
-    let _ = writeln!(io::stderr(), "gridrpc: the grid of process {name} has ended");
+    let _ = writeln!(io::stderr(), "gridrpc: {} has ended", view.name());
     Ok(())
 }

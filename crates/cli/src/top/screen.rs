@@ -6,8 +6,7 @@ use std::os::fd::AsRawFd;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 use crate::top::error::{TopError, print};
-use crate::top::rates::Rates;
-use crate::top::text;
+use crate::top::view::View;
 
 /// Size of a terminal that does not report one.
 const USUAL: (usize, usize) = (80, 24);
@@ -31,10 +30,10 @@ impl Screen {
         self.keys.is_some()
     }
 
-    /// Shows a grid's statistics in place of the previous ones.
-    pub(super) fn show(&mut self, rates: &Rates) -> Result<(), TopError> {
+    /// Shows statistics in place of the previous ones.
+    pub(super) fn show(&mut self, view: &dyn View) -> Result<(), TopError> {
         let (columns, lines) = size().unwrap_or(USUAL);
-        let table = text::table(rates, columns, lines.saturating_sub(2));
+        let table = view.table(columns, lines.saturating_sub(2));
         let mut all = String::from("\x1b[H");
         let quit = if self.has_keys() { "q or Ctrl-C ends this" } else { "Ctrl-C ends this" };
         for line in table.lines().chain(["", quit]).take(lines) {

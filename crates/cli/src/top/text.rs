@@ -126,7 +126,7 @@ fn host_row(host: &HostStats, per_second: f64, wide: usize) -> String {
     )
 }
 
-fn push_rows(
+pub(super) fn push_rows(
     text: &mut String,
     rows: impl ExactSizeIterator<Item = String>,
     most: usize,
@@ -145,7 +145,7 @@ fn push_rows(
 }
 
 /// Shortens a text to `most` characters and keeps the end of names. Replaces control characters.
-fn short(text: &str, most: usize) -> String {
+pub(super) fn short(text: &str, most: usize) -> String {
     let clean: Vec<char> = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if clean.len() <= most {
         return clean.into_iter().collect();
