@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs what builds Debian's packages: make debian-tools",
 )
 
-NAMES = {"gridrpc", "libgridrpc0", "libgridrpc-dev", "python3-gridrpc"}
+NAMES = {"gridrpc", "gridrpc-server", "libgridrpc0", "libgridrpc-dev", "python3-gridrpc"}
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 #: The Python that Debian's packages of Python modules are for.
 PYTHON = Path("/usr/bin/python3")
@@ -106,7 +106,7 @@ def test_they_depend_on_each_other_and_on_what_they_need(
     for name in NAMES - {"gridrpc"}:
         assert re.search(rf"\bgridrpc {exactly}", needs[name]), name
     assert re.search(rf"\blibgridrpc0 {exactly}", needs["libgridrpc-dev"])
-    for name in NAMES - {"libgridrpc-dev"}:
+    for name in NAMES - {"libgridrpc-dev", "gridrpc-server"}:
         assert re.search(r"\blibc6 \(>= 2\.\d+\)", needs[name]), name
     # The bounds of pyproject.toml, and those that Debian 12 can keep.
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -179,6 +179,55 @@ def test_bash_completes_commands_of_the_program(root: Path, work: Path) -> None:
         ' echo "${COMPREPLY[@]}"'
     )
     assert shell(root, work, line) == "doctor\n"
+
+
+def test_the_service_is_valid(debs: dict[str, Path], root: Path, tmp_path: Path) -> None:
+    control = tmp_path / "control"
+    run("dpkg-deb", "--control", debs["gridrpc-server"], control, cwd=tmp_path)
+    assert (control / "conffiles").read_text() == "/etc/gridrpc/server.toml\n"
+    script = (control / "postinst").read_text()
+    assert "adduser" in script
+    assert "deb-systemd-helper" in script
+    run("sh", "-n", control / "postinst", cwd=tmp_path)
+    assert (root / "usr/share/man/man8/gridrpc-server.8.gz").is_file()
+    [unit] = root.rglob("gridrpc-server.service")
+    program = re.search(r"^ExecStart=(/\S+)", unit.read_text(), re.MULTILINE)
+    assert program is not None
+    assert (root / program[1][1:]).is_file()
+    if shutil.which("systemd-analyze"):
+        # With the program where it is here.
+        here = tmp_path / unit.name
+        here.write_text(
+            unit.read_text().replace("=/usr", f"={root}/usr").replace("=-/usr", f"=-{root}/usr")
+        )
+        run("systemd-analyze", "verify", "--man=no", here, cwd=tmp_path)
+
+
+def test_the_server_starts_with_its_configuration(root: Path, tmp_path: Path) -> None:
+    text = (root / "etc/gridrpc/server.toml").read_text()
+    places = {"/var/lib/gridrpc": tmp_path / "state", "/run/gridrpc": tmp_path}
+    for place, here in places.items():
+        assert place in text
+        text = text.replace(place, str(here))
+    config = tmp_path / "server.toml"
+    config.write_text(text)
+    line = f"""
+        export GRIDRPC_SERVER_CONFIG={config}
+        gridrpc server check
+        gridrpc server start 2>log & pid=$!
+        until gridrpc server status 2>/dev/null; do kill -0 $pid; sleep 0.1; done
+        gridrpc server drain --wait --timeout 10
+        gridrpc server stop
+        wait $pid
+    """
+    assert "has stopped" in shell(root, tmp_path, line)
+    # The keys that are commented out are right: only their files are missing.
+    whole = re.sub(r"(?m)^# (?=\[|\w+ = )", "", text)
+    assert whole != text
+    config.write_text(whole)
+    ran = shell(root, tmp_path, f"gridrpc server check --config {config} 2>&1 || true")
+    assert "certificate.pem` does not exist" in ran
+    assert f"{config}:" not in ran
 
 
 def test_python_programs_run_with_debians_python(root: Path, work: Path) -> None:
