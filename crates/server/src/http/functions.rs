@@ -39,9 +39,11 @@ pub(super) struct ServerFunctions {
     revocations: Revocations,
     config: HttpConfig,
     clients: HttpClients,
-    /// Metadata of functions, each with the version of the module that it is made from.
-    metadata: Mutex<HashMap<FunctionName, (Weak<OfferedModule>, Arc<ModelMetadata>)>>,
+    metadata: Mutex<HashMap<FunctionName, KnownMetadata>>,
 }
+
+/// Metadata of a function, with the version of the module that it is made from.
+type KnownMetadata = (Weak<OfferedModule>, Arc<ModelMetadata>);
 
 impl ServerFunctions {
     pub(super) fn new(

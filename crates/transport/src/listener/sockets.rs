@@ -90,3 +90,21 @@ fn listener(address: SocketAddr, has_v4: bool) -> io::Result<TcpListener> {
     begin(&socket, Backlog::new(BACKLOG)?)?;
     Ok(TcpListener::from(socket))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_addresses_of_both_families_share_a_port() {
+        if !std::path::Path::new("/proc/net/if_inet6").exists() {
+            return;
+        }
+        let both = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+        let (sockets, port) = listen(&both, None).expect("both are free");
+        assert_eq!(sockets.len(), 2);
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            std::net::TcpStream::connect((address, port)).expect("it listens");
+        }
+    }
+}

@@ -210,6 +210,14 @@ fn values_of_other_kinds() {
         ),
         ("audit", "size = '4095 B'", "a size from \"4 KiB\" on"),
         ("audit", "keep = -1", "a whole number from 0 to 1000"),
+        ("http", "most_connections = 1", "a whole number from 2 to 1000000"),
+        ("http", "request_seconds = 0", "seconds, a number from 0.1 to 3155760000"),
+        (
+            "http",
+            "allowed_origins = 'portal'",
+            "a list of origins, such as [\"https://portal.example.org\"], or \"*\" for all",
+        ),
+        ("log", "format = 'xml'", "\"text\" or \"json\""),
         ("results", "keep_days = 0", "a whole number from 1 to 3650"),
         ("server", "most_connections = 0", "a whole number from 1 to 1000000"),
         ("workers", "idle = -1", "seconds, a number from 0 to 3155760000"),
@@ -218,6 +226,20 @@ fn values_of_other_kinds() {
         let text = of_table(table, line);
         assert!(text.ends_with(&format!(": write {expected}")), "{line}: {text}");
     }
+}
+
+#[test]
+fn http_without_certificates_stays_on_this_machine() {
+    let line = "addresses = ['127.0.0.1', '::1', '10.0.0.1', '::']";
+    let expected = ["10.0.0.1", "::"].map(|address| {
+        format!(
+            "server.toml:2: [http]: `addresses` has {address}, which other machines reach: add a table [tls], or \
+             listen at 127.0.0.1"
+        )
+    });
+    assert_eq!(told(&format!("[http]\n{line}")), expected.join("\n"));
+    let with_tls = config(&format!("{TLS}[http]\n{line}"));
+    assert_eq!(with_tls.http.unwrap().addresses.len(), 4);
 }
 
 #[test]
