@@ -14,9 +14,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::Notify;
 
 use crate::body::{Body, BoxError, Sending, TimedBody};
-use crate::error::Denied;
-use crate::functions::Credentials;
-use crate::service::{Permit, Service};
+use crate::error::AuthError;
+use crate::functions::RequestCredentials;
+use crate::service::{RequestPermit, Service};
 use crate::{grpc, rest};
 
 /// The other end of a connection.
@@ -46,7 +46,7 @@ where
     if let Some(origin) = &origin
         && !allows(&service, origin)
     {
-        let error = Denied::Forbidden("requests from other web pages are not allowed".into());
+        let error = AuthError::Forbidden("requests from other web pages are not allowed".into());
         return Ok(rest::error(&error.into()));
     }
     let mut response = if origin.is_some() && request.method() == Method::OPTIONS {
@@ -61,7 +61,7 @@ where
         } else {
             rest::handle(&service, &credentials, request).await
         };
-        let permit = response.extensions_mut().remove::<Permit>();
+        let permit = response.extensions_mut().remove::<RequestPermit>();
         if let Some(permit) = permit.and_then(|permit| permit.take()) {
             response.body_mut().hold(Sending::new(permit, limit, stalled));
         }
@@ -97,10 +97,10 @@ fn preflight() -> Response<Body> {
     response
 }
 
-fn credentials(peer: Peer, headers: &HeaderMap) -> Credentials {
+fn credentials(peer: Peer, headers: &HeaderMap) -> RequestCredentials {
     let token = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
     });
-    Credentials { certificates: peer.certificates, token, peer: Some(peer.address) }
+    RequestCredentials { certificates: peer.certificates, token, peer: Some(peer.address) }
 }

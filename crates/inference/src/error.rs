@@ -13,7 +13,7 @@ use crate::datatype::DataType;
 
 /// Reason why a caller is not admitted.
 #[derive(Debug, Error)]
-pub enum Denied {
+pub enum AuthError {
     /// The request has no credentials that identify its caller.
     #[error("the request has no valid credentials: {0}")]
     Unauthenticated(String),
@@ -179,7 +179,7 @@ pub enum InferenceError {
     },
     /// The caller is not admitted.
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(#[from] AuthError),
     /// The function needs something that the protocol lacks.
     #[error("{function} cannot be called by this protocol: {reason}")]
     Unsupported {
@@ -311,8 +311,8 @@ impl InferenceError {
                 StatusCode::NOT_FOUND
             }
             InferenceError::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            InferenceError::Denied(Denied::Unauthenticated(_)) => StatusCode::UNAUTHORIZED,
-            InferenceError::Denied(Denied::Forbidden(_)) => StatusCode::FORBIDDEN,
+            InferenceError::Denied(AuthError::Unauthenticated(_)) => StatusCode::UNAUTHORIZED,
+            InferenceError::Denied(AuthError::Forbidden(_)) => StatusCode::FORBIDDEN,
             InferenceError::Unsupported { .. } => StatusCode::NOT_IMPLEMENTED,
             InferenceError::RequestTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             InferenceError::ResultTooLarge { .. } => StatusCode::BAD_REQUEST,
@@ -344,8 +344,8 @@ impl InferenceError {
             InferenceError::Malformed(_) | InferenceError::Argument(_) => Code::InvalidArgument,
             InferenceError::NotFound { .. } => Code::NotFound,
             InferenceError::NoEndpoint(_) | InferenceError::Method { .. } => Code::Unimplemented,
-            InferenceError::Denied(Denied::Unauthenticated(_)) => Code::Unauthenticated,
-            InferenceError::Denied(Denied::Forbidden(_)) => Code::PermissionDenied,
+            InferenceError::Denied(AuthError::Unauthenticated(_)) => Code::Unauthenticated,
+            InferenceError::Denied(AuthError::Forbidden(_)) => Code::PermissionDenied,
             InferenceError::Unsupported { .. } => Code::Unimplemented,
             InferenceError::RequestTooLarge { .. } => Code::ResourceExhausted,
             InferenceError::ResultTooLarge { .. } => Code::InvalidArgument,

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
 
-use crate::error::{Denied, InferenceError};
+use crate::error::{AuthError, InferenceError};
 use crate::metadata::ModelMetadata;
 use crate::name::FunctionName;
 use crate::tensor::{InferRequest, InferResponse};
 
 /// Credentials that a request came with.
 #[derive(Clone, Debug, Default)]
-pub struct Credentials {
+pub struct RequestCredentials {
     /// Certificates of the connection, the caller's own first; TLS has verified them. Empty: none.
     pub certificates: Arc<[CertificateDer<'static>]>,
     /// The token behind `Authorization: Bearer`.
@@ -26,7 +26,7 @@ pub struct Credentials {
 
 /// Who makes a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Caller {
+pub struct Principal {
     /// Name of the user.
     pub user: Arc<str>,
     /// Groups of the user.
@@ -55,13 +55,13 @@ pub trait Functions: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the credentials are missing, invalid or not sufficient.
-    fn authenticate(&self, credentials: &Credentials) -> Result<Caller, Denied>;
+    fn authenticate(&self, credentials: &RequestCredentials) -> Result<Principal, AuthError>;
 
     /// Whether calls can be accepted now.
     fn is_ready(&self) -> bool;
 
     /// The functions that the caller may call, in the order of a list.
-    fn list(&self, caller: &Caller) -> Vec<FunctionName>;
+    fn list(&self, caller: &Principal) -> Vec<FunctionName>;
 
     /// Describes a function.
     ///
@@ -69,13 +69,13 @@ pub trait Functions: Send + Sync + 'static {
     /// [`InferenceError::NotFound`] when there is none that the caller may call.
     fn metadata(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         name: &FunctionName,
     ) -> Result<Arc<ModelMetadata>, InferenceError>;
 
     /// Calls a function, usually by [`infer_on_grid`](crate::infer_on_grid). If the future is dropped because the
     /// caller is gone, the call has to be cancelled.
-    fn infer<'a>(&'a self, caller: &'a Caller, request: InferRequest) -> InferFuture<'a>;
+    fn infer<'a>(&'a self, caller: &'a Principal, request: InferRequest) -> InferFuture<'a>;
 
     /// A page beside the protocol. `query` is the part of the URL behind `?`. None: there is no such page.
     ///
@@ -85,8 +85,8 @@ pub trait Functions: Send + Sync + 'static {
         &self,
         path: &str,
         query: Option<&str>,
-        credentials: &Credentials,
-    ) -> Result<Option<Page>, Denied> {
+        credentials: &RequestCredentials,
+    ) -> Result<Option<Page>, AuthError> {
         let _ = (path, query, credentials);
         Ok(None)
     }

@@ -24,8 +24,8 @@ mod transpose;
 
 pub use call::{GridCall, infer_on_grid};
 pub use datatype::DataType;
-pub use error::{DataError, Denied, InferenceError, MalformedRequest};
-pub use functions::{Caller, Credentials, Functions, InferFuture, Page};
+pub use error::{AuthError, DataError, InferenceError, MalformedRequest};
+pub use functions::{Functions, InferFuture, Page, Principal, RequestCredentials};
 pub use metadata::{
     FunctionProperties, ModelMetadata, TensorMetadata, TensorProperties, VERSION, is_callable,
 };

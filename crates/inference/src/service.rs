@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::InferenceError;
-use crate::functions::{Caller, Functions};
+use crate::functions::{Functions, Principal};
 use crate::metadata::{ModelMetadata, VERSION};
 use crate::name::FunctionName;
 use crate::options::Options;
 
 /// The permit to run a call. It goes with the response, as an extension, until that is sent.
 #[derive(Clone)]
-pub(crate) struct Permit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(crate) struct RequestPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
-impl Permit {
-    fn new(permit: OwnedSemaphorePermit) -> Permit {
-        Permit(Arc::new(Mutex::new(Some(permit))))
+impl RequestPermit {
+    fn new(permit: OwnedSemaphorePermit) -> RequestPermit {
+        RequestPermit(Arc::new(Mutex::new(Some(permit))))
     }
 
     pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
@@ -53,7 +53,7 @@ impl Service {
     /// Describes a function of the requested version.
     pub(crate) fn metadata(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         name: &FunctionName,
         version: &str,
     ) -> Result<Arc<ModelMetadata>, InferenceError> {
@@ -67,9 +67,9 @@ impl Service {
     }
 
     /// The permit to run a call.
-    pub(crate) fn permit(&self) -> Result<Permit, InferenceError> {
+    pub(crate) fn permit(&self) -> Result<RequestPermit, InferenceError> {
         let permit = Arc::clone(&self.permits).try_acquire_owned();
-        permit.map(Permit::new).map_err(|_| InferenceError::Busy {
+        permit.map(RequestPermit::new).map_err(|_| InferenceError::Busy {
             reason: format!(
                 "{} calls are running, the limit of this server",
                 self.options.max_running

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gridrpc_inference::{
-    Caller, Credentials, Denied, FunctionName, Functions, InferFuture, InferRequest, InferResponse,
-    InferenceError, ModelMetadata, Options, OutputTensor, serve,
+    AuthError, FunctionName, Functions, InferFuture, InferRequest, InferResponse, InferenceError,
+    ModelMetadata, Options, OutputTensor, Principal, RequestCredentials, serve,
 };
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -34,21 +34,21 @@ impl Echo {
 }
 
 impl Functions for Echo {
-    fn authenticate(&self, _: &Credentials) -> Result<Caller, Denied> {
-        Ok(Caller { user: "anybody".into(), groups: Arc::new([]), address: None })
+    fn authenticate(&self, _: &RequestCredentials) -> Result<Principal, AuthError> {
+        Ok(Principal { user: "anybody".into(), groups: Arc::new([]), address: None })
     }
 
     fn is_ready(&self) -> bool {
         true
     }
 
-    fn list(&self, _: &Caller) -> Vec<FunctionName> {
+    fn list(&self, _: &Principal) -> Vec<FunctionName> {
         vec![self.name.clone()]
     }
 
     fn metadata(
         &self,
-        _: &Caller,
+        _: &Principal,
         name: &FunctionName,
     ) -> Result<Arc<ModelMetadata>, InferenceError> {
         if *name == self.name {
@@ -57,7 +57,7 @@ impl Functions for Echo {
         Err(InferenceError::NotFound { name: name.to_string(), version: String::new() })
     }
 
-    fn infer<'a>(&'a self, _: &'a Caller, request: InferRequest) -> InferFuture<'a> {
+    fn infer<'a>(&'a self, _: &'a Principal, request: InferRequest) -> InferFuture<'a> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let outputs = request.inputs.into_iter().map(|input| OutputTensor {
             name: input.name,

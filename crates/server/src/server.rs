@@ -12,8 +12,8 @@ use gridrpc_agent::{Daemon, Proof, User};
 use gridrpc_client::GridError;
 use gridrpc_sys::safe_path::{UnsafePath, make_folder};
 use gridrpc_transport::certificates::{
-    CredentialFiles, CredentialKeysError, Credentials, CredentialsError, Presence, Revocations,
-    RevocationsError, ServerKeys, server_config,
+    ClientCertificates, CredentialFiles, CredentialKeysError, Credentials, CredentialsError,
+    Revocations, RevocationsError, ServerKeys, server_config,
 };
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
@@ -322,7 +322,7 @@ impl Tls {
 
     /// For clients that present certificates or tokens.
     fn optional(&self) -> Result<rustls::ServerConfig, ServerError> {
-        Ok(server_config(&self.credentials, &self.revocations, Presence::Optional)?)
+        Ok(server_config(&self.credentials, &self.revocations, ClientCertificates::Optional)?)
     }
 }
 

@@ -16,7 +16,7 @@ use tonic_prost::ProstCodec;
 
 use crate::body::{Body, BoxError, SlowBody};
 use crate::error::InferenceError;
-use crate::functions::Credentials;
+use crate::functions::RequestCredentials;
 use crate::grpc::messages::{
     ModelIndex, ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse,
     ModelReadyRequest, ModelReadyResponse, RepositoryIndexRequest, RepositoryIndexResponse,
@@ -35,7 +35,7 @@ const ENVELOPE: usize = 64 << 10;
 /// Answers a request.
 pub(crate) async fn handle<B>(
     service: &Arc<Service>,
-    credentials: Credentials,
+    credentials: RequestCredentials,
     request: Request<B>,
 ) -> Response<Body>
 where
@@ -119,7 +119,7 @@ where
 
 async fn infer<B>(
     service: Arc<Service>,
-    credentials: Credentials,
+    credentials: RequestCredentials,
     request: Request<B>,
 ) -> Response<tonic::body::Body>
 where

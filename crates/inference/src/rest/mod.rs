@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::blocking;
 use crate::body::{Body, BoxError, SlowBody};
 use crate::error::{InferenceError, MalformedRequest};
-use crate::functions::{Caller, Credentials};
+use crate::functions::{Principal, RequestCredentials};
 use crate::rest::path::{Endpoint, Model, endpoint};
 use crate::service::Service;
 
@@ -23,7 +23,7 @@ pub(crate) use response::error;
 /// Answers a request.
 pub(crate) async fn handle<B>(
     service: &Service,
-    credentials: &Credentials,
+    credentials: &RequestCredentials,
     request: Request<B>,
 ) -> Response<Body>
 where
@@ -55,7 +55,7 @@ where
 /// A page of the server's owner, or the error of the protocol.
 fn page(
     service: &Service,
-    credentials: &Credentials,
+    credentials: &RequestCredentials,
     uri: &Uri,
     error: InferenceError,
 ) -> Response<Body> {
@@ -68,7 +68,7 @@ fn page(
 
 fn get(
     service: &Service,
-    credentials: &Credentials,
+    credentials: &RequestCredentials,
     endpoint: &Endpoint,
 ) -> Result<Response<Body>, InferenceError> {
     let health = |healthy: bool| {
@@ -102,7 +102,10 @@ fn get(
     })
 }
 
-fn index(service: &Service, credentials: &Credentials) -> Result<Response<Body>, InferenceError> {
+fn index(
+    service: &Service,
+    credentials: &RequestCredentials,
+) -> Result<Response<Body>, InferenceError> {
     let caller = service.functions.authenticate(credentials)?;
     let state = service.state();
     let models: Vec<_> = service
@@ -116,7 +119,7 @@ fn index(service: &Service, credentials: &Credentials) -> Result<Response<Body>,
 
 async fn infer<B>(
     service: &Service,
-    credentials: &Credentials,
+    credentials: &RequestCredentials,
     headers: &HeaderMap,
     model: Model,
     body: B,
@@ -125,7 +128,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<BoxError>,
 {
-    let caller: Caller = service.functions.authenticate(credentials)?;
+    let caller: Principal = service.functions.authenticate(credentials)?;
     service.metadata(&caller, &model.name, &model.version)?;
     let permit = service.permit()?;
     let limit = service.options.max_request_bytes;

@@ -10,15 +10,15 @@ use bytes::Bytes;
 use gridrpc_agent::{CallEnd, Notify, Permit};
 use gridrpc_core::End;
 use gridrpc_inference::{
-    Caller, Credentials, Denied, FunctionName, Functions, GridCall, InferFuture, InferRequest,
-    InferResponse, InferenceError, ModelMetadata, Page, infer_on_grid, is_callable,
+    AuthError, FunctionName, Functions, GridCall, InferFuture, InferRequest, InferResponse,
+    InferenceError, ModelMetadata, Page, Principal, RequestCredentials, infer_on_grid, is_callable,
 };
 use gridrpc_invoke::Target;
 use gridrpc_sys::lock;
 use gridrpc_transport::certificates::{Identity, Revocations};
 use gridrpc_wire::RemoteError;
 
-use crate::access::{self, AccessError, OfferedFunction};
+use crate::access::{AccessError, Caller, OfferedFunction};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::HttpConfig;
@@ -62,8 +62,8 @@ impl ServerFunctions {
         lock(&self.metadata).retain(|_, (module, _)| module.strong_count() > 0);
     }
 
-    fn access(&self, caller: &Caller) -> Arc<access::Caller> {
-        Arc::new(access::Caller {
+    fn access(&self, caller: &Principal) -> Arc<Caller> {
+        Arc::new(Caller {
             shared: Arc::clone(&self.shared),
             user: Arc::clone(&caller.user),
             address: caller.address.map_or_else(String::new, |address| address.to_string()),
@@ -71,27 +71,30 @@ impl ServerFunctions {
         })
     }
 
-    fn role(&self, caller: &Caller) -> Role {
+    fn role(&self, caller: &Principal) -> Role {
         Role::of(&self.shared.config, &caller.user, &caller.groups)
     }
 
-    fn identify(&self, credentials: &Credentials) -> Result<(String, Vec<String>), Denied> {
+    fn identify(
+        &self,
+        credentials: &RequestCredentials,
+    ) -> Result<(String, Vec<String>), AuthError> {
         if let Some(token) = &credentials.token {
             let known = self.shared.tokens.as_ref().and_then(|tokens| tokens.find(token));
             let known = known.ok_or_else(|| {
-                Denied::Unauthenticated("the token is unknown, expired or revoked".into())
+                AuthError::Unauthenticated("the token is unknown, expired or revoked".into())
             })?;
             return Ok((known.user, known.groups));
         }
         if let Some(certificate) = credentials.certificates.first() {
             let identity = Identity::of(certificate)
-                .map_err(|error| Denied::Unauthenticated(error.to_string()))?;
+                .map_err(|error| AuthError::Unauthenticated(error.to_string()))?;
             // A connection may be older than the revocation, and than the end of the certificate.
             if identity.until < SystemTime::now() {
-                return Err(Denied::Unauthenticated("the certificate has expired".into()));
+                return Err(AuthError::Unauthenticated("the certificate has expired".into()));
             }
             if self.revocations.is_revoked(&identity) {
-                return Err(Denied::Unauthenticated("the certificate has been revoked".into()));
+                return Err(AuthError::Unauthenticated("the certificate has been revoked".into()));
             }
             return Ok((identity.user, identity.groups));
         }
@@ -99,7 +102,7 @@ impl ServerFunctions {
             Some(user) => Ok((user.clone(), Vec::new())),
             None => {
                 let advice = "send an API token as `Authorization: Bearer`, or use a certificate";
-                Err(Denied::Unauthenticated(advice.into()))
+                Err(AuthError::Unauthenticated(advice.into()))
             }
         }
     }
@@ -115,20 +118,20 @@ impl ServerFunctions {
     }
 
     /// The caller, if it may see metrics and the state of all users.
-    fn monitor(&self, credentials: &Credentials) -> Result<(), Denied> {
+    fn monitor(&self, credentials: &RequestCredentials) -> Result<(), AuthError> {
         let caller = self.authenticate(credentials)?;
         if self.role(&caller).monitor {
             return Ok(());
         }
         let user = caller.user;
-        Err(Denied::Forbidden(format!(
+        Err(AuthError::Forbidden(format!(
             "user `{user}` may not see the state of the server: its owner can allow it (monitor = true in server.toml)"
         )))
     }
 
     async fn call(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         request: InferRequest,
     ) -> Result<InferResponse, InferenceError> {
         let started = Instant::now();
@@ -172,7 +175,7 @@ impl ServerFunctions {
 
 /// Begins a call within the limits of its user.
 async fn begin(
-    caller: &Arc<access::Caller>,
+    caller: &Arc<Caller>,
     name: &FunctionName,
     bytes: u64,
 ) -> Result<(Arc<OfferedModule>, gridrpc_agent::Target), InferenceError> {
@@ -232,17 +235,17 @@ fn from_access(name: &FunctionName, error: AccessError) -> InferenceError {
     match error {
         RemoteError::FunctionNotFound => not_found(name),
         RemoteError::LimitReached => InferenceError::LimitReached { message, retry_after },
-        RemoteError::NotPermitted => InferenceError::Denied(Denied::Forbidden(message)),
+        RemoteError::NotPermitted => InferenceError::Denied(AuthError::Forbidden(message)),
         _ => InferenceError::System(message),
     }
 }
 
 impl Functions for ServerFunctions {
-    fn authenticate(&self, credentials: &Credentials) -> Result<Caller, Denied> {
+    fn authenticate(&self, credentials: &RequestCredentials) -> Result<Principal, AuthError> {
         let (user, groups) = self
             .identify(credentials)
             .inspect_err(|denied| self.record_refusal(credentials.peer, denied.to_string()))?;
-        Ok(Caller { user: user.into(), groups: groups.into(), address: credentials.peer })
+        Ok(Principal { user: user.into(), groups: groups.into(), address: credentials.peer })
     }
 
     fn is_ready(&self) -> bool {
@@ -251,7 +254,7 @@ impl Functions for ServerFunctions {
         has_workers && !self.shared.is_draining()
     }
 
-    fn list(&self, caller: &Caller) -> Vec<FunctionName> {
+    fn list(&self, caller: &Principal) -> Vec<FunctionName> {
         let mut names = Vec::new();
         for module in self.access(caller).modules() {
             if let Code::Library { interface, .. } = &module.code {
@@ -268,7 +271,7 @@ impl Functions for ServerFunctions {
 
     fn metadata(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         name: &FunctionName,
     ) -> Result<Arc<ModelMetadata>, InferenceError> {
         let caller = self.access(caller);
@@ -289,7 +292,7 @@ impl Functions for ServerFunctions {
         Ok(metadata)
     }
 
-    fn infer<'a>(&'a self, caller: &'a Caller, request: InferRequest) -> InferFuture<'a> {
+    fn infer<'a>(&'a self, caller: &'a Principal, request: InferRequest) -> InferFuture<'a> {
         Box::pin(self.call(caller, request))
     }
 
@@ -297,8 +300,8 @@ impl Functions for ServerFunctions {
         &self,
         path: &str,
         query: Option<&str>,
-        credentials: &Credentials,
-    ) -> Result<Option<Page>, Denied> {
+        credentials: &RequestCredentials,
+    ) -> Result<Option<Page>, AuthError> {
         let is_page = matches!(path, "/" | "/page.css" | "/page.js" | "/formats.js");
         if !is_page && !matches!(path, "/metrics" | "/status") {
             return Ok(None);

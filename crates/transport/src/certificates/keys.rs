@@ -72,7 +72,7 @@ impl ServerKeys {
         credentials: &Credentials,
         revoked: Revocations,
     ) -> Result<ServerKeys, CredentialKeysError> {
-        let config = Arc::new(server_config(credentials, &revoked, Presence::Required)?);
+        let config = Arc::new(server_config(credentials, &revoked, ClientCertificates::Required)?);
         Ok(ServerKeys { config, revocations: revoked })
     }
 
@@ -89,7 +89,7 @@ impl ServerKeys {
 
 /// Whether clients have to present a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum ClientCertificates {
     /// Each does.
     Required,
     /// Those without one have other credentials.
@@ -103,14 +103,14 @@ pub enum Presence {
 pub fn server_config(
     credentials: &Credentials,
     revoked: &Revocations,
-    presence: Presence,
+    client_certificates: ClientCertificates,
 ) -> Result<ServerConfig, CredentialKeysError> {
     let provider = provider();
     let roots = Arc::clone(&credentials.roots);
     let chain = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
-    let chain = match presence {
-        Presence::Required => chain,
-        Presence::Optional => chain.allow_unauthenticated(),
+    let chain = match client_certificates {
+        ClientCertificates::Required => chain,
+        ClientCertificates::Optional => chain.allow_unauthenticated(),
     };
     let chain = chain.build()?;
     let verifier = Arc::new(UserVerifier { chain, revoked: revoked.clone() });

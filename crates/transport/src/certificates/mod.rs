@@ -14,5 +14,5 @@ pub use credentials::{CredentialFiles, Credentials};
 pub(crate) use error::Utc;
 pub use error::{CredentialsError, RevocationsError};
 pub use identity::{Identity, IdentityError};
-pub use keys::{CredentialKeysError, Presence, ServerKeys, UserKeys, server_config};
+pub use keys::{ClientCertificates, CredentialKeysError, ServerKeys, UserKeys, server_config};
 pub use revocations::Revocations;
