@@ -284,7 +284,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "examples/server/README.md": {
         "make run": NotRun("needs root: tests/examples/test_server_example.py runs it"),
-        "dgesv solves the same system from three machines:": NotRun("that run prints it"),
+        "dgesv solves the same system from four machines:": NotRun("that run prints it"),
     },
 }
 

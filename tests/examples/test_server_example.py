@@ -1,4 +1,4 @@
-"""The example of a server: clients in C, Fortran and Python, in network namespaces of their own."""
+"""The example of a server: clients of ours and of others, in network namespaces of their own."""
 
 from __future__ import annotations
 
