@@ -49,6 +49,8 @@ impl SigningKeys {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
+        // A server may have the same name. Its certificate would seem to have signed itself.
+        params.distinguished_name.push(DnType::OrganizationName, "gridrpc authority");
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

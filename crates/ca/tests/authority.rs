@@ -113,6 +113,20 @@ fn users_connect_with_signed_certificates_until_they_are_revoked() {
 }
 
 #[test]
+fn openssl_accepts_a_server_with_the_name_of_its_authority() {
+    let folder = Folder::new();
+    let authority = Authority::create(&folder.0.join("lab"), "lab").unwrap();
+    let server = authority.issue_server("lab", &["gpu.example".to_owned()], 30).unwrap();
+    let output = std::process::Command::new("openssl")
+        .args(["verify", "-x509_strict", "-purpose", "sslserver", "-CAfile"])
+        .arg(authority.folder().join("authority.pem"))
+        .arg(folder.write("one.pem", &server.certificate))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn openssl_accepts_the_certificates_and_the_list() {
     let folder = Folder::new();
     let authority = folder.authority();
@@ -135,6 +149,7 @@ fn openssl_accepts_the_certificates_and_the_list() {
     assert_eq!(verify(&signed.pem, "sslclient"), (true, String::new()));
     assert_eq!(verify(&server.certificate, "sslserver"), (true, String::new()));
     assert!(!verify(&signed.pem, "sslserver").0);
+    // OpenSSL takes a certificate whose issuer has its own name for one that has signed itself.
     authority.revoke("ann").unwrap();
     let (is_valid, text) = verify(&signed.pem, "sslclient");
     assert!(!is_valid && text.contains("revoked"), "{text}");
