@@ -1,6 +1,6 @@
 """Solves a system of linear equations with dgesv of a server, by NVIDIA's client for gRPC.
 
-    solve_triton.py HOST:PORT CREDENTIALS
+solve_triton.py HOST:PORT CREDENTIALS
 """
 
 import sys

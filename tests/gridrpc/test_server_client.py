@@ -188,7 +188,9 @@ def test_a_server_that_does_not_run(tmp_path: Path) -> None:
 
 def test_commands_show_what_a_server_offers(server: Server) -> None:
     listed = program("list", "--server", str(server.socket))
-    assert listed.stdout == "linear/scale  Scale a vector.\nlinear/sum\nlinear/counter.add\n"
+    assert (
+        listed.stdout == f"{'linear/scale':18}  Scale a vector.\nlinear/sum\nlinear/counter.add\n"
+    )
     as_json = json.loads(program("list", "--server", server.url, "--json").stdout)
     assert [one["name"] for one in as_json] == ["linear/scale", "linear/sum", "linear/counter.add"]
     assert as_json[0]["signature"] == "scale(IN int n, IN double a, INOUT double x[n])"

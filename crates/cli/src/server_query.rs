@@ -80,11 +80,13 @@ pub fn list(server: &str, as_json: bool) -> Result<String, ServerQueryError> {
         return Ok(format!("server `{server}` offers you no functions\n"));
     }
     let mut text = String::new();
+    let width = functions.iter().map(|function| function.name.len()).max().unwrap_or(0);
     for function in functions.iter() {
         let first = function.description.as_deref().and_then(|text| text.trim().lines().next());
         let first = first.map(|line| format!("  {line}")).unwrap_or_default();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}{first}", function.name);
+        let line = format!("{:width$}{first}", function.name);
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     Ok(text)
 }

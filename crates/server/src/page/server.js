@@ -4,6 +4,7 @@
 
 const samples = {now: null, before: null, points: []};
 const sum = (all, of) => all.reduce((total, one) => total + of(one), 0);
+const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 const ended = one => one.returned + one.failed;
 const total = (status, of) => sum(Object.values(status.functions), of);
 
@@ -28,8 +29,8 @@ function show(status) {
   cards("figures", [
     ["Calls", `${rate(calls)}/s`, `${count(total(status, ended))} have ended`],
     ["Calls that run or wait", count(alive), `${count(queue)} wait`],
-    ["Workers ready", count(sum(status.pools, pool => pool.ready)), `${count(status.pools.length)} pools`],
-    ["Connections", count(connections), `${count(Object.keys(status.clients).length)} users`],
+    ["Workers ready", count(sum(status.pools, pool => pool.ready)), counted(status.pools.length, "pool")],
+    ["Connections", count(connections), counted(Object.keys(status.clients).length, "user")],
     ["Arguments", `${bytes(per(one => total(one, each => each.bytes_in)))}/s`, bytes(total(status, one => one.bytes_in))],
     ["Results", `${bytes(per(one => total(one, each => each.bytes_out)))}/s`, bytes(total(status, one => one.bytes_out))],
     ["Errors", warned(total(status, one => one.failed)), `${count(status.refused)} refused connections`],
