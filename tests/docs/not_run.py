@@ -37,6 +37,7 @@ _CALIBRATES = "measures for a minute and more: tests/gridbench/test_advise.py ha
 _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run fewer"
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
+_SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
@@ -64,6 +65,7 @@ _GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
 _DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
+_TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -177,6 +179,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             " && gridrpc ca install ann.pem authority.pem",
         ),
         "# A server that many clients share, and this machine.": NotRun(_HOSTS),
+        "curl --cert certificate.pem --key key.pem --cacert authority.pem \\": NotRun(
+            "there is no such server: tests/examples/test_server_example.py calls one by curl"
+        ),
     },
     "docs/server.md": {
         "gridrpc server -c server.toml start": _started("server.toml"),
@@ -185,6 +190,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "server lab (process 4711, version 0.1.0), up 3.2 h": NotRun("other calls"),
         '{"time":"2026-11-28T19:41:14.277664Z","event":"connect","user":"ann",'
         '"address":"192.0.2.7:37010"}': NotRun("other calls"),
+    },
+    "docs/server-toml.md": {
+        "# A computing centre offers LAPACK and a package of its own.": NotRun(_SERVER_TOML),
+        "# A file with six mistakes.": NotRun(_SERVER_TOML),
+        "wrong.toml:3: [server]: `port` needs a table [tls]: make certificates with `gridrpc ca`"
+        " and name them there, or take `port` out": NotRun(_SERVER_TOML),
     },
     "docs/security.md": {"[server.lab]": NotRun(_NO_HOSTS)},
     "docs/grid-toml.md": {
@@ -210,6 +221,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridrpc top --once": NotRun(_TOP),
         "gridrpc top --json": NotRun(_TOP),
         "gridrpc top --web": NotRun(_TOP),
+        "gridrpc top --server": NotRun(_TOP_SERVER),
+        "gridrpc top --server server.toml": NotRun(_TOP_SERVER),
+        "gridrpc top --server gridrpc://lab.example": NotRun(_TOP_SERVER),
         "scrape_configs:": NotRun("a configuration of Prometheus, which is not here"),
     },
     "docs/many-machines.md": {
