@@ -242,6 +242,8 @@ class Reader:
                 (path.parent if path.suffix else path).mkdir(parents=True, exist_ok=True)
                 if path.suffix:
                     path.touch()
+            elif "://" in word:
+                continue
             elif ("/" in word or path.suffix in (".json", ".xml")) and not path.exists():
                 raise Wrong(f"`{command}` reads {word}, which nothing on this page has written")
 
