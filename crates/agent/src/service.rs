@@ -106,7 +106,7 @@ pub enum Found {
 
 /// A function that a daemon offers to one client.
 pub trait Offered: fmt::Debug + Send + Sync {
-    /// Begins a call with this many bytes of arguments, some of which may not have arrived. Starts the call's grid if
+    /// Begins a call with this many bytes of arguments. They may still be arriving. Starts the call's grid if
     /// necessary.
     ///
     /// # Errors

@@ -252,7 +252,7 @@ impl Pool {
         }
     }
 
-    /// Whether its workers have been started, as far as that is known without waiting.
+    /// Whether its workers have been started. Does not wait: false while they start.
     fn is_started(&self) -> bool {
         self.state.try_lock().is_ok_and(|state| state.grid.is_some())
     }
@@ -421,7 +421,7 @@ impl Pools {
         Ok(pool)
     }
 
-    /// Whether the workers for a user's calls of a module have been started, as far as that is known without waiting.
+    /// Whether the workers for a user's calls of a module have been started. Does not wait.
     pub(crate) fn are_started(&self, module: &OfferedModule, user: &Arc<str>) -> bool {
         match PoolKey::of(module, user) {
             None => self.common.is_started(),

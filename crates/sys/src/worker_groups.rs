@@ -276,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell that runs a script when it is told to.
+    /// A shell that runs a script on request.
     fn shell(script: &str) -> Child {
         let script = format!("read line; {script}");
         Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap()

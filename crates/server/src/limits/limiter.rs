@@ -259,7 +259,7 @@ impl Limiter {
         }
     }
 
-    /// Forgets users without calls of whom nothing counts any more.
+    /// Forgets users without calls and without usage that still counts.
     pub fn forget_idle(&mut self, now: Duration) {
         self.users.retain(|_, usage| {
             usage.refresh(usage.rate, now);
