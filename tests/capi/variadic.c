@@ -81,6 +81,20 @@ int gridrpc_invoke(grpc_object_handle_t_np *handle, const char *method_name, int
     return look(arguments);
 }
 
+int gridrpc_detach(grpc_function_handle_t *handle, char *id, size_t size,
+                   const struct gridrpc_arguments *arguments)
+{
+    assert(handle != NULL && id != NULL && size == 8);
+    return look(arguments);
+}
+
+int gridrpc_attach(grpc_function_handle_t *handle, const char *id, grpc_sessionid_t *session_id,
+                   const struct gridrpc_arguments *arguments)
+{
+    assert(handle != NULL && strcmp(id, "call-id") == 0 && session_id != NULL);
+    return look(arguments);
+}
+
 int gridrpc_entry_call(const char *entry, int wait, const struct gridrpc_arguments *arguments)
 {
     assert(entry != NULL);
@@ -155,6 +169,7 @@ int main(void)
     grpc_object_handle_t_np object;
     grpc_session_attr_t_np attr;
     grpc_sessionid_t id;
+    char call_id[8] = "call-id";
     Ninf_executable_t *executable = (Ninf_executable_t *)&target;
     Ninf_group_t *group = (Ninf_group_t *)&target;
 
@@ -165,6 +180,8 @@ int main(void)
     assert(grpc_call_async(&handle, &id, KINDS) == 0);
     assert(grpc_call_with_attr_np(&handle, &attr, KINDS) == 0);
     assert(grpc_call_async_with_attr_np(&handle, &id, &attr, KINDS) == 0);
+    assert(grpc_detach_np(&handle, call_id, sizeof call_id, KINDS) == 0);
+    assert(grpc_attach_np(&handle, call_id, &id, KINDS) == 0);
     assert(grpc_invoke_np(&object, "method", KINDS) == 0);
     assert(grpc_invoke_async_np(&object, "method", &id, KINDS) == 0);
     assert(grpc_invoke_with_attr_np(&object, "method", &attr, KINDS) == 0);
@@ -196,6 +213,9 @@ int main(void)
     set_codes("i?");
     assert(grpc_call(&handle, 1, 2) == GRPC_OTHER_ERROR_CODE && errors_noted == 1);
     assert(Ninf_call("entry", 1, 2) == -1 && errors_noted == 2);
+    assert(grpc_detach_np(&handle, call_id, sizeof call_id, 1, 2) == GRPC_OTHER_ERROR_CODE);
+    assert(grpc_attach_np(NULL, call_id, &id, 1) == GRPC_INVALID_FUNCTION_HANDLE);
+    assert(errors_noted == 3);
     puts("ok");
     return 0;
 }

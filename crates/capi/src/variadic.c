@@ -62,15 +62,21 @@ static int collect(struct collected *into, const unsigned char *codes, size_t co
 
 /* ---- grpc.h ---------------------------------------------------------------------------------- */
 
-static int call(grpc_function_handle_t *handle, int has_attr, grpc_session_attr_t_np *attr,
-                int wait, grpc_sessionid_t *session_id, va_list list)
+/* Takes the arguments of a function. */
+static int collect_parameters(struct collected *into, const grpc_function_handle_t *handle,
+                              va_list list)
 {
     const unsigned char *codes = NULL;
     size_t count = 0;
-    struct collected collected;
     int error = gridrpc_parameter_codes(handle, &codes, &count);
-    if (error == GRPC_NO_ERROR)
-        error = collect(&collected, codes, count, list);
+    return error == GRPC_NO_ERROR ? collect(into, codes, count, list) : error;
+}
+
+static int call(grpc_function_handle_t *handle, int has_attr, grpc_session_attr_t_np *attr,
+                int wait, grpc_sessionid_t *session_id, va_list list)
+{
+    struct collected collected;
+    int error = collect_parameters(&collected, handle, list);
     if (error != GRPC_NO_ERROR)
         return error;
     error = gridrpc_call(handle, has_attr, attr, wait, session_id, &collected.arguments);
@@ -137,15 +143,10 @@ grpc_error_t grpc_call_async_with_attr_np(grpc_function_handle_t *handle,
 
 grpc_error_t grpc_detach_np(grpc_function_handle_t *handle, char *id, size_t size, ...)
 {
-    const unsigned char *codes = NULL;
-    size_t count = 0;
     struct collected collected;
-    int error = gridrpc_parameter_codes(handle, &codes, &count);
-    if (error != GRPC_NO_ERROR)
-        return error;
     va_list list;
     va_start(list, size);
-    error = collect(&collected, codes, count, list);
+    int error = collect_parameters(&collected, handle, list);
     va_end(list);
     if (error != GRPC_NO_ERROR)
         return error;
@@ -157,15 +158,10 @@ grpc_error_t grpc_detach_np(grpc_function_handle_t *handle, char *id, size_t siz
 grpc_error_t grpc_attach_np(grpc_function_handle_t *handle, const char *id,
                             grpc_sessionid_t *session_id, ...)
 {
-    const unsigned char *codes = NULL;
-    size_t count = 0;
     struct collected collected;
-    int error = gridrpc_parameter_codes(handle, &codes, &count);
-    if (error != GRPC_NO_ERROR)
-        return error;
     va_list list;
     va_start(list, session_id);
-    error = collect(&collected, codes, count, list);
+    int error = collect_parameters(&collected, handle, list);
     va_end(list);
     if (error != GRPC_NO_ERROR)
         return error;
