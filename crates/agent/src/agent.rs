@@ -83,7 +83,7 @@ fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(
             let why = format!("{NOT_PRELOADED}{why}");
             let cause = HostLoss::FAILED;
             answers.tell(&Message::NoWorkers(HostLoss { cause, why: &why, ..HostLoss::default() }));
-            answers.settle();
+            answers.send();
             return Err(AgentError::NoWorkers(why));
         }
     };
@@ -99,6 +99,7 @@ fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(
         access: None,
         takes_code: true,
         heartbeat: wanted.heartbeat,
+        heartbeats: Arc::default(),
         compression: wanted.compression,
         modules: wanted.modules,
         spreading: Some(spreading),

@@ -167,7 +167,14 @@ impl Answers {
         });
     }
 
-    /// Sends a message without sections.
+    /// Sends what is in the queue.
+    pub(super) fn send(&self) {
+        if self.unsent.swap(false, Ordering::AcqRel) {
+            self.up.flush();
+        }
+    }
+
+    /// Queues a message without sections.
     pub(super) fn tell(&self, message: &Message<'_>) {
         // Encoding truncates texts, and nothing else could be too long.
         let pushed = self.up.push(message);
@@ -323,6 +330,10 @@ impl Watcher for Answers {
             self.tell(&failure);
         }
     }
+
+    fn settle(&self) {
+        self.send();
+    }
 }
 
 impl Notify for Answers {
@@ -334,12 +345,6 @@ impl Notify for Answers {
 }
 
 impl Parent for Answers {
-    fn settle(&self) {
-        if self.unsent.swap(false, Ordering::AcqRel) {
-            self.up.flush();
-        }
-    }
-
     fn changed(&self) {
         self.changed.store(true, Ordering::Release);
         // Fails only when the counter is full, and then the agent is awake anyway.
@@ -348,7 +353,7 @@ impl Parent for Answers {
 
     fn has_no_workers(&self, loss: &Loss) {
         self.tell(&Message::NoWorkers(loss_on_the_wire(loss)));
-        self.settle();
+        self.send();
     }
 
     fn said(&self, worker: u32, stderr: bool, bytes: &[u8]) {
@@ -367,10 +372,6 @@ impl Parent for Answers {
 pub(super) struct PoolParent(pub(super) Arc<Answers>);
 
 impl Parent for PoolParent {
-    fn settle(&self) {
-        self.0.settle();
-    }
-
     // A reserved worker may have been lost.
     fn changed(&self) {
         self.0.changed();

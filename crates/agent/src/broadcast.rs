@@ -65,7 +65,7 @@ impl Broadcast {
                     places.blobs.give_up(blob);
                     eprintln!("gridrpc: shared data did not come from another host: {error}");
                     answers.tell(&Message::Missing { blob });
-                    answers.settle();
+                    answers.send();
                 }
                 // There may be data to share with the workers.
                 answers.changed();
@@ -117,7 +117,7 @@ impl Broadcast {
             if let Err(why) = send_on(blob, &ticket, &places, compression) {
                 eprintln!("gridrpc: shared data could not be sent on to another host: {why}");
                 answers.tell(&Message::NotPassed { blob, to });
-                answers.settle();
+                answers.send();
             }
         };
         if thread::Builder::new().name("gridrpc-pass".into()).spawn(passing).is_err() {

@@ -5,7 +5,6 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::CallbackHandler;
-use gridrpc_client::Parent as _;
 use gridrpc_link::payload::{Incoming, Payload, divide};
 use gridrpc_wire::Message;
 
@@ -70,7 +69,7 @@ impl CallbackHandler for Backwards {
         let pushed = self.answers.up.push_with(&message, streams);
         pushed.map_err(|error| error.to_string())?;
         self.answers.up.flush();
-        self.answers.settle();
+        self.answers.send();
         answer.recv().unwrap_or_else(|_| gone())
     }
 

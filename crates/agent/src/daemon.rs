@@ -27,6 +27,7 @@ use crate::client_blobs::BlobNumbers;
 use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
+use crate::heartbeat::Heartbeats;
 use crate::requests::Asked;
 use crate::service::Service;
 use crate::serving::{self, Terms};
@@ -58,6 +59,7 @@ struct Clients {
     service: Arc<dyn Service>,
     most: usize,
     numbers: Arc<BlobNumbers>,
+    heartbeats: Arc<Heartbeats>,
     /// The connections, by a number of each.
     open: Mutex<HashMap<u64, Open>>,
     next: AtomicU64,
@@ -78,6 +80,7 @@ impl Daemon {
             service,
             most,
             numbers: Arc::default(),
+            heartbeats: Arc::default(),
             open: Mutex::default(),
             next: AtomicU64::new(0),
             ended: Condvar::new(),
@@ -259,6 +262,7 @@ impl Clients {
             access: rights.access,
             takes_code: self.service.may_send_code(user),
             heartbeat: wanted.heartbeat,
+            heartbeats: Arc::clone(&self.heartbeats),
             compression: wanted.compression,
             modules: wanted.modules,
             spreading: None,
@@ -327,7 +331,7 @@ fn reject(answers: &Answers, why: &str) {
     let cause = HostLoss::FAILED;
     answers.tell(&Message::NoWorkers(HostLoss { cause, why, ..HostLoss::default() }));
     // A new connection takes that much at once.
-    answers.settle();
+    answers.send();
 }
 
 fn too_busy(why: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::{Config, Launch, Output, Parent, Preload, Preparation, WorkerLimits};
+use gridrpc_client::{Config, Launch, Output, Preload, Preparation, WorkerLimits};
 use gridrpc_core::Settings;
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::{memory, monotonic_ns, processors, thread_limits};
@@ -167,7 +167,7 @@ pub(super) fn greet(answers: &Answers, processors: u32, port: u16) {
         port,
         addresses: own.iter().map(String::as_str).collect(),
     }));
-    answers.settle();
+    answers.send();
 }
 
 /// Waits for the client's request to serve. None if it has none.
@@ -190,7 +190,7 @@ pub(super) fn wait_for_request(
             told = Instant::now();
             // The client's reply follows its request to serve.
             answers.tell(&Message::Ping { number: 0 });
-            answers.settle();
+            answers.send();
         }
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let sign = modules_come.then(|| SIGN.saturating_sub(told.elapsed()));

@@ -1,14 +1,12 @@
-//! Heartbeat of an agent. A separate thread sends it, so that the client receives it even while the agent's
-//! main thread is busy, for example allocating gigabytes for an argument on a host short of memory. Only a
-//! stopped or disconnected agent is silent.
+//! Heartbeats to clients. A thread of their own sends them, so that a client receives them even while the thread that
+//! serves it is busy, for example allocating gigabytes for an argument on a host short of memory. Only a stopped or
+//! disconnected agent is silent.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use gridrpc_client::Parent;
 use gridrpc_wire::Message;
 
 use crate::answers::Answers;
@@ -16,39 +14,98 @@ use crate::answers::Answers;
 /// Heartbeats per timeout: an agent that is silent for the whole timeout is considered lost.
 const BEATS: u32 = 3;
 
-/// Sends heartbeats until it is dropped.
-#[derive(Debug)]
-pub(super) struct Heartbeat {
-    /// Dropping it ends the thread.
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+/// Sends heartbeats to all clients of this process, in one thread.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats {
+    schedule: Arc<Schedule>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Heartbeat {
-    /// `heartbeat`: how long the client waits for a heartbeat.
+#[derive(Debug, Default)]
+struct Schedule {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    beats: Vec<Beat>,
+    is_closed: bool,
+}
+
+/// The heartbeat of one client. It ends with the connection.
+#[derive(Debug)]
+struct Beat {
+    answers: Weak<Answers>,
+    interval: Duration,
+    next: Instant,
+    number: u64,
+}
+
+impl Heartbeats {
+    /// Sends heartbeats to another client. `timeout`: how long the client waits for one.
     ///
     /// # Errors
     /// When the thread cannot start.
-    pub(super) fn new(heartbeat: Duration, answers: &Arc<Answers>) -> io::Result<Heartbeat> {
-        let (end, ended) = channel();
-        let answers = Arc::clone(answers);
-        let beat = move || {
-            let mut number = 0;
-            while ended.recv_timeout(heartbeat / BEATS) == Err(RecvTimeoutError::Timeout) {
-                number += 1;
-                answers.tell(&Message::Ping { number });
-                answers.settle();
-            }
-        };
-        let thread = Builder::new().name("gridrpc-heart".to_owned()).spawn(beat)?;
-        Ok(Heartbeat { end: Some(end), thread: Some(thread) })
+    pub(super) fn add(&self, timeout: Duration, answers: &Arc<Answers>) -> io::Result<()> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let schedule = Arc::clone(&self.schedule);
+            let builder = Builder::new().name("gridrpc-heart".to_owned());
+            *thread = Some(builder.spawn(move || schedule.run())?);
+        }
+        drop(thread);
+        let interval = timeout / BEATS;
+        let (answers, next) = (Arc::downgrade(answers), Instant::now() + interval);
+        self.schedule.lock().beats.push(Beat { answers, interval, next, number: 0 });
+        self.schedule.changed.notify_one();
+        Ok(())
     }
 }
 
-impl Drop for Heartbeat {
+impl Drop for Heartbeats {
     fn drop(&mut self) {
-        self.end = None;
+        self.schedule.lock().is_closed = true;
+        self.schedule.changed.notify_one();
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
         // It has no reason to panic, and nobody to report a panic to.
-        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Schedule {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            let now = Instant::now();
+            state.beats.retain_mut(|beat| beat.send_if_due(now));
+            let next = state.beats.iter().map(|beat| beat.next).min();
+            state = match next {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(next) => {
+                    let left = next.saturating_duration_since(now);
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+impl Beat {
+    /// Returns whether the client is still connected.
+    fn send_if_due(&mut self, now: Instant) -> bool {
+        let Some(answers) = self.answers.upgrade() else { return false };
+        if now >= self.next {
+            self.next = now + self.interval;
+            self.number += 1;
+            answers.tell(&Message::Ping { number: self.number });
+            answers.send();
+        }
+        true
     }
 }

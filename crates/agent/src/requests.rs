@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use gridrpc_client::{Parent as _, RequestError};
+use gridrpc_client::RequestError;
 use gridrpc_link::payload::{Incoming, divide, section_bytes};
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::monotonic_ns;
@@ -102,7 +102,7 @@ impl BeforeServing for Asked {
             }
             Message::Ping { number } => {
                 answers.tell(&Message::Pong { number, clock: monotonic_ns() });
-                answers.settle();
+                answers.send();
             }
             other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
         }
@@ -131,7 +131,7 @@ fn reply(answers: &Arc<Answers>, call: u64, parts: Vec<Vec<u8>>) {
     let (sections, streams) = divide(&parts);
     let reply = Message::Reply { call, stamps: now(), retained: Vec::new(), sections };
     match answers.push(reply, streams) {
-        Ok(()) => answers.settle(),
+        Ok(()) => answers.send(),
         Err(error) => fail(answers, call, &refusal(&format!("the answer cannot be sent: {error}"))),
     }
 }
@@ -151,5 +151,5 @@ fn fail(answers: &Arc<Answers>, call: u64, error: &RequestError) {
     // Only sections could be too many, and an exception has few.
     let pushed = answers.push(failure, streams);
     debug_assert!(pushed.is_ok(), "{pushed:?}");
-    answers.settle();
+    answers.send();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_client::{Grid, Parent as _, Waiter};
+use gridrpc_client::{Grid, Waiter};
 use gridrpc_core::Owner;
 use gridrpc_link::{LinkError, Received, Receiver};
 use gridrpc_sys::monotonic_ns;
@@ -18,7 +18,7 @@ use crate::client_blobs::BlobNumbers;
 use crate::connection::Connection;
 use crate::error::AgentError;
 use crate::handshake::is_passing;
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::Heartbeats;
 use crate::incoming::whole;
 use crate::modules::ModuleFiles;
 use crate::service::Access;
@@ -39,6 +39,7 @@ pub(super) struct Terms {
     pub(super) takes_code: bool,
     /// How long the client may be silent, and waits for a sign of life; none: for ever.
     pub(super) heartbeat: Option<Duration>,
+    pub(super) heartbeats: Arc<Heartbeats>,
     pub(super) compression: Compression,
     pub(super) modules: ModuleFiles,
     /// Exchange of shared data with other agents of the client; none: it sends all itself.
@@ -78,9 +79,9 @@ pub(super) fn serve(
     terms: Terms,
 ) -> Result<(), AgentError> {
     let Terms { owner, access, takes_code, heartbeat, compression, modules, .. } = terms;
-    let Terms { spreading, numbers, unwanted, .. } = terms;
+    let Terms { heartbeats, spreading, numbers, unwanted, .. } = terms;
     let answers = Arc::clone(&connection.answers);
-    let heart = heartbeat.map(|heartbeat| Heartbeat::new(heartbeat, &answers)).transpose();
+    let beating = heartbeat.map(|heartbeat| heartbeats.add(heartbeat, &answers)).transpose();
     answers.up.compress(compression);
     connection.places.belong_to(grid);
     connection.receiver.place_streams(connection.places.placement());
@@ -99,9 +100,9 @@ pub(super) fn serve(
         ended: false,
     };
     let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
-    let served = heart
+    let served = beating
         .map_err(|error| AgentError::System { what: "starting a thread", error })
-        .and_then(|_beating| client.serve(&mut connection, patience));
+        .and_then(|_| client.serve(&mut connection, patience));
     // Also if it was not served: it is an owner of the grid.
     client.calls.end();
     served
@@ -125,7 +126,7 @@ impl Client {
             }
             self.calls.share_arrived()?;
             let due = self.spreading.as_ref().and_then(Broadcast::look);
-            self.answers.settle();
+            self.answers.send();
             let silent = patience.map(|patience| {
                 patience.saturating_sub(heard.elapsed()) + Duration::from_millis(1)
             });
@@ -252,7 +253,7 @@ impl Client {
             },
             Message::Ping { number } => {
                 self.answers.tell(&Message::Pong { number, clock: monotonic_ns() });
-                self.answers.settle();
+                self.answers.send();
             }
             Message::Pong { .. } => {}
             Message::Hold { bytes } => self.answers.hold(bytes),

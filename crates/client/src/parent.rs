@@ -9,9 +9,6 @@ use gridrpc_core::Loss;
 /// A client that a grid works for. All methods return at once, and call no method of the grid; the grid's own threads
 /// call them.
 pub trait Parent: fmt::Debug + Send + Sync {
-    /// The answers given so far can be sent.
-    fn settle(&self);
-
     /// The number of ready workers has changed.
     fn changed(&self);
 

@@ -181,7 +181,8 @@ impl fmt::Debug for Receiver {
 
 /// Maximum number of messages whose streams may arrive at the same time.
 const MOST_PENDING: usize = 4096;
-/// Initial size of a receive buffer.
+/// Size of a receive buffer, bytes: at first, for an idle connection, and once a read has filled that.
+const FIRST: usize = 4 << 10;
 const BUFFER: usize = 64 << 10;
 /// Number of stream buffers kept for reuse, and their maximum size, bytes: warm memory is far cheaper than new
 /// memory.
@@ -326,7 +327,7 @@ impl Receiver {
             }
         }
         if self.buffer.is_empty() {
-            self.buffer.resize(BUFFER, 0);
+            self.buffer.resize(FIRST, 0);
         }
         if self.filled.end == self.buffer.len() {
             if self.filled.start > 0 {
@@ -345,6 +346,9 @@ impl Receiver {
         let free = &mut self.buffer[self.filled.end..end];
         let count = self.socket.receive(free, &mut self.descriptors)?;
         self.filled.end += count;
+        if self.filled.end == self.buffer.len() && self.buffer.len() < BUFFER {
+            self.buffer.resize(BUFFER, 0);
+        }
         Ok(count)
     }
 

@@ -33,6 +33,8 @@ struct State {
     coming: Vec<u8>,
     start: usize,
     end: usize,
+    /// How much is read from the socket at once, bytes.
+    most: usize,
     /// Approximate number of encrypted bytes that have not been sent.
     kept: usize,
     /// The other end has closed its sending half.
@@ -41,7 +43,8 @@ struct State {
 
 /// How much is encrypted before it is sent, bytes.
 const AHEAD: usize = 256 << 10;
-/// How much is read from the socket at once, bytes: before the other end is authenticated, and afterwards.
+/// How much is read from the socket at once, bytes: before the other end is authenticated and while it sends little, and
+/// afterwards.
 const FIRST: usize = 4 << 10;
 const BULK: usize = 128 << 10;
 /// How many reads of [`FIRST`] bytes drain a failed connection.
@@ -82,7 +85,7 @@ impl Tls {
         tls.set_buffer_limit(Some(AHEAD));
         let blocking = AtomicBool::new(crate::blocks(socket.as_fd())?);
         let coming = Vec::new();
-        let state = State { tls, coming, start: 0, end: 0, kept: 0, closed: false };
+        let state = State { tls, coming, start: 0, end: 0, most: FIRST, kept: 0, closed: false };
         Ok(Tls { socket, blocking, state: Mutex::new(state) })
     }
 
@@ -169,9 +172,8 @@ impl State {
     /// Decrypts received data, or data that can be read now, and handles everything but the contents.
     fn feed(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         if self.start == self.end {
-            let most = if self.tls.is_handshaking() { FIRST } else { BULK };
-            if self.coming.len() < most {
-                self.coming.resize(most, 0);
+            if self.coming.len() < self.most {
+                self.coming.resize(self.most, 0);
             }
             let count = recv(socket.as_raw_fd(), &mut self.coming, MsgFlags::MSG_DONTWAIT)?;
             if count == 0 {
@@ -179,6 +181,9 @@ impl State {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             (self.start, self.end) = (0, count);
+            if count == self.most && !self.tls.is_handshaking() {
+                self.most = BULK;
+            }
         }
         self.start += self.tls.read_tls(&mut &self.coming[self.start..self.end])?;
         match self.tls.process_new_packets() {

@@ -17,7 +17,7 @@ use crate::call::handler::Callbacks;
 use crate::call::outcome::{Kept, Outcome, Profile, moved};
 use crate::call::remote_result::KeptResult;
 use crate::call::trace;
-use crate::call::watch::Watcher;
+use crate::call::watch::{Notified, Watcher};
 use crate::function::FunctionRef;
 
 #[derive(Debug)]
@@ -228,16 +228,22 @@ impl Call {
         sink.map(|(_, sink)| Arc::clone(sink))
     }
 
-    pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) {
-        self.finish_in(self.lock(), outcome, stamps);
+    pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) -> Notified {
+        self.finish_in(self.lock(), outcome, stamps)
     }
 
     /// Finishes the call with stamps of another host, which may be wrong by `error` ns. `host`: its name, if it is
     /// another machine.
-    pub(crate) fn finish_there(&self, outcome: Outcome, stamps: Stamps, error: u64, host: &str) {
+    pub(crate) fn finish_there(
+        &self,
+        outcome: Outcome,
+        stamps: Stamps,
+        error: u64,
+        host: &str,
+    ) -> Notified {
         let mut inner = self.lock();
         inner.profile.clock_error = error;
-        self.finish_at(inner, outcome, Some(stamps), host);
+        self.finish_at(inner, outcome, Some(stamps), host)
     }
 
     pub(super) fn finish_in(
@@ -245,8 +251,8 @@ impl Call {
         inner: MutexGuard<'_, Inner>,
         outcome: Outcome,
         stamps: Option<Stamps>,
-    ) {
-        self.finish_at(inner, outcome, stamps, "");
+    ) -> Notified {
+        self.finish_at(inner, outcome, stamps, "")
     }
 
     /// `host`: where the call ran, if not on this machine.
@@ -256,7 +262,7 @@ impl Call {
         outcome: Outcome,
         stamps: Option<Stamps>,
         host: &str,
-    ) {
+    ) -> Notified {
         inner.profile.retrieve = monotonic_ns();
         if let Some(stamps) = stamps {
             inner.profile.stamps = stamps;
@@ -300,11 +306,13 @@ impl Call {
         if sleepers > 0 {
             self.finished.notify_all();
         }
+        let mut notified = Notified::default();
         for (watch, token) in watches.into_iter().flatten() {
             if let Some(watch) = watch.upgrade() {
-                watch.ended(token);
+                notified.notify(watch, token);
             }
         }
+        notified
     }
 
     /// The function that it runs.
@@ -436,6 +444,7 @@ impl Call {
         if inner.done {
             drop(inner);
             watch.ended(token);
+            watch.settle();
         } else {
             let watcher = Arc::downgrade(watch);
             let watches = &mut inner.beside.get_or_insert_default().watches;

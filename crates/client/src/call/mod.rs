@@ -16,4 +16,5 @@ pub use lost_workers::{loss_from_the_wire, loss_on_the_wire};
 pub(crate) use outcome::moved;
 pub use outcome::{Outcome, Profile};
 pub(crate) use remote_result::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
+pub(crate) use watch::Notified;
 pub use watch::{Watch, Watcher};

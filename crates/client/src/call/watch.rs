@@ -2,13 +2,45 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Receiver of notifications that calls have ended, in whichever thread notices.
 pub trait Watcher: fmt::Debug + Send + Sync {
     /// The call with this token has ended.
     fn ended(&self, token: u64);
+
+    /// Calls that ended at the same time have all been reported.
+    fn settle(&self) {}
+}
+
+/// Watchers that have been notified. Dropping it settles each of them.
+#[derive(Debug, Default)]
+pub(crate) struct Notified(Vec<Arc<dyn Watcher>>);
+
+impl Notified {
+    pub(super) fn notify(&mut self, watcher: Arc<dyn Watcher>, token: u64) {
+        watcher.ended(token);
+        self.add(watcher);
+    }
+
+    /// Settles the watchers of another call together with these.
+    pub(crate) fn merge(&mut self, mut other: Notified) {
+        std::mem::take(&mut other.0).into_iter().for_each(|watcher| self.add(watcher));
+    }
+
+    fn add(&mut self, watcher: Arc<dyn Watcher>) {
+        // Most calls that end together are of few clients.
+        if !self.0.iter().rev().take(4).any(|one| Arc::ptr_eq(one, &watcher)) {
+            self.0.push(watcher);
+        }
+    }
+}
+
+impl Drop for Notified {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|watcher| watcher.settle());
+    }
 }
 
 impl Watcher for Watch {

@@ -106,7 +106,6 @@ impl Common {
         drop(state);
         unsent.flush();
         let (freed, unwanted) = aftermath.settle();
-        self.parents.each(|parent| parent.settle());
         if !to_run.is_empty() {
             self.tell_to_run(to_run);
         }

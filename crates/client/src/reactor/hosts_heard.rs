@@ -8,7 +8,7 @@ use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{Message, RemoteError};
 
-use crate::call::Outcome;
+use crate::call::{Notified, Outcome};
 use crate::common::callbacks::Wanted;
 use crate::hosts::agent_messages::HostEvent;
 use crate::hosts::apply::Applied;
@@ -153,6 +153,7 @@ impl Reactor {
             applied;
         let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
+        let mut notified = Notified::default();
         for (call, outcome, stamps) in answered {
             if let (Outcome::Raised { error, .. }, Some(offer)) =
                 (&outcome, call.function().offer())
@@ -160,8 +161,9 @@ impl Reactor {
             {
                 offer.module.change();
             }
-            call.finish_there(outcome, stamps, offset.error, &name);
+            notified.merge(call.finish_there(outcome, stamps, offset.error, &name));
         }
+        drop(notified);
         for (call, result, stamps) in kept {
             call.keep_there(result, stamps, offset.error);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gridrpc_core::{Cause, End, Loss, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
-use crate::call::Outcome;
+use crate::call::{Notified, Outcome};
 use crate::hosts::error_hints::{agent_left, not_come, silent};
 use crate::hosts::peers::{HostEntry, Left, Stage, called};
 use crate::hosts::plans::Plan;
@@ -142,10 +142,12 @@ impl Reactor {
         let ready = std::mem::take(&mut state.to_gather);
         let closing = state.closing;
         self.common.finish(state);
+        let mut notified = Notified::default();
         for call in lost {
             let end = if closing { End::Closed } else { End::WorkerLost(loss_of_results.clone()) };
-            call.finish(Outcome::Ended(end), None);
+            notified.merge(call.finish(Outcome::Ended(end), None));
         }
+        drop(notified);
         self.common.gather(ready);
         drop(stage);
         self.common.changed.notify_all();

@@ -9,7 +9,7 @@ use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::nested_call::is_request;
 use gridrpc_wire::{Message, Stamps};
 
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Notified, Outcome};
 use crate::common::callbacks::Wanted;
 use crate::reactor::Reactor;
 use crate::reactor::deadlines::{Due, Process};
@@ -191,15 +191,14 @@ impl Reactor {
         self.common.finish(state);
         let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
+        let mut notified = Notified::default();
         for (call, outcome, stamps) in answered {
-            call.finish(outcome, Some(stamps));
+            notified.merge(call.finish(outcome, Some(stamps)));
         }
-        self.common.parents.each(|parent| {
-            parent.settle();
-            if changed {
-                parent.changed();
-            }
-        });
+        drop(notified);
+        if changed {
+            self.common.parents.each(|parent| parent.changed());
+        }
         self.common.gather(ready);
         nested.iter().for_each(|wanted| self.common.serve_nested(wanted));
         if changed || waiting {

@@ -17,7 +17,7 @@ use gridrpc_sys::{Mapping, monotonic_ns};
 use gridrpc_wire::{Message, WireError};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
-use crate::call::{Call, LostItems, Outcome, Watcher};
+use crate::call::{Call, LostItems, Notified, Outcome, Watcher};
 use crate::function::{Function, FunctionRef};
 use crate::shared::SharedData;
 use crate::state::past_calls::PastCalls;
@@ -131,9 +131,10 @@ impl Aftermath {
     /// calls made by functions of ended calls that nobody needs any more.
     pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
         let mut unwanted = Vec::new();
+        let mut notified = Notified::default();
         for (call, outcome) in self.ended {
             unwanted.extend(call.take_children());
-            call.finish(outcome, None);
+            notified.merge(call.finish(outcome, None));
         }
         (!self.freed.is_empty(), unwanted)
     }
