@@ -18,8 +18,9 @@ use super::record::{AuditEvent, AuditRecord};
 
 /// Most records in the queue.
 const QUEUE: usize = 8192;
-/// Most records that are written at once.
-const BATCH: usize = 256;
+/// How long a record waits for others. Records need not wake the writer meanwhile: a wake-up for each would take longer
+/// than a small call, and a processor from those that run it.
+const GATHER: Duration = Duration::from_millis(20);
 /// Time between attempts to write while that fails.
 const RETRY: Duration = Duration::from_millis(500);
 /// Time without dropped records after which a recovery is reported.
@@ -232,14 +233,17 @@ impl Writer {
         loop {
             // While records are missing, it also writes without a new one.
             let first = match receiver.recv_timeout(RETRY) {
-                Ok(record) => Some(record),
+                Ok(record) => {
+                    thread::sleep(GATHER);
+                    Some(record)
+                }
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             self.lines.clear();
             let mut count = 0;
             let rest = std::iter::from_fn(|| receiver.try_recv().ok());
-            for record in first.into_iter().chain(rest).take(BATCH) {
+            for record in first.into_iter().chain(rest).take(self.shared.most) {
                 record.append_to(&mut self.lines);
                 count += 1;
             }
