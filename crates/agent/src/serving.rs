@@ -30,6 +30,9 @@ const HANDSHAKE_TIMEOUT: u32 = 10;
 const TAKEN_AT_ONCE: u32 = 16;
 /// Bytes between two waits that indicate a fast link; on such a link it spins for more instead of sleeping.
 const FAST: usize = 8 << 10;
+/// How long the loop waits for nothing but the answer to a call, while calls tend to be shorter.
+const SHORT: Duration = Duration::from_millis(1);
+
 /// How a client is served.
 pub(super) struct Terms {
     pub(super) owner: Owner,
@@ -61,10 +64,14 @@ struct Client {
     ready: Option<u32>,
     unwanted: Arc<AtomicBool>,
     waiter: Waiter,
-    /// Spin wait for workers' answers.
-    patience: SpinWait,
+    /// Whether the client makes short calls, one at a time.
+    short_calls: SpinWait,
     /// Spin wait for incoming streams.
     streaming: SpinWait,
+    /// Spin wait for the next call of a client that waits for each of its calls.
+    arrivals: SpinWait,
+    /// When the only call of the client was answered, ns, if that was just now.
+    answered: Option<u64>,
     /// The client has said goodbye.
     ended: bool,
 }
@@ -95,8 +102,10 @@ pub(super) fn serve(
         ready: None,
         unwanted,
         waiter: grid.waiter(),
-        patience: SpinWait::with_sleepers(),
+        short_calls: SpinWait::default(),
         streaming: SpinWait::default(),
+        arrivals: SpinWait::default(),
+        answered: None,
         ended: false,
     };
     let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
@@ -131,7 +140,14 @@ impl Client {
                 patience.saturating_sub(heard.elapsed()) + Duration::from_millis(1)
             });
             let due = due.map(|due| due.saturating_duration_since(Instant::now()));
-            if connection.wait(silent.into_iter().chain(due).min()) {
+            let answered = self.answered.take();
+            let sleeps =
+                answered.filter(|_| !self.arrivals.look(|| connection.receiver.is_readable()));
+            let has_come = answered.is_some() && sleeps.is_none();
+            if has_come || connection.wait(silent.into_iter().chain(due).min()) {
+                if let Some(answered) = sleeps {
+                    self.arrivals.slept(monotonic_ns() - answered);
+                }
                 match self.receive(&mut connection.receiver)? {
                     Some(0) => return Ok(()),
                     Some(_) => heard = Instant::now(),
@@ -175,21 +191,25 @@ impl Client {
             }
         }
         if came.is_some() {
-            self.look_for_an_answer();
+            self.wait_for_an_answer();
         }
         Ok(came)
     }
 
-    /// Spins for the answer to a single call that the client waits for: a wake-up takes longer than a call of
-    /// a microsecond.
-    fn look_for_an_answer(&mut self) {
+    /// Reads the answer to a single call that the client waits for: passing it from thread to thread takes longer than
+    /// a call of a microsecond.
+    fn wait_for_an_answer(&mut self) {
         let fresh = std::mem::take(&mut self.calls.submitted) == 1;
-        if fresh && let Some((call, grid)) = self.answers.lone() {
-            if Arc::ptr_eq(&grid, &self.grid) {
-                self.waiter.look(&call, &mut self.patience);
-            } else {
-                grid.waiter().look(&call, &mut self.patience);
-            }
+        if fresh
+            && let Some((call, grid)) = self.answers.lone()
+            && self.short_calls.makes_sense()
+        {
+            let own = Arc::ptr_eq(&grid, &self.grid);
+            let elsewhere = (!own).then(|| grid.waiter());
+            let waiter = elsewhere.as_ref().unwrap_or(&self.waiter);
+            let has_ended = waiter.lead(&call, SHORT);
+            self.short_calls.note(has_ended);
+            self.answered = (has_ended == Some(true)).then(monotonic_ns);
         }
     }
 

@@ -38,9 +38,14 @@ impl Parents {
         list.retain(|one| !Arc::ptr_eq(one, parent));
     }
 
+    /// Whether there is, or was, one.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     /// Calls `notify` for each client.
     pub(crate) fn each(&self, notify: impl Fn(&dyn Parent)) {
-        if self.any.load(Ordering::Acquire) {
+        if self.any() {
             let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
             list.iter().for_each(|parent| notify(&**parent));
         }

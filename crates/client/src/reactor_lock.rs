@@ -154,45 +154,35 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
             return is_ready;
         };
         self.leads.fetch_add(1, Ordering::SeqCst);
-        let mut going_on = true;
-        while going_on && !ready() && now() < until {
-            going_on = reactor.turn(Some(until));
-        }
+        let is_open = turns(&mut *reactor, until, &ready);
         drop(reactor);
         drop(follower);
-        if self.has_followers() || !going_on {
+        if self.has_followers() || !is_open {
             self.call_back();
         }
         ready()
     }
 
-    /// Leads for a moment, without sleeping, if the lock is free: `look` calls its argument as often as it sees fit.
-    /// Returns whether it is ready. For a thread that also has to wait for other things.
-    pub(crate) fn look(
-        &self,
-        look: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
-        ready: impl Fn() -> bool,
-    ) -> bool {
+    /// Leads until `ready`, or until `until`, if the lock is free. Returns whether it is ready; none if the lock is
+    /// taken. For a thread that also has to wait for other things.
+    pub(crate) fn lead(&self, until: Time, ready: impl Fn() -> bool) -> Option<bool> {
         let follower = self.follower();
         let Ok(mut reactor) = self.reactor.try_lock() else {
             drop(follower);
             if !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
                 self.wakeup.wake();
             }
-            return false;
+            return None;
         };
         self.leads.fetch_add(1, Ordering::SeqCst);
-        let mut going_on = true;
-        let is_ready = look(&mut || {
-            going_on = going_on && reactor.turn(Some(now()));
-            !going_on || ready()
-        });
+        let is_open = turns(&mut *reactor, until, &ready);
         drop(reactor);
         drop(follower);
-        if self.has_followers() || !is_ready || !going_on {
+        let is_ready = ready();
+        if self.has_followers() || !is_ready || !is_open {
             self.call_back();
         }
-        is_ready
+        Some(is_ready)
     }
 
     /// Registers the caller as a follower, so that every later release of the lock takes it into account.
@@ -207,4 +197,14 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
         fence(Ordering::SeqCst);
         self.followers.load(Ordering::SeqCst) > 0
     }
+}
+
+/// Reads until `ready`, or until `until`. Returns `false` when the grid has ended.
+fn turns(reactor: &mut impl Read, until: Time, ready: impl Fn() -> bool) -> bool {
+    while !ready() && now() < until {
+        if !reactor.turn(Some(until)) {
+            return false;
+        }
+    }
+    true
 }

@@ -4,6 +4,12 @@
 //! takes to fall asleep and be woken, it is better to stay awake. The last waits predict this: after some failures
 //! there is only an occasional try, so that a long wait, or one whose other end needs this very processor, has no
 //! further cost.
+//!
+//! Each turn of the loop yields the processor: a call through a server passes three processes, and on two processors the
+//! one that has the message could not run beside two that spin. If others use the processor for long then, spinning
+//! makes answers late. That ends it at once, and for longer each time.
+
+use std::thread;
 
 use crate::monotonic_ns;
 
@@ -18,14 +24,19 @@ const CLOSE: u32 = 4;
 const TRUST: u32 = 4;
 /// Maximum trust that successful waits can earn.
 const MOST: u32 = 16;
-/// Waits after which spinning is tried again.
+/// Waits after which spinning is tried again: at first, and at most.
 const RETRY: u32 = 64;
+const MOST_RETRY: u32 = 1 << 14;
+/// How long after the end of the spinning this thread runs again if others have needed its processor, ns.
+const LATE: u64 = 200_000;
 
 /// Decides whether to spin, from recent success.
 #[derive(Debug)]
 pub struct SpinWait {
     trust: u32,
     skipped: u32,
+    /// Waits after which it tries again.
+    retry: u32,
     /// How long it spins, ns, by default and now.
     usual: u64,
     longest: u64,
@@ -35,14 +46,23 @@ pub struct SpinWait {
 
 impl Default for SpinWait {
     fn default() -> SpinWait {
-        SpinWait { trust: TRUST, skipped: 0, usual: LOOK, longest: LOOK, close: 0 }
+        SpinWait { trust: TRUST, skipped: 0, retry: RETRY, usual: LOOK, longest: LOOK, close: 0 }
     }
 }
 
 impl SpinWait {
-    /// A wait for a process that may have to be woken first.
-    pub fn with_sleepers() -> SpinWait {
-        SpinWait { usual: LONGER, longest: LONGER, ..SpinWait::default() }
+    /// Records whether a wait of another kind made sense. None: it could not be tried, and is tried again next time.
+    pub fn note(&mut self, is_success: impl Into<Option<bool>>) {
+        let Some(is_success) = is_success.into() else {
+            self.skipped = self.retry;
+            return;
+        };
+        if is_success {
+            self.trust = (self.trust + 2).min(MOST);
+            self.retry = RETRY;
+        } else {
+            self.trust = self.trust.saturating_sub(1);
+        }
     }
 
     /// Spins for a moment, if that makes sense. `look` returns whether the wait is over.
@@ -54,7 +74,7 @@ impl SpinWait {
     pub fn makes_sense(&mut self) -> bool {
         if self.trust == 0 {
             self.skipped += 1;
-            if self.skipped < RETRY {
+            if self.skipped < self.retry {
                 return false;
             }
             self.skipped = 0;
@@ -66,18 +86,22 @@ impl SpinWait {
     pub fn look_now(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let until = monotonic_ns() + self.longest;
         loop {
-            if look() {
-                self.trust = (self.trust + 2).min(MOST);
-                return true;
+            let is_over = look();
+            let now = monotonic_ns();
+            if now < until && !is_over {
+                thread::yield_now();
+                continue;
             }
-            if monotonic_ns() >= until {
-                self.trust = self.trust.saturating_sub(1);
-                if self.trust == 0 {
-                    self.longest = self.usual;
-                }
-                return false;
+            if now >= until + LATE {
+                self.trust = 0;
+                self.retry = (self.retry * 2).min(MOST_RETRY);
+            } else {
+                self.note(is_over);
             }
-            std::hint::spin_loop();
+            if self.trust == 0 {
+                self.longest = self.usual;
+            }
+            return is_over;
         }
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_sys::forks;
-use gridrpc_sys::spin_wait::SpinWait;
 
 use crate::call::Call;
 use crate::common::Common;
@@ -45,11 +44,12 @@ impl Waiter {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
     }
 
-    /// Reads answers for a moment, without sleeping, while the call has not ended and spinning has paid off lately.
-    pub fn look(&self, call: &Call, patience: &mut SpinWait) {
-        if patience.makes_sense() {
-            let _ = self.reactor_lock.look(|step| patience.look_now(step), || call.done());
-        }
+    /// Reads answers up to `timeout`, until the call has ended. Returns whether it has; none if the grid has other calls
+    /// or another thread reads its answers.
+    #[must_use]
+    pub fn lead(&self, call: &Call, timeout: Duration) -> Option<bool> {
+        let is_alone = self.reactor_lock.wakeup().lock().core.live() <= 1;
+        is_alone.then(|| self.reactor_lock.lead(now() + ns(timeout), || call.done()))?
     }
 
     /// Makes a thread in [`Waiter::wait_until`] check again whether it is ready. Needed when something other than an

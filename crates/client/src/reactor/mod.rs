@@ -118,6 +118,7 @@ impl Read for Reactor {
             Some(next) => milliseconds(next.since(now())),
         };
         let mut events = [EpollEvent::empty(); EVENTS];
+        let passes_on = self.hosts.is_some() || self.common.parents.any();
         let Reactor { epoll, patience, lone, progress, .. } = self;
         let apart = |worker: &WorkerId| {
             progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true)
@@ -137,7 +138,12 @@ impl Read for Reactor {
             });
         }
         if count == 0 {
+            let begin = now();
             count = wait(timeout);
+            // A call to a host has to wake several processes before all of them spin.
+            if may_look && count > 0 && passes_on {
+                patience.slept(now().since(begin));
+            }
         }
         for event in &events[..count] {
             self.dispatch(*event);
