@@ -3,9 +3,8 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -93,8 +92,6 @@ type Reporter = Box<dyn Fn(AuditStatus) + Send + Sync>;
 /// The audit log. Dropping it writes what is queued.
 #[derive(Debug)]
 pub struct AuditLog {
-    /// None only while it is dropped.
-    sender: Option<SyncSender<AuditRecord>>,
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
 }
@@ -110,6 +107,17 @@ struct Shared {
     /// Whether an overflow of the queue was reported.
     overflow_is_reported: AtomicBool,
     most: usize,
+    queue: Mutex<Queue>,
+    /// Signalled when the writer waits for a record and there is one, and at the end.
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    records: Vec<AuditRecord>,
+    /// Whether the writer waits for the first record.
+    is_awaited: bool,
+    is_closed: bool,
 }
 
 impl fmt::Debug for Shared {
@@ -128,6 +136,42 @@ impl Shared {
         if !is_reported.swap(true, Ordering::Relaxed) {
             (self.report)(status());
         }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a record. Returns whether there was room.
+    fn push(&self, record: AuditRecord) -> bool {
+        let mut queue = self.queue();
+        if queue.records.len() >= self.most {
+            return false;
+        }
+        queue.records.push(record);
+        if std::mem::take(&mut queue.is_awaited) {
+            drop(queue);
+            self.more.notify_one();
+        }
+        true
+    }
+
+    /// Moves the records of the queue to the empty `records`. Waits for the first one up to [`RETRY`], and a moment for
+    /// others. Returns `false` if no more will come.
+    fn take(&self, records: &mut Vec<AuditRecord>) -> bool {
+        let mut queue = self.queue();
+        queue.is_awaited = true;
+        let empty = |queue: &mut Queue| queue.records.is_empty() && !queue.is_closed;
+        let waited = self.more.wait_timeout_while(queue, RETRY, empty);
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        queue.is_awaited = false;
+        if !queue.records.is_empty() && !queue.is_closed {
+            let closed = |queue: &mut Queue| !queue.is_closed;
+            let waited = self.more.wait_timeout_while(queue, GATHER, closed);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut queue.records, records);
+        !queue.is_closed
     }
 
     fn report_recovery(&self, dropped: u64) {
@@ -164,8 +208,9 @@ impl AuditLog {
             failing_is_reported: AtomicBool::new(false),
             overflow_is_reported: AtomicBool::new(false),
             most,
+            queue: Mutex::default(),
+            more: Condvar::new(),
         });
-        let (sender, receiver) = sync_channel(most);
         let mut writer = Writer {
             path: config.file.clone(),
             file,
@@ -177,23 +222,19 @@ impl AuditLog {
         };
         let writer = thread::Builder::new()
             .name("audit".into())
-            .spawn(move || writer.run(&receiver))
+            .spawn(move || writer.run())
             .map_err(|source| AuditError::Thread { source })?;
-        Ok(AuditLog { sender: Some(sender), shared, writer: Some(writer) })
+        Ok(AuditLog { shared, writer: Some(writer) })
     }
 
     /// Queues a record. Never waits: without room in the queue it is dropped and counted.
     pub fn record(&self, mut record: AuditRecord) {
         record.shorten();
-        let Some(sender) = &self.sender else { return };
-        match sender.try_send(record) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                let shared = &self.shared;
-                shared.count_dropped(1);
-                let status = || AuditStatus::Overflow { most: shared.most };
-                shared.report_once(&shared.overflow_is_reported, status);
-            }
+        let shared = &self.shared;
+        if !shared.push(record) {
+            shared.count_dropped(1);
+            let status = || AuditStatus::Overflow { most: shared.most };
+            shared.report_once(&shared.overflow_is_reported, status);
         }
     }
 
@@ -206,8 +247,8 @@ impl AuditLog {
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        // The writer ends when the queue is empty and has no sender.
-        self.sender = None;
+        self.shared.queue().is_closed = true;
+        self.shared.more.notify_one();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
@@ -229,30 +270,18 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&mut self, receiver: &Receiver<AuditRecord>) {
-        loop {
+    fn run(&mut self) {
+        let mut records = Vec::new();
+        let mut is_last = false;
+        while !is_last {
             // While records are missing, it also writes without a new one.
-            let first = match receiver.recv_timeout(RETRY) {
-                Ok(record) => {
-                    thread::sleep(GATHER);
-                    Some(record)
-                }
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
+            is_last = !self.shared.take(&mut records);
             self.lines.clear();
-            let mut count = 0;
-            let rest = std::iter::from_fn(|| receiver.try_recv().ok());
-            for record in first.into_iter().chain(rest).take(self.shared.most) {
-                record.append_to(&mut self.lines);
-                count += 1;
-            }
-            self.write(count, false);
-            self.report_recovery(false);
+            records.iter().for_each(|record: &AuditRecord| record.append_to(&mut self.lines));
+            self.write(records.len() as u64, is_last);
+            records.clear();
+            self.report_recovery(is_last);
         }
-        self.lines.clear();
-        self.write(0, true);
-        self.report_recovery(true);
     }
 
     /// Reports a recovery once no record was dropped for a while, as an overload drops some now and then.
