@@ -43,6 +43,38 @@ def built_for_hosts() -> Path:
     return folder
 
 
+@cache
+def built_for_server() -> Path:
+    """The same folder, with the program `load` and the module `gridbench_server` beside them.
+
+    Raises InputError when a compiler or a library is missing.
+    """
+    folder, source = built_for_hosts(), files("gridbench.bench.areas.server") / "programs"
+    _compile(source / "load.c", folder, *_library(), "-lm")
+    _run([Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "server.idl", "-o", folder])
+    return folder
+
+
+def built_echo(folder: Path) -> Path:
+    """The program `echo`, with gRPC, in this folder: compiled when it is not there.
+
+    Raises InputError when a compiler or a library is missing.
+    """
+    program, source = folder / "echo", files("gridbench.bench.areas.server") / "programs"
+    if not program.exists():
+        plugin = shutil.which("grpc_cpp_plugin") or "grpc_cpp_plugin"
+        places = f"--cpp_out={folder}", f"--grpc_out={folder}"
+        made = [folder / "echo.pb.cc", folder / "echo.grpc.pb.cc"]
+        # With the libraries that those need.
+        libraries = ["-Wl,--copy-dt-needed-entries", "-lgrpc++", "-lprotobuf"]
+        compiler = os.environ.get("CXX", "c++")
+        _run(["protoc", f"-I{source}", *places, f"--plugin=protoc-gen-grpc={plugin}", "echo.proto"])
+        options = ["-O2", "-std=c++17", f"-I{folder}", "-o", f"{program}.new"]
+        _run([compiler, *options, source / "echo.cc", *made, *libraries])
+        Path(f"{program}.new").rename(program)
+    return program
+
+
 def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="gridbench-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -31,11 +31,13 @@ from gridbench.printing import Printing, printing_options
     "cases",
     multiple=True,
     metavar="NAME",
-    help="Only this part of hosts, cluster, sync or data; repeatable.",
+    help="Only this part of hosts, cluster, sync, data or server; repeatable.",
 )
 @click.option("--full", is_flag=True, help="More runs, also of cases that take long.")
 @click.option(
-    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts, cluster, sync, data."
+    "--quick",
+    is_flag=True,
+    help="One run, with the smallest sizes of hosts, cluster, sync, data, server.",
 )
 @click.option(
     "--runs",
@@ -75,8 +77,9 @@ def bench(
     engines, beside plain scripts), hosts (many machines, beside the network and other engines: some
     cases need root, or the engines), cluster (workers that batch systems start, beside plain jobs
     and other engines), sync (tasks that begin at one instant, beside parallel ssh and MPI, and
-    disks, Gfarm and Redis under them) and data (tasks on data grids, and what the driver itself
-    takes). The default is all areas. Runs alternate, each in a fresh
+    disks, Gfarm and Redis under them), data (tasks on data grids, and what the driver itself
+    takes) and server (a server that many clients share, beside bare TLS, gRPC, Pyro5, Ray Serve
+    and MLServer). The default is all areas. Runs alternate, each in a fresh
     process. The tables show medians with the smallest and largest value, and targets. Each run is
     saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped,
     without what failed before, if --retry-failed does not say otherwise. A

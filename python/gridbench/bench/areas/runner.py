@@ -21,6 +21,7 @@ from gridbench.bench.areas import (
     large,
     libraries,
     modules,
+    server,
     starts,
     sync,
 )
@@ -59,6 +60,7 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "cluster": batch.areas,
     "sync": sync.areas,
     "data": data.areas,
+    "server": server.areas,
 }
 
 _TITLES = {
@@ -66,6 +68,7 @@ _TITLES = {
     "cluster": "Workers that batch systems start",
     "sync": "Tasks that begin at one instant",
     "data": "Data grids",
+    "server": "A server that many clients share",
 }
 """Of pages with one area alone."""
 

@@ -1,0 +1,74 @@
+"""A Python client that calls one function again and again, as `load calls` does from C.
+
+    python load.py KIND ADDRESS SECONDS [MODEL SIZE]
+
+KIND is gridrpc, pyro, or http or grpc of the Open Inference Protocol by tritonclient, with a tensor
+of SIZE bytes. It runs as a script, in Pythons that have next to nothing installed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def _gridrpc(address: str) -> Callable[[], object]:
+    import gridrpc
+
+    grid = gridrpc.Grid(servers=[address])
+    call: Callable[[], object] = grid.function("gridbench_server/null")
+    return call
+
+
+def _pyro(address: str) -> Callable[[], object]:
+    import Pyro5.api
+
+    null: Callable[[], object] = Pyro5.api.Proxy(address).null
+    return null
+
+
+def _triton(kind: str, address: str, model: str, size: int) -> Callable[[], object]:
+    import importlib
+
+    import numpy as np
+
+    package: Any = importlib.import_module(f"tritonclient.{kind}")
+    client = package.InferenceServerClient(address)
+    numbers = np.arange(size // 8, dtype=float)
+    tensor = package.InferInput("x", [len(numbers)], "FP64")
+    tensor.set_data_from_numpy(numbers)
+
+    def call() -> Any:
+        return client.infer(model, [tensor])
+
+    twice = call().as_numpy("y")
+    if not np.array_equal(twice.reshape(-1), 2 * numbers):
+        raise RuntimeError("the result is wrong")
+    return call
+
+
+def main(kind: str, address: str, seconds: str, *tensor: str) -> None:
+    """Connect, call once, wait for a line, call for so long, and print what came of it."""
+    if tensor:
+        call = _triton(kind, address, tensor[0], int(tensor[1]))
+    else:
+        call = {"gridrpc": _gridrpc, "pyro": _pyro}[kind](address)
+    call()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    done, longest, end = 0, 0.0, 0.0
+    begin = time.perf_counter()
+    while end < float(seconds):
+        before = end
+        call()
+        end = time.perf_counter() - begin
+        longest = max(longest, end - before)
+        done += 1
+    print(json.dumps({"calls": done, "failed": 0, "seconds": end, "longest": longest}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,97 @@
+"""Calls of 10 ms of many clients at once: how much of what is possible they get, and how fairly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
+from gridbench.bench.areas.server.clients import calls
+from gridbench.bench.areas.server.latency import programs
+from gridbench.bench.series import Points
+from gridbench.services.gridrpc_server import GridrpcServer
+
+_CLIENTS = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
+_SECONDS = {Extent.TRIAL: 0.3, Extent.USUAL: 5.0, Extent.FULL: 20.0}
+_CALL = 0.010  # seconds
+_FAIR = 1.05
+_KINDS = {"rest": ("sleeping", 0.98), "spin": ("computing", 0.97)}
+
+
+def tasks(
+    folder: str, clients: int, seconds: float, function: str, workers: int
+) -> Iterator[Values]:
+    """Calls by those that fit, and the most calls of a client by the fewest; twice."""
+    with GridrpcServer([Path(folder, "gridbench_server.so")], workers, tls=True) as server:
+
+        def once(name: str) -> Values:
+            with calls(folder, server.tls, clients, function, seconds, _CALL) as group:
+                found = group.together()
+            share = found.rate * _CALL / min(workers, clients)
+            return {name: share, f"{name} fairness": found.fairness, f"{name} failed": found.failed}
+
+        for name in ("once", "again"):
+            yield once(name)
+
+
+def area(extent: Extent) -> Area:
+    """Sleeping with a worker for each client, computing with one for each processor."""
+    folder, missing = programs()
+    clients, processors = _CLIENTS[extent], os.cpu_count() or 1
+    cases = [
+        Case(
+            name=_name(function),
+            function=tasks,
+            arguments={
+                "folder": folder, "clients": clients, "seconds": _SECONDS[extent],
+                "function": function, "workers": processors if function == "spin" else clients,
+            },
+            missing=missing,
+        )
+        for function in _KINDS
+    ]  # fmt: skip
+    title = f"Calls of 10 ms of {clients} clients at once, over TLS"
+    return Area("server/tasks", title, cases, _rows, part="tasks")
+
+
+def _name(function: str) -> str:
+    return f"calls of 10 ms, {_KINDS[function][0]}"
+
+
+def _rows(samples: Points) -> list[Row]:
+    rows = []
+    for function, (what, bound) in _KINDS.items():
+        name = _name(function)
+        once = samples.of(name, "once")
+        rows += [
+            Row(
+                what=f"noise: {what}, by itself",
+                unit="x",
+                ours=once.difference_to(samples.of(name, "again")),
+                digits=3,
+            ),
+            Row(
+                what=f"{what}: calls by the ideal number",
+                unit="x",
+                ours=once,
+                target=Target(bound, at_least=True),
+                digits=3,
+            ),
+            Row(
+                what=f"{what}: most calls of a client by the fewest",
+                unit="x",
+                ours=samples.of(name, "once fairness"),
+                target=Target(_FAIR),
+                digits=3,
+            ),
+            Row(
+                what=f"{what}: calls lost",
+                unit="",
+                ours=samples.of(name, "once failed"),
+                target=Target(0),
+                digits=0,
+            ),
+        ]
+    return rows

@@ -1,0 +1,121 @@
+"""A `gridrpc server` of its own on the loopback interface, with an authority and one user."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gridbench.process.daemons import Daemons, free_ports
+
+_PROGRAM = str(Path(sys.prefix, "bin", "gridrpc"))
+_NAME, _USER = "server", "bench"
+
+
+class GridrpcServer(Daemons):
+    """A server with compiled modules, whose workers are ready."""
+
+    def __init__(
+        self,
+        modules: Sequence[str | Path],
+        workers: int,
+        *,
+        tls: bool = False,
+        http: bool = False,
+        directory: Path | None = None,
+    ) -> None:
+        """With `tls` it listens on a port as well, with `http` for the Open Inference Protocol
+        without TLS; not with both. RuntimeError if it does not start."""
+        super().__init__(_NAME, directory)
+        self._workers = workers
+        # One that is started again has to be where it was.
+        (self._port,) = free_ports(1)
+        self._config = self.folder / "server.toml"
+        try:
+            if tls:
+                self._enrol()
+            self._config.write_text(self._tables(modules, tls=tls, http=http), encoding="utf-8")
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def socket(self) -> str:
+        """URL of its Unix socket."""
+        return f"gridrpc+unix://{self.folder / 'state' / 'socket'}"
+
+    @property
+    def tls(self) -> str:
+        """URL of its port, with the credentials of the user."""
+        return f"gridrpc://{self.http}?credentials={self.user}"
+
+    @property
+    def http(self) -> str:
+        """Address and port."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def user(self) -> Path:
+        """Folder with certificate, key and authority of the user."""
+        return self.folder / "user"
+
+    @property
+    def credentials(self) -> Path:
+        """The same of the server."""
+        return self.folder / "tls"
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self.processes[_NAME]
+
+    def start(self) -> None:
+        """Start it, and wait until all workers are ready."""
+        self._start(_NAME, _PROGRAM, "server", "-c", str(self._config), "start")
+        self._until(self._is_ready, "the server is not ready")
+
+    def stop(self) -> None:
+        """End it with its workers; it can be started again."""
+        self._end(_NAME)
+
+    def _is_ready(self) -> bool:
+        if not (self.folder / "state" / "socket").exists():
+            return False
+        try:
+            status = self.run(_PROGRAM, "server", "-c", str(self._config), "status", "--json")
+        except RuntimeError:
+            return False
+        pools = json.loads(status)["pools"]
+        return bool(pools) and pools[0]["ready"] >= self._workers
+
+    def _tables(self, modules: Sequence[str | Path], *, tls: bool, http: bool) -> str:
+        """The configuration, in TOML."""
+        lines = ["[server]", f'name = "{_USER}"', f'state = "{self.folder / "state"}"']
+        if tls:
+            files = [f'{key} = "{self.credentials / key}.pem"' for key in _FILES]
+            lines += [f"port = {self._port}", "[tls]", *files]
+        if http:
+            lines += ["[http]", f"port = {self._port}", f'anonymous = "{_USER}"']
+        lines += ["[workers]", f"count = {self._workers}"]
+        lines += ["[modules]", f"files = {[str(module) for module in modules]}"]
+        return "\n".join([*lines, ""])
+
+    def _enrol(self) -> None:
+        """Make an authority, and certificates for the server and the user."""
+        authority = ("--folder", str(self.folder / "authority"))
+        hosts = ("--host", "localhost", "--host", "127.0.0.1")
+        own, user, signed = str(self.credentials), str(self.user), str(self.folder / "signed.pem")
+        for words in (
+            ("init", *authority, "--name", _USER),
+            ("server", _USER, *hosts, "--out", own, *authority),
+            ("request", _USER, "--out", user),
+            ("sign", f"{user}/request.pem", "--out", signed, *authority),
+            ("install", signed, "--out", user),
+        ):
+            self.run(_PROGRAM, "ca", *words)
+
+
+_FILES = ("certificate", "key", "authority")
+"""Keys of [tls], each the name of a file."""
