@@ -262,6 +262,10 @@ mpi: ## see that Open MPI is there
 openssl: ## see that what compiles programs with bare TLS is there
 	@scripts/ensure-openssl
 
+.PHONY: rpc-peers
+rpc-peers: $(STAMPS)/venv ## see that gRPC for C++, wrk and ghz are there, which a server is measured beside and by
+	@scripts/ensure-rpc-peers $(VENV)
+
 .PHONY: fio
 fio: ## see that fio is there, which can be a task of synchronised rounds
 	@scripts/ensure-fio
@@ -364,6 +368,13 @@ bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks 
 .PHONY: bench-sync-storage
 bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in eight minutes
 	@scripts/bench-sync-storage
+
+.PHONY: bench-server
+bench-server: compilers openssl rpc-peers install ## measure a server beside bare TLS, gRPC, Pyro5, Ray Serve and MLServer
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench engines install pyro5 ray-serve mlserver tritonclient || true  # what is missing is told
+	$(BIN)/gridbench bench server --full --out docs/benchmarks/server.json \
+		--markdown docs/benchmarks/server.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-crossover
 bench-crossover: install datagrid-engines ## bring shared data by compute grids and data grids, in 10 minutes

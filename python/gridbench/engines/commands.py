@@ -56,9 +56,12 @@ def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
 
 
 def _own(name: str) -> Environment | None:
-    """The environment of an engine that is known; None, and told, if it needs none."""
-    point = find_engine(name)
+    """The environment of an engine that is known; None, and told, if it needs none.
+
+    Some are no engines, but peers of `gridbench bench` (requirements/NAME.txt).
+    """
     own = environment(name)
     if own is None:
+        point = find_engine(name)
         print(f"{name}: comes with {provider(point)}, and has no environment of its own")
     return own

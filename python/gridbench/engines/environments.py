@@ -58,7 +58,9 @@ class Environment(Installable):
     def required(self) -> list[Requirement]:
         """The packages that are asked for; the engine's own is the first."""
         lines = self.requirements.read_text(encoding="ascii").split()
-        return [Requirement(*line.split("==")) for line in lines]
+        pairs = (line.split("==") for line in lines)
+        # Installed packages do not have the extras in their names.
+        return [Requirement(name.partition("[")[0], version) for name, version in pairs]
 
     def command(self) -> list[str]:
         """The environment's Python, to be followed by its arguments; as `PYTHON`."""
