@@ -11,7 +11,7 @@ DEFAULT_ENGINES = f"{DEFAULT_ENGINE}, or {_FOR_FUNCTIONS} for MODULE:FUNCTION"
 
 NULL_ENGINE = "null"
 """The one that does nothing: it measures the benchmark."""
-ON_BATCH_SYSTEMS = frozenset(
+ONLY_IF_NAMED = frozenset(
     {
         "dask-jobqueue",
         "gridengine-jobs",
@@ -23,12 +23,13 @@ ON_BATCH_SYSTEMS = frozenset(
         "gridrpc-slurm-native",
         "htcondor-jobs",
         "hyperqueue-slurm",
+        "server",
         "slurm-array",
         "slurm-jobs",
     }
 )
-"""Those that bring up a batch system first, for seconds: `gridbench bench cluster` compares them,
-and what compares all engines leaves them out unless they are named."""
+"""Those that bring up a batch system or a server first: `gridbench bench cluster` and `gridbench
+bench server` measure them, and what compares all engines leaves them out unless they are named."""
 
 
 def default_engine(body: str) -> str:

@@ -19,6 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 from gridbench.errors import InputError
 from gridbench.small_file import read_text
 
+SHARED = ("server", "gridrpc", "gridrpc+unix")
+"""Launchers of servers that many clients share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -169,6 +172,9 @@ def _remedy(file: Path | None, names: tuple[str, ...]) -> str:
 
 
 def _transport(launcher: str, encryption: str) -> str:
+    if launcher in SHARED:
+        over = "Unix socket" if launcher == "gridrpc+unix" else "TLS 1.3 over TCP"
+        return f"{over}; a server that many clients share"
     over = "TLS 1.3 over TCP" if encryption == "tls" else "TCP, not encrypted"
     return f"{over}; started by {launcher}"
 

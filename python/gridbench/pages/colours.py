@@ -17,6 +17,7 @@ _ENGINES = {
     "gridrpc-gridengine-native": "#3f8f8f",
     "gridrpc-htcondor": "#8b68c8",
     "gridrpc-htcondor-native": "#6f7fb8",
+    "server": "#4a7fb8",
     "process-pool": "#c96a05",
     "dask": "#0f8f6b",
     "dask-jobqueue": "#4f8f4a",

@@ -29,7 +29,7 @@ from gridbench.bench.points import Header, Point, PointsFile, open_points
 from gridbench.bench.programs import built
 from gridbench.bench.series import Points
 from gridbench.bench.session import Repeats, Runner
-from gridbench.engines.default import NULL_ENGINE, ON_BATCH_SYSTEMS
+from gridbench.engines.default import NULL_ENGINE, ONLY_IF_NAMED
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.fewer import limited
 from gridbench.engines.registry import installed_engines
@@ -215,7 +215,7 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
             f"the engine `{NULL_ENGINE}` calls no function, and there is nothing to compare",
             remedy="leave it out; `gridbench run --engine null` shows what the benchmark takes",
         )
-    wanted = names or known.keys() - ON_BATCH_SYSTEMS - {NULL_ENGINE}
+    wanted = names or known.keys() - ONLY_IF_NAMED - {NULL_ENGINE}
     return {name: place for name, place in known.items() if name in wanted}
 
 

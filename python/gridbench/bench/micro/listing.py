@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from gridbench.bench.micro.command import known_engines
 from gridbench.bench.micro.workloads import WORKLOADS
-from gridbench.engines.default import ON_BATCH_SYSTEMS
+from gridbench.engines.default import ONLY_IF_NAMED
 from gridbench.engines.environments import environment
 
 
@@ -35,11 +35,11 @@ class Listing:
 def listing() -> Listing:
     """All that this version measures."""
     engines = {}
-    for name in (*known_engines(()), *sorted(ON_BATCH_SYSTEMS)):
+    for name in (*known_engines(()), *sorted(ONLY_IF_NAMED)):
         own = environment(name)
         state = own.state() if own else None
         missing = state is not None and state.kind != "installed"
         engines[name] = f"{state.what}: {state.remedy}" if state and missing else "can be used"
-        if name in ON_BATCH_SYSTEMS:
+        if name in ONLY_IF_NAMED:
             engines[name] += "; only if it is named"
     return Listing(dict(WORKLOADS), engines)

@@ -12,7 +12,6 @@ import ray
 from ray import serve
 
 
-@serve.deployment  # type: ignore[untyped-decorator]
 class Null:
     """One replica in a process of its own, as Serve has it by default."""
 
@@ -25,7 +24,7 @@ class Null:
 port, processors = map(int, sys.argv[1:])
 ray.init(num_cpus=processors, include_dashboard=False, log_to_driver=False)
 serve.start(http_options={"host": "127.0.0.1", "port": port})
-serve.run(Null.bind())
+serve.run(serve.deployment(Null).bind())
 print("ready", flush=True)
 try:
     sys.stdin.read()
