@@ -124,12 +124,12 @@ class Clients:
             for process in self._processes:
                 self._wait_for_ready(process, end)
         except BaseException:
-            self._end()
+            self._end(at_once=True)
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._end()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._end(at_once=kind is not None)
 
     def _wait_for_ready(self, process: subprocess.Popen[str], end: float) -> None:
         assert process.stdout is not None
@@ -146,8 +146,11 @@ class Clients:
         ended = "runs on" if process.returncode is None else f"ended with {process.returncode}"
         return f"a client has no result, and {ended}: {' / '.join(lines[-3:])}"
 
-    def _end(self) -> None:
+    def _end(self, *, at_once: bool) -> None:
+        """`at_once`: nobody waits for calls that are still to come."""
         for process in self._processes:
+            if at_once:
+                process.terminate()
             with contextlib.suppress(OSError):
                 assert process.stdin is not None
                 process.stdin.close()

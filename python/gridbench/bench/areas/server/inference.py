@@ -34,7 +34,8 @@ from gridbench.services.gridrpc_server import GridrpcServer
 _SIZES = (1024, 1024 * 1024)
 _CLIENTS = 4
 _SECONDS = {Extent.TRIAL: 0.3, Extent.USUAL: 3.0, Extent.FULL: 5.0}
-_START = 120.0  # seconds that MLServer may take
+_START = 240.0  # seconds that MLServer may take
+_START_MLSERVER = "from mlserver.cli import main; main()"
 _OURS, _PEER = "gridrpc", "MLServer"
 PEERS = (_PEER,)
 
@@ -77,7 +78,7 @@ def _mlserver(folder: str) -> Iterator[_Endpoint]:
         Path(place, "mlserver_model.py").write_bytes((PROGRAMS / "mlserver_model.py").read_bytes())
         with Path(place, "log").open("w+b") as log:
             started = subprocess.Popen(
-                [*launch.command, "-m", "mlserver", "start", place], env=launch.variables,
+                [*launch.command, "-c", _START_MLSERVER, "start", place], env=launch.variables,
                 cwd=place, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
             try:
