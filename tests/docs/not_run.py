@@ -37,6 +37,7 @@ _CALIBRATES = "measures for a minute and more: tests/gridbench/test_advise.py ha
 _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run fewer"
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
+_BENCH_SERVER = "takes minutes: tests/gridbench/test_bench_server.py measures less"
 _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
@@ -111,12 +112,21 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " --engine dask --start warm": NotRun(_HAS_NO_ENGINES),
         "gridbench run examples/compute/setup.xml --engine gridrpc-slurm --engine slurm-array"
         " --time-scale 0.1": NotRun(_BRINGS_SLURM),
+        "gridbench run examples/compute/setup.xml --engine server --engine gridrpc-native"
+        " --time-scale 0.1": NotRun(
+            "takes minutes: tests/gridbench/test_server_engine.py runs less"
+        ),
         "gridbench engines remove ray": NotRun(
             "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
     },
     "docs/gridbench.md": {
         "gridbench engines install ray dask": NotRun(_DOWNLOADS),
+        "make rpc-peers": NotRun("installs packages of the system"),
+        "gridbench engines install pyro5 ray-serve mlserver tritonclient": NotRun(_DOWNLOADS),
+        "gridbench bench server --quick": NotRun(_BENCH_SERVER),
+        "gridbench bench server --case null --case rate": NotRun(_BENCH_SERVER),
+        "make bench-server": NotRun("takes an hour"),
         "gridbench micro --quick": NotRun(
             "takes minutes: tests/gridbench/test_micro_run.py has it measure less"
         ),
