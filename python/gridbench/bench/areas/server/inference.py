@@ -128,7 +128,9 @@ def by_ghz(folder: str, system: str, seconds: float) -> Iterator[Values]:
 
         def rate(size: int) -> float:
             request = Path(place, str(size))
-            request.write_bytes(_message(server.model, size))
+            message = _message(server.model, size)
+            # ghz takes a file for a list of messages, each after its length, if it can.
+            request.write_bytes(_varint(len(message)) + message)
             count = str(_CLIENTS)
             command = [
                 program("ghz"), "--insecure", "--proto", str(PROGRAMS / "inference.proto"),
@@ -151,7 +153,8 @@ def by_triton(folder: str, system: str, seconds: float) -> Iterator[Values]:
     """The same by processes of tritonclient, by HTTP with binary tensors and by gRPC."""
     launch = launch_of("tritonclient")
     with _SERVERS[system](folder) as server:
-        for kind, address in (("http", server.http), ("grpc", server.grpc)):
+        # MLServer refuses binary tensors by HTTP: what can be measured comes first.
+        for kind, address in (("grpc", server.grpc), ("http", server.http)):
 
             def rate(size: int, kind: str = kind, address: str = address) -> float:
                 words = [kind, address, str(seconds), server.model, str(size)]
