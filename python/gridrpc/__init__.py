@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gridrpc._hosts import HostState
     from gridrpc._journal import Journal
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
+    from gridrpc._named_data import SharedName
     from gridrpc._native import Call
     from gridrpc._profile import Profile
     from gridrpc._retries import retrying
@@ -110,6 +111,7 @@ __all__ = [
     "SessionRefused",
     "SessionSilent",
     "Shared",
+    "SharedName",
     "StartError",
     "TooFewCores",
     "TooFewResources",
@@ -145,6 +147,7 @@ _HOMES = {
     "Profile": "_profile",
     "RemoteObject": "_modules",
     "Shared": "_shared",
+    "SharedName": "_named_data",
     "as_completed": "_call",
     "attach": "_session.attached",
     "current_grid": "_current",

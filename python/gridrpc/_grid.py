@@ -30,7 +30,7 @@ from gridrpc._options import DEFAULT, NOTHING_ASKED, call_options, checked_ranks
 from gridrpc._pickling import dumps
 from gridrpc._retries import Errors, Retries
 from gridrpc._senders import MapOptions, ModuleSender, PythonSender, Sender
-from gridrpc._shared import Collected, Shared, SharedParts, dumps_collecting
+from gridrpc._shared import Collected, Shared, dumps_collecting, share
 from gridrpc._wrapped import Spread
 from gridrpc.errors import ConfigError, GridClosed, forked
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gridrpc._detached import DetachedCall
     from gridrpc._initializer import Initializer
     from gridrpc._journal import Journal
+    from gridrpc._named_data import NamedData, SharedName
     from gridrpc._stats import GridStats
 
 T = TypeVar("T")
@@ -137,6 +138,10 @@ class Grid:
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
+        #: Whether calls run at one server alone, which can keep data under names.
+        self._keeps_data = (
+            self.config.workers == 0 and len(found) == 1 and found[0].is_server
+        )
         self._closed = False
         #: Whether this process is a child of the one that opened the grid.
         self._forked = False
@@ -571,16 +576,65 @@ class Grid:
             record=record,
         )
 
-    def share(self, x: Any) -> Shared:
+    def share(
+        self,
+        x: Any,
+        *,
+        name: str | None = None,
+        keep: float | None = None,
+        readers: str | Iterable[str] = (),
+    ) -> Shared:
         """Share data for many calls: memory holds it once on each machine, and calls refer to it.
 
         Pass the returned reference as an argument: the function gets the data itself, arrays as
         read-only views. Raises MemoryError, and any error of pickling the data.
+
+        `name`: the server of this grid stores the data, an array of numbers or bytes, under this
+        name. `shared` refers to it in later programs. Data of this user with the same name is
+        replaced; calls that have begun keep the old data. `keep`: seconds for which it is kept, by
+        default as long as results of detached calls. `readers`: other users who may use it: names
+        of users, groups such as "@quants", or "all". Raises TypeError if the data is anything else,
+        or the grid has other workers than those of one server; ValueError for a malformed name;
+        LimitReached; ConnectionError; RemoteError if the server cannot store it.
         """
         self._check_open()
+        if name is not None:
+            return self._named_data().share(x, name, keep, readers)
+        if keep is not None or readers:
+            raise TypeError("`keep` and `readers` are for data with a `name`")
         self._refers = True
-        parts = SharedParts(x)
-        return Shared(self._native, parts)
+        return share(self._native, x)
+
+    def shared(self, name: str, /) -> Shared:
+        """Data that the server of this grid keeps under a name, "name" or "owner/name".
+
+        Nothing is sent. Raises LookupError if there is no such data that this user may use, and
+        what `share` raises.
+        """
+        return self._named_data().find(name)
+
+    def unshare(self, name: str, /) -> None:
+        """Remove data that this user shared under a name. Calls that have begun keep it.
+
+        Raises LookupError if there is none, and what `share` raises.
+        """
+        self._named_data().remove(name)
+
+    def shared_names(self) -> list[SharedName]:
+        """The data that the server of this grid keeps under names and this user may use."""
+        return self._named_data().names()
+
+    def _named_data(self) -> NamedData:
+        self._check_open()
+        if not self._keeps_data:
+            raise TypeError(
+                "only a server keeps shared data under a name: open a grid with one server that "
+                "many clients share, and no workers of its own"
+            )
+        from gridrpc._named_data import NamedData
+
+        self._refers = True
+        return NamedData(self._native)
 
     @property
     def workers(self) -> int:

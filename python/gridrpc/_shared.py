@@ -70,14 +70,16 @@ class Shared:
 
     __slots__ = ("__weakref__", "_blob", "_native", "_parts", "_shape", "nbytes")
 
-    def __init__(self, native: _native.Grid, parts: SharedParts) -> None:
-        self._shape = parts.shape
-        self._blob = native.share([parts.head, *parts.buffers])
+    def __init__(
+        self, native: _native.Grid, blob: int, shape: Shape | None, parts: list[int], nbytes: int
+    ) -> None:
+        self._shape = shape
+        self._blob = blob
         self._native = native
-        #: Lengths of the parts that follow the pickle, for functions of modules.
-        self._parts = [memoryview(part).nbytes for part in parts.buffers]
-        self.nbytes = len(parts.head) + sum(self._parts)
-        weakref.finalize(self, native.unshare, self._blob).atexit = False
+        #: Lengths of the parts that follow the first, for functions of modules.
+        self._parts = parts
+        self.nbytes = nbytes
+        weakref.finalize(self, native.unshare, blob).atexit = False
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
         blobs = getattr(collecting, "blobs", None)
@@ -100,6 +102,14 @@ class Shared:
 
     def __repr__(self) -> str:
         return f"<gridrpc.Shared {self._blob}: {self.nbytes:,} bytes>"
+
+
+def share(native: _native.Grid, value: Any) -> Shared:
+    """Share a value with the workers of a grid."""
+    taken = SharedParts(value)
+    blob = native.share([taken.head, *taken.buffers])
+    parts = [memoryview(part).nbytes for part in taken.buffers]
+    return Shared(native, blob, taken.shape, parts, len(taken.head) + sum(parts))
 
 
 class Collected(NamedTuple):

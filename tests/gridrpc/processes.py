@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -95,3 +95,10 @@ def running(pids: set[int]) -> set[int]:
             return False
 
     return {pid for pid in pids if runs(pid)}
+
+
+def fill(file: Path) -> None:
+    """Writes to a file until its file system is full."""
+    with file.open("wb", 0) as opened_file, suppress(OSError):
+        while True:
+            opened_file.write(bytes(4096))

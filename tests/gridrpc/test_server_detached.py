@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -20,7 +19,7 @@ import pytest
 import gridrpc
 from gridrpc import Grid
 from grids import PROGRAM, CompileIdl, opened
-from processes import LONG, run_script, small_disk, until
+from processes import LONG, fill, run_script, small_disk, until
 
 #: `gated` appends a line to a file, and then waits for another file; `again` may run twice.
 IDL = r"""
@@ -192,13 +191,6 @@ def module(compile_idl: CompileIdl) -> Path:
 
 def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
-
-
-def fill(file: Path) -> None:
-    """Writes to a file until its file system is full."""
-    with file.open("wb", 0) as opened_file, contextlib.suppress(OSError):
-        while True:
-            opened_file.write(bytes(4096))
 
 
 def test_another_program_takes_all_results(tmp_path: Path, module: Path) -> None:

@@ -270,6 +270,9 @@ impl Calls {
         if let Some(denied) = self.blobs.denied(&arrived.blobs) {
             return self.answers.deny(arrived.call, denied);
         }
+        if let Err(denied) = self.blobs.find_named(&arrived.blobs) {
+            return self.answers.deny(arrived.call, &denied);
+        }
         let here = self.blobs.has(&arrived.blobs);
         let function = match self.functions.get(&arrived.function) {
             Some(Known::Function(function)) if here => Some(Arc::clone(function)),

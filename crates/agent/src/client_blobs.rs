@@ -8,9 +8,10 @@ use gridrpc_client::{Grid, SharedData};
 use gridrpc_core::BlobId;
 use gridrpc_link::payload::section_bytes;
 use gridrpc_link::{LinkError, Stream};
-use gridrpc_wire::Section;
+use gridrpc_wire::{RemoteError, Section};
 
 use crate::incoming::{Places, is_dropped, streamed};
+use crate::named_data::NamedData;
 use crate::service::{Access, Denied, Permit};
 use crate::shared_data::Filling;
 
@@ -46,6 +47,8 @@ pub(super) struct ClientBlobs {
     access: Option<Arc<dyn Access>>,
     places: Places,
     blobs: HashMap<u64, Blob>,
+    /// Named data of the daemon that calls have used.
+    named: HashMap<u64, Arc<NamedData>>,
     /// Data that the client may not keep.
     denied: HashMap<u64, Denied>,
     numbers: Arc<BlobNumbers>,
@@ -59,8 +62,8 @@ impl ClientBlobs {
         numbers: Arc<BlobNumbers>,
     ) -> ClientBlobs {
         let (grid, places) = (Arc::clone(grid), places.clone());
-        let (blobs, denied) = (HashMap::new(), HashMap::new());
-        ClientBlobs { grid, access, places, blobs, denied, numbers }
+        let (blobs, named, denied) = (HashMap::new(), HashMap::new(), HashMap::new());
+        ClientBlobs { grid, access, places, blobs, named, denied, numbers }
     }
 
     /// Why calls that use these data may not run.
@@ -68,9 +71,26 @@ impl ClientBlobs {
         blobs.iter().find_map(|blob| self.denied.get(blob))
     }
 
+    /// Finds the named data among these. The client keeps it until it drops its number.
+    ///
+    /// # Errors
+    /// When the client may not read one of them, or there is none.
+    pub(super) fn find_named(&mut self, blobs: &[u64]) -> Result<(), Denied> {
+        for &blob in blobs {
+            if BlobId(blob).is_named() && !self.named.contains_key(&blob) {
+                let access = self.access.as_ref().ok_or_else(|| Denied {
+                    error: RemoteError::DataNotFound.name().to_owned(),
+                    message: "only servers keep data under names".to_owned(),
+                })?;
+                self.named.insert(blob, access.named_data(BlobId(blob))?);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether all of these have arrived.
     pub(super) fn has(&self, blobs: &[u64]) -> bool {
-        blobs.iter().all(|blob| self.blobs.contains_key(blob))
+        blobs.iter().all(|blob| self.blobs.contains_key(blob) || self.named.contains_key(blob))
     }
 
     /// Receives data.
@@ -80,6 +100,10 @@ impl ClientBlobs {
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) -> Result<(), LinkError> {
+        if BlobId(blob).is_named() {
+            let what = format!("shared data {blob}, a number of named data");
+            return Err(LinkError::Unexpected(what));
+        }
         if let (true, Some(access)) = (is_dropped(&streams), &self.access) {
             self.denied.insert(blob, access.exceeds_payload(streamed(sections)));
             return Ok(());
@@ -131,13 +155,14 @@ impl ClientBlobs {
     /// Copies shared data to the grid of an offered function, once for each grid.
     pub(super) fn copy_to(&mut self, grid: &Arc<Grid>, blobs: &[u64]) -> io::Result<()> {
         for number in blobs {
+            if let Some(named) = self.named.get(number) {
+                named.copy_to(grid)?;
+            }
             let Some(blob) = self.blobs.get_mut(number) else { continue };
             if blob.copies.iter().any(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(grid))) {
                 continue;
             }
-            let parts: Vec<&[u8]> =
-                (0..blob.data.parts()).map(|part| blob.data.part(part)).collect();
-            let copy = SharedData::new(&parts, grid.shared_pool())?;
+            let copy = blob.data.copy_to(grid.shared_pool())?;
             grid.share_as(BlobId(*number), Arc::new(copy));
             blob.copies.push(Arc::downgrade(grid));
         }
@@ -147,6 +172,7 @@ impl ClientBlobs {
     /// Drops data.
     pub(super) fn drop_one(&mut self, number: u64) {
         self.denied.remove(&number);
+        self.named.remove(&number);
         if let Some(blob) = self.blobs.remove(&number) {
             self.end(number, blob);
         }
@@ -155,6 +181,7 @@ impl ClientBlobs {
 
     /// Drops all data.
     pub(super) fn drop_all(&mut self) {
+        self.named.clear();
         for (number, blob) in std::mem::take(&mut self.blobs) {
             self.end(number, blob);
         }

@@ -19,6 +19,7 @@ mod held_results;
 mod incoming;
 pub mod inspect;
 mod modules;
+mod named_data;
 mod requests;
 mod reservations;
 mod service;
@@ -31,6 +32,7 @@ pub use agent::{Options, run};
 pub use daemon::Daemon;
 pub use error::AgentError;
 pub use gridrpc_client::RequestError;
+pub use named_data::NamedData;
 pub use service::{
     Access, CallEnd, Denied, Found, Notify, Offered, Permit, Rights, Service, Target,
 };

@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use gridrpc_client::{FunctionRef, Grid, Profile};
-use gridrpc_core::{CallOptions, Owner};
+use gridrpc_core::{BlobId, CallOptions, Owner};
 use gridrpc_wire::FunctionForm;
 
+use crate::named_data::NamedData;
 use crate::user::User;
 use gridrpc_client::RequestError;
 
@@ -87,6 +88,12 @@ pub trait Access: fmt::Debug + Send + Sync {
     /// # Errors
     /// When a limit is reached.
     fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied>;
+
+    /// The data that the daemon keeps under a name, by its number.
+    ///
+    /// # Errors
+    /// When there is none that the client may read, or no memory for it.
+    fn named_data(&self, blob: BlobId) -> Result<Arc<NamedData>, Denied>;
 
     /// Largest payload of a call or of shared data, bytes. A larger one is not received.
     fn max_payload(&self) -> u64;

@@ -105,6 +105,9 @@ enum Command {
         /// The server: a URL such as gridrpc://HOST, an address, or a name in the file of GRIDRPC_CONFIG
         #[arg(long)]
         server: Option<String>,
+        /// List the shared data with names that you may use on the server
+        #[arg(long, requires = "server")]
+        shared: bool,
         /// Print all values as JSON
         #[arg(long)]
         json: bool,
@@ -280,8 +283,11 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Unregister { module, quiet } => {
             unregister(&module).map(|text| unless(quiet, text))
         }
-        Command::List { server: None, json } => list(json),
-        Command::List { server: Some(server), json } => Ok(server_query::list(&server, json)?),
+        Command::List { server: None, json, .. } => list(json),
+        Command::List { server: Some(server), shared: true, json } => {
+            Ok(server_query::shared_names(&server, json)?)
+        }
+        Command::List { server: Some(server), json, .. } => Ok(server_query::list(&server, json)?),
         Command::Describe { name, server, json, idl } => {
             describe_one(&name, server.as_deref(), json, idl)
         }

@@ -433,6 +433,11 @@ fn status_text(status: &Value) -> String {
             count(pool, "alive"),
         );
     }
+    let shared = &status["shared"];
+    if shared["names"].as_u64().is_some_and(|names| names > 0) {
+        let (names, bytes) = (&shared["names"], &shared["bytes"]);
+        let _ = writeln!(lines, "\nshared data: {names} names, {bytes} bytes");
+    }
     if let Some(users) = status["users"].as_object().filter(|users| !users.is_empty()) {
         let _ = writeln!(
             lines,

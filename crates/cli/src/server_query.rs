@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use gridrpc_client::{ServerAccess, ServerCatalogue, ServerCatalogueError};
+use gridrpc_client::{DetachedError, ServerAccess, ServerCatalogue, ServerCatalogueError};
 use gridrpc_config::{HostGroup, Problems, ServerAddress};
 use gridrpc_idl::Module;
 use serde_json::{Value, json};
@@ -22,6 +22,9 @@ pub enum ServerQueryError {
     /// It does not answer.
     #[error(transparent)]
     Catalogue(#[from] ServerCatalogueError),
+    /// It does not say which data it keeps.
+    #[error(transparent)]
+    Request(#[from] DetachedError),
     /// It has no such module.
     #[error(
         "server `{server}` offers no `{name}`; `gridrpc list --server {server}` shows what it offers"
@@ -87,6 +90,44 @@ pub fn list(server: &str, as_json: bool) -> Result<String, ServerQueryError> {
         // Writing to a string cannot fail.
         let line = format!("{:width$}{first}", function.name);
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+    Ok(text)
+}
+
+/// The shared data with names that the user may use.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn shared_names(server: &str, as_json: bool) -> Result<String, ServerQueryError> {
+    let all = catalogue(server)?.shared_names(&mut || false)?;
+    if as_json {
+        let one = |data: &gridrpc_client::SharedName| {
+            json!({
+                "name": format!("{}/{}", data.owner, data.name),
+                "bytes": data.bytes,
+                "dtype": data.dtype,
+                "shape": data.dims,
+                "readers": data.readers,
+                "until": data.until as f64 / 1000.0,
+            })
+        };
+        let all: Value = all.iter().map(one).collect();
+        return Ok(format!("{all:#}\n"));
+    }
+    if all.is_empty() {
+        return Ok(format!("server `{server}` keeps no shared data that you may use\n"));
+    }
+    let names: Vec<String> =
+        all.iter().map(|data| format!("{}/{}", data.owner, data.name)).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, data) in names.iter().zip(&all) {
+        let kind = data
+            .dtype
+            .as_ref()
+            .map_or_else(|| "bytes".to_owned(), |dtype| format!("{dtype}{:?}", data.dims));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:width$}  {:>14}  {kind}", data.bytes);
     }
     Ok(text)
 }

@@ -24,7 +24,7 @@ const IN_ID: &str = "/d/";
 /// How long one request waits for calls to end, seconds.
 const WAIT: &str = "20";
 /// How long a server may take to answer anything else, also if many bytes are on their way.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// Pause before a server that cannot be reached is dialled again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Most calls that one request waits for.
@@ -107,7 +107,7 @@ fn number_of(id: &str) -> &str {
     id.rsplit_once(IN_ID).map_or(id, |(_, number)| number)
 }
 
-type Interrupted<'a> = &'a mut dyn FnMut() -> bool;
+pub(crate) type Interrupted<'a> = &'a mut dyn FnMut() -> bool;
 
 impl ServerCatalogue {
     /// Detaches a call of `function` (`module/function#hash`). It survives a restart of the server when this returns.
@@ -184,11 +184,11 @@ impl ServerCatalogue {
         format!("{}{IN_ID}{number}", self.access.address.url())
     }
 
-    fn makes_no_sense(&self, why: impl Into<String>) -> DetachedError {
+    pub(crate) fn makes_no_sense(&self, why: impl Into<String>) -> DetachedError {
         DetachedError::Malformed { server: self.name.clone(), why: why.into() }
     }
 
-    fn ask_for_text(
+    pub(crate) fn ask_for_text(
         &self,
         name: &str,
         sections: Vec<Vec<u8>>,
@@ -198,7 +198,7 @@ impl ServerCatalogue {
         String::from_utf8(answer.unwrap_or_default()).map_err(|_| self.makes_no_sense("no UTF-8"))
     }
 
-    fn ask(
+    pub(crate) fn ask(
         &self,
         name: &str,
         sections: Vec<Vec<u8>>,
@@ -210,14 +210,17 @@ impl ServerCatalogue {
         answered.map_err(|error| self.unanswered(error))
     }
 
-    fn connect(&self, interrupted: Interrupted<'_>) -> Result<DaemonConnection, DetachedError> {
+    pub(crate) fn connect(
+        &self,
+        interrupted: Interrupted<'_>,
+    ) -> Result<DaemonConnection, DetachedError> {
         let until = Instant::now() + self.access.timeout;
         let socket = self.access.dial()?;
         DaemonConnection::open(socket, MAX_ANSWER, Some(until), interrupted)
             .map_err(|error| self.unanswered(error))
     }
 
-    fn unanswered(&self, error: AskError) -> DetachedError {
+    pub(crate) fn unanswered(&self, error: AskError) -> DetachedError {
         match error {
             AskError::Failed(failed) => DetachedError::Failed(failed),
             error => DetachedError::Unanswered { server: self.name.clone(), error },

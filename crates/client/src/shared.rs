@@ -40,6 +40,15 @@ impl SharedData {
         Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
     }
 
+    /// A copy in memory of another pool.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn copy_to(&self, pool: &Arc<Pool>) -> io::Result<SharedData> {
+        let parts: Vec<&[u8]> = (0..self.parts()).map(|part| self.part(part)).collect();
+        SharedData::new(&parts, pool)
+    }
+
     /// Allocates memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
     ///
     /// # Errors
@@ -182,6 +191,7 @@ pub fn hash(parts: &[&[u8]]) -> blake3::Hash {
 #[derive(Debug)]
 pub(crate) struct Owned {
     pub(crate) blob: BlobId,
-    pub(crate) data: Arc<SharedData>,
+    /// None: a server keeps it under a name.
+    pub(crate) data: Option<Arc<SharedData>>,
     pub(crate) owners: usize,
 }

@@ -97,6 +97,17 @@ impl GroupId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u64);
 
+impl BlobId {
+    /// Set in numbers of data that a server keeps under a name. Clients draw numbers without it.
+    pub const NAMED: u64 = 1 << 63;
+
+    /// Whether a server keeps the data under a name. Its client has no copy.
+    #[must_use]
+    pub fn is_named(self) -> bool {
+        self.0 & BlobId::NAMED != 0
+    }
+}
+
 /// A worker that runs the calls of one owner only, in order. Its process is not replaced, because its state would be
 /// lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

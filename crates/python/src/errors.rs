@@ -174,7 +174,9 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::LimitReached) => new(py, package::limit_reached(py), (message,)),
         Some(RemoteError::NotPermitted) => new(py, package::not_permitted(py), (message,)),
         Some(RemoteError::DeadlineExceeded) => new(py, package::deadline_exceeded(py), (message,)),
-        Some(RemoteError::CallNotFound) => PyLookupError::new_err(message.to_owned()),
+        Some(RemoteError::CallNotFound | RemoteError::DataNotFound) => {
+            PyLookupError::new_err(message.to_owned())
+        }
         Some(RemoteError::CallLost) => call_lost(py, message),
         Some(RemoteError::CallCancelled) => new(py, package::call_cancelled(py), (message,)),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),

@@ -15,6 +15,7 @@ mod grid;
 mod held;
 mod items;
 mod modules;
+mod named_data;
 mod options;
 mod package;
 mod pipeline;
@@ -46,6 +47,8 @@ mod _native {
     use crate::items::Items;
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
+    #[pymodule_export]
+    use crate::named_data::NamedData;
     #[pymodule_export]
     use crate::options::CallOptions;
     #[pymodule_export]

@@ -38,6 +38,12 @@ impl Server {
         matches!(self.0.launcher, LauncherKind::Server { .. }) && !self.0.trusted
     }
 
+    /// Whether it is a server that many clients share.
+    #[getter]
+    fn is_server(&self) -> bool {
+        matches!(self.0.launcher, LauncherKind::Server { .. })
+    }
+
     fn __repr__(&self) -> String {
         format!("Server({:?}, hosts={:?})", self.0.name, self.hosts())
     }

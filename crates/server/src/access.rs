@@ -1,13 +1,14 @@
 //! What one connected user may do, checked at each step.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_agent::{Access, CallEnd, Denied, Found, Notify, Offered, Permit, Target};
+use gridrpc_agent::{Access, CallEnd, Denied, Found, NamedData, Notify, Offered, Permit, Target};
 use gridrpc_client::FunctionRef;
-use gridrpc_core::CallOptions;
+use gridrpc_core::{BlobId, CallOptions};
 use gridrpc_wire::{FunctionForm, RemoteError};
 
 use crate::audit::{AuditEvent, AuditRecord};
@@ -122,6 +123,36 @@ impl Caller {
             format!(" that user `{}` may call", self.user)
         } else {
             format!(" that user `{}` may call; there is {}", self.user, names.join(", "))
+        }
+    }
+
+    /// Named data in memory, by its number.
+    pub(crate) fn named_data(&self, number: u64) -> Result<Arc<NamedData>, AccessError> {
+        let Caller { shared, role, .. } = self;
+        let grid = shared.pools.common.grid().map_err(|error| {
+            denied(RemoteError::OutOfMemory, format!("the workers cannot start: {error}"))
+        })?;
+        match shared.named_data.load(&grid, role, number) {
+            Ok(Some(data)) => Ok(data),
+            Ok(None) => {
+                let message = format!(
+                    "{} does not keep this shared data any more, or user `{}` may not read it any more: look it up \
+                     again with `grid.shared`",
+                    shared.name(),
+                    self.user
+                );
+                Err(denied(RemoteError::DataNotFound, message))
+            }
+            Err(error) => {
+                let name = shared.name();
+                if error.kind() == io::ErrorKind::OutOfMemory {
+                    let message = format!("{name} has no memory for the shared data: {error}");
+                    return Err(denied(RemoteError::OutOfMemory, message));
+                }
+                let message =
+                    format!("{name} cannot read the shared data: {error}; share it again");
+                Err(denied(RemoteError::DataNotFound, message))
+            }
         }
     }
 
@@ -240,6 +271,10 @@ impl Access for UserAccess {
 
     fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied> {
         Ok(self.0.permit(&"shared data".into(), None, bytes, 0)?)
+    }
+
+    fn named_data(&self, blob: BlobId) -> Result<Arc<NamedData>, Denied> {
+        Ok(self.0.named_data(blob.0)?)
     }
 
     fn max_payload(&self) -> u64 {

@@ -14,6 +14,7 @@ pub mod exposition;
 mod http;
 pub mod limits;
 pub mod log;
+mod named_data;
 pub mod page;
 mod pools;
 mod presence;

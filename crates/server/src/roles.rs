@@ -71,6 +71,7 @@ impl Role {
                 rate: tables.value(|grants| grants.rate, f64::max).unwrap_or(built_in.rate),
                 workers: limit(|grants| grants.workers).unwrap_or(built_in.workers),
                 cpu_seconds: limit(|grants| grants.cpu_seconds).unwrap_or(built_in.cpu_seconds),
+                shared_bytes: limit(|grants| grants.shared_bytes).unwrap_or(built_in.shared_bytes),
             },
         }
     }

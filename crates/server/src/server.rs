@@ -25,6 +25,7 @@ use crate::config::{Network, ServerConfig, TlsConfig};
 use crate::detached::DetachedCalls;
 use crate::http::HttpServer;
 use crate::log;
+use crate::named_data::NamedStore;
 use crate::pools::{Pools, Workers};
 use crate::publisher::Publisher;
 use crate::service::Users;
@@ -146,10 +147,14 @@ impl Server {
                 .map_err(|error| ServerError::Folder { folder: folder.clone(), error })?;
         }
         let audit = AuditLog::open(&config.audit, |status| log::warning(&status.to_string(), &[]))?;
+        let named = config.state.join("shared");
+        let named_data = NamedStore::open(&named)
+            .map_err(|error| ServerError::Folder { folder: named.clone(), error })?;
         let pools = Pools::new(Workers::new(&config, program));
         let most = config.most_connections as usize;
         let (socket, network) = (config.socket.clone(), config.network.clone());
-        let shared = Arc::new(Shared::new(config, Catalogue::new(copies), pools, audit, tokens));
+        let catalogue = Catalogue::new(copies);
+        let shared = Arc::new(Shared::new(config, catalogue, pools, audit, named_data, tokens));
         let publisher = Arc::new(Publisher::new(Arc::clone(&shared), added));
         for file in &shared.config.files {
             publisher.publish(file)?;
@@ -367,6 +372,14 @@ impl Checks {
         while !self.stop.wait(CHECK) {
             self.publisher.check(false);
             self.shared.pools.check(self.shared.config.workers.idle);
+            for record in self.shared.named_data.expire(SystemTime::now()) {
+                self.shared.audit.record(AuditRecord {
+                    user: Some(record.owner.clone()),
+                    function: Some(record.full_name()),
+                    outcome: Some("expired".to_owned()),
+                    ..AuditRecord::now(AuditEvent::Unshare)
+                });
+            }
             self.shared.limiter().forget_idle(self.shared.now());
             if let Some(clean) = &self.clean_http {
                 clean();

@@ -53,6 +53,9 @@ impl Service for Users {
             "detach" | "call" | "wait" | "result" | "cancel" | "calls" => {
                 self.detached.answer(self.caller(user), name, sections)
             }
+            "share" | "share-more" | "shared" | "unshare" | "shared-names" => {
+                self.shared.named_data.answer(&self.caller(user), name, &sections)
+            }
             "status" => {
                 let all = is_administrator(user) || self.role(user).monitor;
                 Ok(answered(&ServerStatus::of(&self.shared, &self.detached, all)))

@@ -13,6 +13,7 @@ use crate::audit::AuditLog;
 use crate::catalogue::Catalogue;
 use crate::config::ServerConfig;
 use crate::limits::Limiter;
+use crate::named_data::NamedStore;
 use crate::pools::Pools;
 use crate::presence::{Presence, Tie};
 use crate::statistics::Statistics;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) audit: AuditLog,
     pub(crate) statistics: Statistics,
     pub(crate) presence: Presence,
+    /// Data that is shared by name.
+    pub(crate) named_data: NamedStore,
     /// API tokens, if the server serves HTTP.
     pub(crate) tokens: Option<ApiTokens>,
     limiter: Mutex<Limiter>,
@@ -47,6 +50,7 @@ impl Shared {
         catalogue: Catalogue,
         pools: Pools,
         audit: AuditLog,
+        named_data: NamedStore,
         tokens: Option<ApiTokens>,
     ) -> Shared {
         Shared {
@@ -56,6 +60,7 @@ impl Shared {
             audit,
             statistics: Statistics::default(),
             presence: Presence::default(),
+            named_data,
             tokens,
             limiter: Mutex::default(),
             waiting: Mutex::default(),

@@ -20,6 +20,7 @@ pub(crate) struct ServerStatus {
     pub(crate) draining: bool,
     pub(crate) pools: Vec<PoolStatus>,
     pub(crate) detached: DetachedStatus,
+    pub(crate) shared: SharedStatus,
     pub(crate) modules: Vec<ModuleStatus>,
     pub(crate) functions: BTreeMap<String, CallCount>,
     /// What only administrators and monitors see.
@@ -63,6 +64,13 @@ pub(crate) struct DetachedStatus {
     pub(crate) ended: usize,
 }
 
+/// Data that is shared by name.
+#[derive(Debug, Serialize)]
+pub(crate) struct SharedStatus {
+    pub(crate) names: usize,
+    pub(crate) bytes: u64,
+}
+
 /// A module.
 #[derive(Debug, Serialize)]
 pub(crate) struct ModuleStatus {
@@ -100,6 +108,7 @@ impl ServerStatus {
             alive: module.alive(),
         });
         let (queued, running, ended) = detached.counts();
+        let (names, bytes) = shared.named_data.counts();
         let (functions, users) = shared.statistics.counts();
         ServerStatus {
             name: shared.config.name.clone(),
@@ -109,6 +118,7 @@ impl ServerStatus {
             draining: shared.is_draining(),
             pools: pools.collect(),
             detached: DetachedStatus { queued, running, ended },
+            shared: SharedStatus { names, bytes },
             modules: modules.collect(),
             functions,
             private: all.then(|| private(shared, users)),

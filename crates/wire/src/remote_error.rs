@@ -68,6 +68,8 @@ remote_errors! {
     CallLost,
     /// A detached call was cancelled.
     CallCancelled,
+    /// The server keeps no data under this name that the user may read.
+    DataNotFound,
 }
 
 impl fmt::Display for RemoteError {

@@ -150,6 +150,7 @@ pub fn raised(function: &str, error: &str, message: &str, trace: &str) -> Failur
         Some(RemoteError::LimitReached | RemoteError::NotPermitted) => (ErrorCode::RpcRefused, ""),
         Some(RemoteError::DeadlineExceeded) => (ErrorCode::Timeout, ""),
         Some(RemoteError::CallNotFound) => (ErrorCode::InvalidSessionId, ""),
+        Some(RemoteError::DataNotFound) => (ErrorCode::Other, ""),
         Some(RemoteError::CallLost) => (ErrorCode::CommunicationFailed, ""),
         Some(RemoteError::CallCancelled) => (ErrorCode::Canceled, ""),
         // The type of an exception.

@@ -81,7 +81,7 @@ impl Common {
             options.group = Some(offer.group);
         }
         if let Some(trust) = &state.trust {
-            let refers = !blobs.is_empty() || !after.is_empty();
+            let refers = blobs.iter().any(|blob| !blob.is_named()) || !after.is_empty();
             options.group =
                 trust.bound_of(&state.core, &function, refers, options.group, options.on)?;
         }

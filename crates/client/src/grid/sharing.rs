@@ -21,11 +21,13 @@ impl Grid {
             return Err(GridError::Config(format!("shared data of more than {most} parts")));
         }
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        let alike = owned.values().filter(|owned| owned.data.has_lengths(parts)).count();
-        if alike > 0 {
+        let is_alike =
+            |owned: &Owned| owned.data.as_ref().is_some_and(|data| data.has_lengths(parts));
+        if owned.values().any(is_alike) {
             let name = hash(parts);
-            let same =
-                |owned: &&mut Owned| owned.data.has_lengths(parts) && owned.data.hash() == name;
+            let same = |owned: &&mut Owned| {
+                is_alike(owned) && owned.data.as_ref().is_some_and(|data| data.hash() == name)
+            };
             if let Some(owned) = owned.values_mut().find(same) {
                 owned.owners += 1;
                 return Ok(owned.blob);
@@ -38,10 +40,22 @@ impl Grid {
         let mut state = self.common.lock();
         let what = "drawing a number";
         let blob = state.next_blob().map_err(|error| GridError::System { what, error })?;
-        owned.insert(blob, Owned { blob, data: Arc::clone(&data), owners: 1 });
+        owned.insert(blob, Owned { blob, data: Some(Arc::clone(&data)), owners: 1 });
         state.shared.insert(blob, data);
         state.core.share(blob);
         Ok(blob)
+    }
+
+    /// Refers to data that a server keeps under a name, until [`Grid::unshare`]. Calls that use it have to run there.
+    ///
+    /// # Errors
+    /// When this process is a child of the grid's.
+    pub fn refer(&self, blob: BlobId) -> Result<(), GridError> {
+        self.check_process()?;
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        owned.entry(blob).or_insert(Owned { blob, data: None, owners: 0 }).owners += 1;
+        self.common.lock().core.share(blob);
+        Ok(())
     }
 
     /// Drops one owner of shared data.

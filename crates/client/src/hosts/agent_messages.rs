@@ -129,7 +129,7 @@ impl Conversation {
 }
 
 /// Rejects messages that an untrusted host has no reason to send: it has received neither Python nor shared data, and
-/// no request to keep a result.
+/// no request to keep a result. It may answer that nothing reads its own named data any more.
 fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
     let is_kept = |section: &Section<'_>| matches!(section.place, Place::Kept { .. });
     let what = match message {
@@ -143,9 +143,7 @@ fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
         Message::Reply { sections, .. } if sections.iter().any(is_kept) => "a result that it keeps",
         Message::KeptResult { .. } => "a result that it has kept",
         Message::Callback { index, .. } if is_request(*index) => "a call that its function makes",
-        Message::Missing { .. } | Message::NotPassed { .. } | Message::BlobDropped { .. } => {
-            "shared data"
-        }
+        Message::Missing { .. } | Message::NotPassed { .. } => "shared data",
         _ => return Ok(()),
     };
     Err(LinkError::Untrusted(what))

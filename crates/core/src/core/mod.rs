@@ -418,9 +418,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
-    /// Registers data that calls may refer to from now on.
+    /// Registers data that calls may refer to from now on. Named data may be registered again while its holder
+    /// releases it: the holder finds it by its number.
     pub fn share(&mut self, blob: BlobId) {
-        self.blobs.table.entry(blob).or_default().dropped = false;
+        let state = self.blobs.table.entry(blob).or_default();
+        (state.dropped, state.leaving) = (false, false);
     }
 
     /// Ends sharing of this data: no further call will refer to it. It is freed when the last call that does has

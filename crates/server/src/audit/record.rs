@@ -22,6 +22,12 @@ pub enum AuditEvent {
     End,
     /// A call exceeded a limit.
     Limit,
+    /// A user shared data by name.
+    Share,
+    /// A user looked up data that is shared by name.
+    Use,
+    /// Data that was shared by name was removed.
+    Unshare,
     /// An administrator changed the server.
     Admin,
     /// Records are missing here.
@@ -42,7 +48,7 @@ pub struct AuditRecord {
     /// Address of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The function, as `module/function`.
+    /// The function, as `module/function`, or the shared data, as `owner/name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// Bytes of arguments.

@@ -52,6 +52,8 @@ pub struct Grants {
     pub workers: Option<Limit>,
     /// CPU seconds in 24 hours.
     pub cpu_seconds: Option<Limit>,
+    /// Bytes of data that is shared by name.
+    pub shared_bytes: Option<Limit>,
 }
 
 impl Modules {
@@ -98,6 +100,7 @@ impl Grants {
             "priority" => self.priority = Some(number(entry, -MOST_WEIGHT, MOST_WEIGHT)? as i32),
             "calls" => self.calls = count(1)?,
             "queued" => self.queued = count(0)?,
+            "shared_bytes" => self.shared_bytes = Some(limit(entry, size)?),
             "bytes" => self.bytes = Some(limit(entry, size)?),
             "rate" => self.rate = Some(rate(entry)?),
             "workers" => self.workers = count(1)?,

@@ -62,6 +62,7 @@ pub(super) const GRANTS: &[&str] = &[
     "rate",
     "workers",
     "cpu_seconds_per_day",
+    "shared_bytes",
 ];
 /// `[audit]`
 pub(super) const AUDIT: &[&str] = &["file", "size", "keep"];

@@ -4,6 +4,8 @@ use std::fmt;
 
 /// Default of `queued`: every queue has a bound.
 const QUEUED: u64 = 10_000;
+/// Default of `shared_bytes`: the data is on disk.
+const SHARED: u64 = 1 << 30;
 
 /// A limit of a number. Unlimited is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub struct Limits {
     pub workers: Limit,
     /// CPU seconds in 24 hours.
     pub cpu_seconds: Limit,
+    /// Bytes of data that is shared by name.
+    pub shared_bytes: Limit,
 }
 
 impl Default for Limits {
@@ -40,6 +44,7 @@ impl Default for Limits {
             rate: f64::INFINITY,
             workers: Limit::Unlimited,
             cpu_seconds: Limit::Unlimited,
+            shared_bytes: Limit::At(SHARED),
         }
     }
 }

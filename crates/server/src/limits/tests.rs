@@ -316,6 +316,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             rate,
             workers,
             cpu_seconds,
+            ..Limits::default()
         },
     )
 }

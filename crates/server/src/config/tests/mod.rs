@@ -135,7 +135,7 @@ fn grants_of_users_and_groups() {
     let config = config(
         "[users.'ann@site']\nmodules = ['fft', 'blas']\ncode = true\nmonitor = true\nweight = 3\npriority = -7\n\
          calls = 5\nqueued = 0\nbytes = '2 GB'\nrate = 0.25\nworkers = 6\n\
-         cpu_seconds_per_day = 0\n\
+         cpu_seconds_per_day = 0\nshared_bytes = '3 GB'\n\
          [groups.staff]\nmodules = ['fft', '*']\ncalls = 'unlimited'\nrate = 'unlimited'\n\
          bytes = 'unlimited'",
     );
@@ -155,6 +155,7 @@ fn grants_of_users_and_groups() {
             rate: Some(0.25),
             workers: Some(Limit::At(6)),
             cpu_seconds: Some(Limit::At(0)),
+            shared_bytes: Some(Limit::At(3_000_000_000)),
         }
     );
     let staff = Grants {

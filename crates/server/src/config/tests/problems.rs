@@ -62,7 +62,7 @@ server.toml:20: [users]: `everyone` is true: write a table, as in [users.NAME]
 server.toml:21: [users]: `NAME` is \"a b\": write 1 to 255 bytes without blanks and control characters
 server.toml:23: [groups.staff]: `calls` is 0: write a whole number from 1 to 1000000, or \"unlimited\"
 server.toml:24: [groups.staff]: `bytes` is 100: write a size as in \"64 MiB\" or \"2 GB\", or \"unlimited\"
-server.toml:25: [groups.staff]: there is no key `audit`: the keys are `modules`, `code`, `monitor`, `weight`, `priority`, `calls`, `queued`, `bytes`, `rate`, `workers`, `cpu_seconds_per_day`";
+server.toml:25: [groups.staff]: there is no key `audit`: the keys are `modules`, `code`, `monitor`, `weight`, `priority`, `calls`, `queued`, `bytes`, `rate`, `workers`, `cpu_seconds_per_day`, `shared_bytes`";
     let (told, expected): (Vec<_>, Vec<_>) =
         (told(text).lines().map(str::to_owned).collect(), expected.lines().collect());
     for line in &expected {

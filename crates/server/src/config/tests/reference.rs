@@ -89,6 +89,7 @@ fn its_defaults_are_right() {
     assert_eq!((limit("rate"), limits.rate), ("unlimited", f64::INFINITY));
     assert_eq!(limit("workers"), limits.workers.to_string());
     assert_eq!(limit("cpu_seconds_per_day"), limits.cpu_seconds.to_string());
+    assert_eq!(Limit::At(size(limit("shared_bytes"))), limits.shared_bytes);
     let names = (default("`[modules.NAME]`", "isolation"), default("`[modules.NAME]`", "policy"));
     assert_eq!(names, ("shared", "fair"));
     let calls = CallSettings::default();
