@@ -265,10 +265,11 @@ def test_calls_that_need_their_client_cannot_be_detached(tmp_path: Path, module:
             grid.detach("work/ask", 2, lambda i: i)
         with pytest.raises(gridrpc.FunctionNotFound):
             grid.detach("work/nothing")
-        with pytest.raises(TypeError, match=r"Grid\.detach"):
-            grid.submit("work/add", 1, 2).detach()
-        with grid.object("work/counter") as counter, pytest.raises(TypeError, match="object"):
-            counter.add.detach(1)
+        with grid.object("work/counter") as counter:
+            with pytest.raises(TypeError, match="object"):
+                counter.add.detach(1)
+            with pytest.raises((TypeError, ValueError)):
+                counter.add.submit(1).detach()
     with (
         opened(workers=1, worker="native", modules=[module]) as grid,
         pytest.raises(TypeError, match="workers of this grid"),
@@ -328,6 +329,82 @@ def test_cancelled_calls_end_whether_they_wait_or_run(tmp_path: Path, module: Pa
         gate.touch()
         assert [call.result(timeout=LONG) for call in calls[1:4]] == [1, 2, 3]
         assert "4" not in lines(log)
+
+
+def test_calls_that_wait_are_detached(tmp_path: Path, module: Path) -> None:
+    with lab(tmp_path, module, workers=1) as served:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        with served.client() as grid:
+            x = np.full(3, 4.0)
+            first = grid.submit("work/gated", str(log), str(gate), 0)
+            assert until(lambda: lines(log) == ["0"])
+            calls = [grid.submit("work/gated", str(log), str(gate), n) for n in range(1, 20)]
+            last, here, gone = grid.submit("work/twice", x), calls[-1], calls[-2]
+            one = last.detach()
+            assert (last.detach(), here.detach()) == (one, here.detach())
+            # The call that runs, and those that the server has got, may have begun.
+            with pytest.raises(TypeError, match="the call of work/gated has begun"):
+                first.detach()
+            stay = gone.detach()
+            assert gone.cancel()
+            with pytest.raises(gridrpc.CallCancelled):
+                gone.result(timeout=LONG)
+            with pytest.raises(gridrpc.CallCancelled):
+                grid.attach(stay).result(timeout=LONG)
+            gate.touch()
+            assert list(last.result(timeout=LONG)) == [8, 8, 8]
+            assert here.result(timeout=LONG) == 19
+            assert first.result(timeout=LONG) == 0
+            with pytest.raises(ValueError, match="has ended"):
+                first.detach()
+            assert [call.result(timeout=LONG) for call in calls[:-2]] == [*range(1, 18)]
+            gate.unlink()
+            grid.submit("work/gated", str(log), str(gate), 50)
+            assert until(lambda: "50" in lines(log))
+            waiting = [grid.submit("work/gated", str(log), str(gate), n) for n in range(60, 80)]
+            left = waiting[-1].detach()
+        # Its client is gone, and the server was killed.
+        served.restart()
+        gate.touch()
+        with served.client() as grid:
+            assert list(grid.attach(one).result(timeout=LONG)) == [8, 8, 8]
+            assert grid.attach(left).result(timeout=LONG) == 79
+        # Each has run once, except for the one that was cancelled.
+        ran = lines(log)
+        assert len(ran) == len(set(ran))
+        assert "18" not in ran
+
+
+def test_an_idempotent_call_that_runs_is_detached_beside(tmp_path: Path, module: Path) -> None:
+    with lab(tmp_path, module, workers=2) as served:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        with served.client() as grid:
+            call = grid.submit("work/again", str(log), str(gate), 7)
+            assert until(lambda: lines(log) == ["7"])
+            one = call.detach()
+            assert call.detach() == one
+            assert until(lambda: lines(log) == ["7", "7"])
+        gate.touch()
+        with served.client() as grid:
+            assert grid.attach(one).result(timeout=LONG) == 7
+
+
+def test_a_call_that_the_server_refuses_to_detach_has_failed(
+    tmp_path: Path, module: Path
+) -> None:
+    more = '[results]\nbytes = "1 KiB"\n'
+    with lab(tmp_path, module, more, workers=1) as served, served.client() as grid:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        first = grid.submit("work/gated", str(log), str(gate), 0)
+        assert until(lambda: lines(log) == ["0"])
+        calls = [grid.submit("work/twice", np.zeros(1000)) for _ in range(20)]
+        with pytest.raises(gridrpc.LimitReached, match=r"`bytes = 1024` in \[results\]"):
+            calls[-1].detach()
+        with pytest.raises(gridrpc.WorkerLost, match=r"`bytes = 1024` in \[results\]"):
+            calls[-1].result(timeout=LONG)
+        gate.touch()
+        assert first.result(timeout=LONG) == 0
+        assert all(len(call.result(timeout=LONG)) == 1000 for call in calls[:-1])
 
 
 def test_closing_a_grid_cancels_no_detached_call(tmp_path: Path, module: Path) -> None:

@@ -28,6 +28,20 @@ pub enum DetachError {
     /// The call needs its client.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
+    /// The call needs its object.
+    #[error(
+        "{0} is a method, and its object ends with this program: only calls of functions can be detached"
+    )]
+    Method(Arc<str>),
+    /// The server may have begun the call.
+    #[error(
+        "the call of {0} has begun, or its server may have begun it, and it is not idempotent: have a call detached from \
+         its start, by `detach` of the grid or of the function"
+    )]
+    Begun(Arc<str>),
+    /// The call has a result.
+    #[error("the call of {0} has ended: take its result")]
+    Ended(Arc<str>),
     /// The arguments cannot be read.
     #[error("the arguments of {function} cannot be sent: {error}")]
     System {
@@ -63,6 +77,53 @@ pub fn detach(
     let catalogue = grid.server_catalogues().iter().find(|known| known.name == server);
     let catalogue = catalogue.ok_or_else(|| DetachError::NoServer(Arc::clone(&target.name)))?;
     Ok(catalogue.detach(&name, request.options.idempotent, sections, interrupted)?)
+}
+
+/// Detaches a call that was submitted to this grid. A call that waits here is withdrawn and ends with the result of the
+/// detached one; if it cannot be detached then, it has failed. An idempotent call that its server has got runs there
+/// once more. Returns the id, and the server if the call has been withdrawn.
+///
+/// # Errors
+/// When the call has ended, needs its client, or may have begun and is not idempotent, or the server refuses it.
+pub fn detach_call(
+    grid: &Grid,
+    target: &Target,
+    call: &Arc<Call>,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<(String, Option<Arc<ServerCatalogue>>), DetachError> {
+    let function = || Arc::clone(&target.name);
+    let (server, name) = target.offered_name().ok_or_else(|| DetachError::NoServer(function()))?;
+    if target.name.contains('.') {
+        return Err(DetachError::Method(function()));
+    }
+    let catalogue = grid.server_catalogues().iter().find(|known| known.name == server);
+    let catalogue = catalogue.ok_or_else(|| DetachError::NoServer(function()))?;
+    let payload = call.payload().filter(|_| !call.done());
+    let payload = payload.ok_or_else(|| DetachError::Ended(function()))?;
+    let sections = grid
+        .copy_sections(&payload)
+        .map_err(|error| DetachError::System { function: function(), error })?;
+    drop(payload);
+    landing(target, sections.first().map_or(&[], Vec::as_slice))?;
+    let (withdrawn, idempotent) = (grid.withdraw(call), call.is_idempotent());
+    if !withdrawn && !idempotent {
+        let begun = if call.done() { DetachError::Ended } else { DetachError::Begun };
+        return Err(begun(function()));
+    }
+    let detached = catalogue.detach(&name, idempotent, sections, interrupted);
+    if !withdrawn {
+        return Ok((detached?, None));
+    }
+    let attached = detached.map_err(DetachError::from).and_then(|id| {
+        grid.attach_withdrawn(catalogue, &id, call)?;
+        Ok((id, Some(Arc::clone(catalogue))))
+    });
+    attached.inspect_err(|error| {
+        grid.fail_withdrawn(
+            call,
+            &format!("the call of {} was to be detached: {error}", target.name),
+        );
+    })
 }
 
 /// Attaches to a detached call. The call that is returned ends when the detached one does; all results, also those of

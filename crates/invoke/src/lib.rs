@@ -20,7 +20,7 @@ pub use argument::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 pub use callback::{CallbackFrame, CallbackValue};
 pub use chunk::ChunkBuilder;
 pub use chunk_results::{ChunkLanding, LandedChunk, LandedColumn, Run};
-pub use detached::{DetachError, attach, attach_prepared, detach, server_of};
+pub use detached::{DetachError, attach, attach_prepared, detach, detach_call, server_of};
 pub use preload::preload;
 pub use prepare::prepare;
 pub use prepared::{Lending, Prepared};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use gridrpc_client::{Hold, LostItems, Outcome};
 use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
 use crate::buffer::{Buffer, split_head, unpickle};
-use crate::detached::Attachment;
+use crate::detached::{Attachment, ask};
 use crate::errors;
 use crate::modules::{Pending, PendingChunk};
 use crate::{package, plain};
@@ -73,7 +73,9 @@ pub struct Call {
     grid: Py<PyAny>,
     settled: OnceLock<Settled>,
     /// The detached call whose result it gives.
-    attachment: Option<Attachment>,
+    attachment: OnceLock<Attachment>,
+    /// The id of a detached call that runs beside it.
+    detached: OnceLock<String>,
 }
 
 impl Call {
@@ -83,12 +85,13 @@ impl Call {
         form: Form,
         grid: Py<PyAny>,
     ) -> Call {
-        Call { call, waiter, form, grid, settled: OnceLock::new(), attachment: None }
+        let (settled, attachment, detached) = Default::default();
+        Call { call, waiter, form, grid, settled, attachment, detached }
     }
 
     /// A call that gives the result of a detached one.
     pub fn attached(self, attachment: Attachment) -> Call {
-        Call { attachment: Some(attachment), ..self }
+        Call { attachment: attachment.into(), ..self }
     }
 
     /// The Python object.
@@ -233,24 +236,54 @@ impl Call {
     ///
     /// A worker that still runs the call after a grace period (Config.grace) is ended and replaced.
     fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(attachment) = &slf.get().attachment {
+        if let Some(attachment) = slf.get().attachment.get() {
             let cancelled = !slf.get().call.done() && attachment.cancel(slf.py())?;
             return Ok(PyBool::new(slf.py(), cancelled).to_owned().into_any());
         }
         package::cancel(slf.py())?.call1((slf,))
     }
 
-    /// Return the id of the detached call that this call is attached to, for `gridrpc.attach`.
+    /// Have the call's server run it even if this program ends. Returns its id, for `gridrpc.attach`.
     ///
-    /// Raises TypeError for another call: have a call detached from its start, by `Grid.detach`.
-    fn detach(&self) -> PyResult<&str> {
-        match &self.attachment {
-            Some(attachment) => Ok(&attachment.id),
-            None => Err(PyTypeError::new_err(format!(
-                "the call of {} ends with this program, as the server has not stored its arguments: \
-                 detach it from its start, by Grid.detach",
-                self.call.function().name()
-            ))),
+    /// A call that still waits in this program becomes a detached call, and this object one that is attached to it. An
+    /// idempotent call that its server has got already runs there once more, detached. Any other call may have begun
+    /// and cannot be detached: use `Grid.detach` instead of `submit`. Raises TypeError then, and for a call of a Python
+    /// function or method; ValueError if it has ended; and what `Grid.detach` raises. If the server refuses a call that
+    /// waits, the call ends with WorkerLost.
+    fn detach(&self, py: Python<'_>) -> PyResult<&str> {
+        if let Some(attachment) = self.attachment.get() {
+            return Ok(&attachment.id);
+        }
+        if let Some(id) = self.detached.get() {
+            return Ok(id);
+        }
+        let target = match &self.form {
+            Form::Module(pending) => {
+                let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                pending.as_ref().map(|pending| Arc::clone(pending.target()))
+            }
+            Form::Pickled | Form::Chunk(_) => {
+                let name = self.call.function().name();
+                return Err(PyTypeError::new_err(format!(
+                    "the call of {name} cannot be detached: only single calls of compiled modules that a server offers \
+                     can"
+                )));
+            }
+        };
+        let Some(target) = target else {
+            let name = self.call.function().name();
+            return Err(PyValueError::new_err(format!(
+                "the call of {name} has ended: take its result"
+            )));
+        };
+        let native = self.grid.bind(py).getattr("_native")?;
+        let grid = native.cast::<crate::grid::Grid>()?.get().shared();
+        let (id, server) = ask(py, |interrupted| {
+            gridrpc_invoke::detach_call(&grid, &target, &self.call, interrupted)
+        })?;
+        match server {
+            Some(server) => Ok(&self.attachment.get_or_init(|| Attachment { server, id }).id),
+            None => Ok(self.detached.get_or_init(|| id)),
         }
     }
 

@@ -46,7 +46,10 @@ pub fn ask<T: Send, E: Into<DetachError> + Send>(
 pub fn refused(py: Python<'_>, error: DetachError) -> PyErr {
     let text = error.to_string();
     match error {
-        DetachError::NoServer(_) => PyTypeError::new_err(text),
+        DetachError::NoServer(_) | DetachError::Method(_) | DetachError::Begun(_) => {
+            PyTypeError::new_err(text)
+        }
+        DetachError::Ended(_) => PyValueError::new_err(text),
         DetachError::Argument(error) => errors::argument(&error),
         DetachError::System { error, .. } => errors::of_system(&error, text),
         DetachError::Grid(error) => errors::grid(&error),

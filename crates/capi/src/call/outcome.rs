@@ -227,6 +227,9 @@ impl From<DetachError> for Failure {
                 DetachedError::Unanswered { .. } | DetachedError::Malformed { .. },
             ) => ErrorCode::CommunicationFailed,
             DetachError::Argument(_)
+            | DetachError::Method(_)
+            | DetachError::Begun(_)
+            | DetachError::Ended(_)
             | DetachError::System { .. }
             | DetachError::Grid(_)
             | DetachError::Server(DetachedError::NotAnId { .. } | DetachedError::TooLarge { .. }) => {

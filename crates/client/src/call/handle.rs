@@ -202,6 +202,12 @@ impl Call {
         Ok(())
     }
 
+    /// The payload, until the call ends.
+    #[must_use]
+    pub fn payload(&self) -> Option<Arc<Payload>> {
+        self.lock().payload.clone()
+    }
+
     /// Takes the payload, for the connection to keep or drop.
     pub(crate) fn take_payload(&self) -> Option<Arc<Payload>> {
         self.lock().payload.take()

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError};
 
 use gridrpc_link::payload::{Outgoing, Payload};
 use gridrpc_shm::segment::Left;
+use gridrpc_wire::RemoteError;
 
-use crate::call::Call;
+use crate::call::{Call, Outcome};
 use crate::detached::DetachedWatcher;
 use crate::error::GridError;
 use crate::function::FunctionRef;
@@ -28,14 +29,35 @@ impl Grid {
         let idempotent = true;
         let (payload, sinks, after) = (Payload::default(), Vec::new(), Vec::new());
         let call = Call::new(function, payload, None, sinks, after, idempotent);
+        self.attach_withdrawn(server, id, &call)?;
+        Ok(call)
+    }
+
+    /// Lets a call that the grid does not have, or not any more, end with the result of a detached call.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn attach_withdrawn(
+        &self,
+        server: &Arc<ServerCatalogue>,
+        id: &str,
+        call: &Arc<Call>,
+    ) -> Result<(), GridError> {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         let watcher = watchers.entry(server.name.clone()).or_insert_with(|| {
             let waiter = self.waiter();
             DetachedWatcher::new(Arc::clone(server), Box::new(move || waiter.nudge()))
         });
-        DetachedWatcher::add(watcher, id, &call)
-            .map_err(|error| GridError::System { what: "starting a thread", error })?;
-        Ok(call)
+        DetachedWatcher::add(watcher, id, call)
+            .map_err(|error| GridError::System { what: "starting a thread", error })
+    }
+
+    /// Ends a withdrawn call that could not be detached.
+    pub fn fail_withdrawn(&self, call: &Call, why: &str) {
+        let error = RemoteError::CallLost.name().to_owned();
+        let (message, trace, sections) = (why.to_owned(), String::new(), Vec::new());
+        call.finish(Outcome::Raised { error, message, trace, sections }, None);
+        self.waiter().nudge();
     }
 
     /// Copies of all sections of a payload.
@@ -72,7 +94,7 @@ impl Grid {
 
     /// Cancels the detached call that this one waits for, soon. Returns whether there is one.
     pub(super) fn cancel_attached(&self, call: &Call) -> bool {
-        if call.id().is_some() || call.done() {
+        if call.done() {
             return false;
         }
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -163,6 +163,11 @@ fn assign_out<'py>(
 }
 
 impl Pending {
+    /// The function.
+    pub fn target(&self) -> &Arc<gridrpc_invoke::Target> {
+        &self.target
+    }
+
     /// State of a call that this program has attached to.
     pub fn attached(target: Arc<gridrpc_invoke::Target>, landing: Landing) -> Pending {
         let (_views, outs, raised) = (Vec::new(), Vec::new(), None);
