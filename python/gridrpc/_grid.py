@@ -341,17 +341,22 @@ class Grid:
         server: str | None = None,
         **kwargs: Any,
     ) -> RemoteObject:
-        """A new remote object, of a class of a compiled module, "module/Class", or a Python class.
+        """A new remote object of a class of a module, "module/Class", or of a Python class.
 
         The object has a worker process of its own, which keeps its state; its methods are called
         like functions, and run one after the other. `args`, `kwargs`: for the constructor of a
-        Python class. Use the object as a context manager, or call `close`. `start_timeout`: seconds
+        Python class, of this program or of a server. Use the object as a context manager, or call `close`. `start_timeout`: seconds
         within which its worker has to answer. `server`: the server or host where it has to live, as
         in `submit`. Raises FunctionNotFound, ServerNotFound, TimeoutError, ObjectLost, and any
         error of the constructor.
         """
         self._check_open()
         if isinstance(cls, str):
+            offering = self._native.python_server(cls, server)
+            if offering is not None:
+                from gridrpc._objects import ServedObject
+
+                return ServedObject(self, cls, args, kwargs, start_timeout, server=offering)
             if args or kwargs:
                 raise TypeError(f"objects of {cls} take no arguments: call a method of it")
             return ModuleObject(self, cls, start_timeout, server)

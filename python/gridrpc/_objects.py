@@ -6,7 +6,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any
 
-from gridrpc._instances import Method, make
+from gridrpc._instances import Method, make, public_methods
 from gridrpc._modules import FINALIZE_TIME, RemoteObject
 from gridrpc._native import CallOptions
 from gridrpc._options import DEFAULT
@@ -68,7 +68,7 @@ class PythonObject(RemoteObject):
         grid = self._grid
         grid._check_process()
         function = grid._native.register(f"{self._name}.{name}", dumps(Method(name))[0])
-        return RemoteMethod(self, name, function)
+        return RemoteMethod(self, name, function, getattr(self._class, name))
 
     def _no_method(self, name: str) -> str:
         known = ", ".join(self._known()) or "none"
@@ -78,8 +78,7 @@ class PythonObject(RemoteObject):
         )
 
     def _known(self) -> list[str]:
-        names = (name for name in dir(self._class) if not name.startswith("_"))
-        return [name for name in names if callable(getattr(self._class, name, None))]
+        return public_methods(self._class)
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._known()})
@@ -89,6 +88,58 @@ class PythonObject(RemoteObject):
             self._method(CLOSE)(deadline=FINALIZE_TIME)
 
 
+class ServedObject(RemoteObject):
+    """An object of a Python class that a server offers, from `Grid.object`."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        start_timeout: float | None,
+        *,
+        server: str,
+    ) -> None:
+        #: Descriptions of the methods.
+        self._methods: dict[str, str] = {}
+        self._made: dict[str, RemoteMethod] = {}
+        self._reserve(grid, name, server, python=True)
+        try:
+            self._wait_for_worker(start_timeout)
+            making = grid._native.register(f"{name}.__init__")
+            call: Call[dict[str, str]] = grid._native.submit(
+                grid, making, args, kwargs, DEFAULT, self._on
+            )
+            # What the constructor raises is raised here.
+            self._methods = call.result()
+        except BaseException:
+            self._release()
+            raise
+
+    def __getattr__(self, name: str) -> RemoteMethod:
+        methods = self.__dict__.get("_methods", {})
+        if name not in methods:
+            known = ", ".join(sorted(methods)) or "none"
+            raise AttributeError(
+                f"{self.__dict__.get('_name')} has no method `{name}`; it has {known}"
+            )
+        method = self._made.get(name)
+        if method is None:
+            self._grid._check_process()
+            function = self._grid._native.register(f"{self._name}.{name}")
+            method = self._made[name] = RemoteMethod(self, name, function)
+            method.__doc__ = methods[name]
+        return method
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._methods})
+
+    def _finalize(self) -> None:
+        if CLOSE in self._methods:
+            self.__getattr__(CLOSE)(deadline=FINALIZE_TIME)
+
+
 #: What is not bound to the proxy: nested classes, and methods in C, which refuse it.
 _UNBOUND = (type, types.MethodDescriptorType, types.WrapperDescriptorType)
 
@@ -96,18 +147,21 @@ _UNBOUND = (type, types.MethodDescriptorType, types.WrapperDescriptorType)
 class RemoteMethod:
     """A method of a remote object. Call it, or `submit` a call of it."""
 
-    def __init__(self, owner: PythonObject, name: str, function: Function) -> None:
+    def __init__(
+        self, owner: RemoteObject, name: str, function: Function, method: Any = None
+    ) -> None:
         self._owner = owner
         self._function = function
         self.__name__ = name
         self.__qualname__ = function.name
-        method = getattr(owner._class, name)
+        if method is None:
+            return
         functools.update_wrapper(self, method, assigned=("__doc__",), updated=())
         if isinstance(method, _UNBOUND) or not hasattr(method, "__get__"):
             del self.__wrapped__
         else:
             # So that `help` and `inspect.signature` show no `self`.
-            self.__wrapped__: Callable[..., Any] = method.__get__(owner, owner._class)
+            self.__wrapped__: Callable[..., Any] = method.__get__(owner, vars(owner)["_class"])
 
     def __call__(self, /, *args: Any, deadline: float | None = None, **kwargs: Any) -> Any:
         return self.submit(*args, deadline=deadline, **kwargs).result()

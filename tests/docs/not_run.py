@@ -443,6 +443,7 @@ folders = ["modules"]
 
 [python.site]
 functions = ["statistics:median"]
+classes = ["collections:Counter"]
 
 [everyone]
 rate = 30

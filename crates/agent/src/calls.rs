@@ -26,8 +26,8 @@ const MOST_KNOWN: usize = 1 << 16;
 enum Known {
     /// One that the client has sent.
     Function(Arc<FunctionRef>),
-    /// One that the daemon offers; each call has its target.
-    Offered,
+    /// One that the daemon offers; each call has its target. Some run on reserved workers only.
+    Offered { needs_object: bool },
     /// Calls of it fail: its module is unavailable, or the client may not call it.
     Broken(Denied),
 }
@@ -209,8 +209,9 @@ impl Calls {
         match found {
             Ok(Found::Sent) => {}
             Ok(Found::Offered(offered)) => {
+                let needs_object = offered.needs_object();
                 self.places.offer(number, offered);
-                return Known::Offered;
+                return Known::Offered { needs_object };
             }
             Err(denied) => return Known::Broken(denied),
         }
@@ -276,7 +277,10 @@ impl Calls {
         let here = self.blobs.has(&arrived.blobs);
         let function = match self.functions.get(&arrived.function) {
             Some(Known::Function(function)) if here => Some(Arc::clone(function)),
-            Some(Known::Offered) if here => None,
+            Some(Known::Offered { needs_object: true }) if arrived.on == u32::MAX => {
+                return self.answers.refuse(arrived.call, "it is a method, and names no object");
+            }
+            Some(Known::Offered { .. }) if here => None,
             Some(Known::Broken(denied)) => return self.answers.deny(arrived.call, denied),
             _ if self.access.is_some() && self.early.len() >= MOST_KNOWN => {
                 return self.answers.refuse(arrived.call, "too many calls wait for their data");

@@ -113,6 +113,9 @@ pub enum Found {
 
 /// A function that a daemon offers to one client.
 pub trait Offered: fmt::Debug + Send + Sync {
+    /// Whether only reserved workers run it, since it refers to an object there.
+    fn needs_object(&self) -> bool;
+
     /// Begins a call with this many bytes of arguments. They may still be arriving. Starts the call's grid if
     /// necessary.
     ///

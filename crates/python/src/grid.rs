@@ -374,6 +374,20 @@ impl Grid {
         modules::methods(py, &self.grid, modules, name, server)
     }
 
+    /// The server that offers a Python function or class, `module/name`. `server`: the only one that counts.
+    #[pyo3(signature = (name, server=None))]
+    fn python_server(&self, py: Python<'_>, name: &str, server: Option<&str>) -> Option<String> {
+        let servers = self.grid.server_catalogues().iter();
+        for one in servers.filter(|one| server.is_none_or(|server| one.is_called(server))) {
+            // Whoever looks for a compiled class next reports that the server is away.
+            let Ok(list) = py.detach(|| one.list()) else { continue };
+            if list.iter().any(|known| known.name == name && known.signature.is_none()) {
+                return Some(one.name.clone());
+            }
+        }
+        None
+    }
+
     /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: ranks of a
     /// parallel function, with `cores` each; `mpirun`: the command that starts them.
     #[pyo3(signature = (owner, target, args, kwargs, out, options, on, ranks=1, mpirun=""))]

@@ -224,9 +224,12 @@ impl Access for UserAccess {
                 None => (name, None),
             };
             match caller.module_of(name) {
-                Ok(_) => {
+                Ok((module, function)) => {
+                    let is_method =
+                        matches!(module.code, Code::Python(_)) && function.contains('.');
                     let (caller, name) = (Arc::clone(caller), name.into());
-                    return Ok(Found::Offered(Arc::new(OfferedFunction { caller, name, hash })));
+                    let offered = OfferedFunction { caller, name, hash, is_method };
+                    return Ok(Found::Offered(Arc::new(offered)));
                 }
                 Err(denied) if !caller.role.code => {
                     caller.refused(name, &denied);
@@ -308,9 +311,15 @@ pub(crate) struct OfferedFunction {
     pub(crate) name: Arc<str>,
     /// The interface that the client knows; none: it has not asked for one.
     pub(crate) hash: Option<String>,
+    /// Whether it is a method of a Python class.
+    pub(crate) is_method: bool,
 }
 
 impl Offered for OfferedFunction {
+    fn needs_object(&self) -> bool {
+        self.is_method
+    }
+
     fn begin(&self, bytes: u64) -> Result<Target, Denied> {
         Ok(self.begin_call(bytes)?.1)
     }

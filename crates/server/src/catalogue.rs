@@ -121,9 +121,16 @@ impl OfferedModule {
                     .class(class)
                     .is_some_and(|class| class.methods.iter().any(|known| known.name == method)),
             },
-            Code::Python(python) => {
-                python.functions.iter().chain(&python.classes).any(|name| name.name == function)
-            }
+            Code::Python(python) => match function.split_once('.') {
+                None => {
+                    python.functions.iter().chain(&python.classes).any(|name| name.name == function)
+                }
+                Some((class, method)) => {
+                    let is_offered = method == PythonModule::MAKE || !method.starts_with('_');
+                    let is_name = !method.is_empty() && !method.contains('.');
+                    is_offered && is_name && python.classes.iter().any(|name| name.name == class)
+                }
+            },
         }
     }
 

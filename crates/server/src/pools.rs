@@ -19,7 +19,10 @@ use thiserror::Error;
 use time::Weekday;
 
 use crate::catalogue::{Code, OfferedModule};
-use crate::config::{CallSettings, Isolation, Period, Policy, RunAs, ServerConfig, workers_at};
+use crate::config::{
+    CallSettings, Isolation, Period, Policy, PythonModule, PythonName, RunAs, ServerConfig,
+    workers_at,
+};
 use crate::log;
 
 /// Runs `main` of a Python worker with the gridrpc of an interpreter. Folders in front of its `sys.path` follow.
@@ -343,16 +346,30 @@ impl Pool {
     }
 }
 
+/// Where workers find what makes objects and calls their methods.
+const INSTANCES: &str = "gridrpc._instances";
+
 /// What runs: the file of a shared library, or the name of a Python function.
 fn code_of(module: &OfferedModule, function: &str) -> Vec<u8> {
     match &module.code {
         Code::Library { file, .. } => file.clone().into_os_string().into_encoded_bytes(),
         Code::Python(python) => {
+            let (name, method) = match function.split_once('.') {
+                Some((class, method)) => (class, Some(method)),
+                None => (function, None),
+            };
             let mut names = python.functions.iter().chain(&python.classes);
-            let named = names.find(|name| name.name == function);
-            named
-                .map(|name| format!("{}/{}", name.module, name.name).into_bytes())
-                .unwrap_or_default()
+            let named = names.find(|known| known.name == name).map(|known| {
+                let PythonName { module, name } = known;
+                match method {
+                    None => format!("{module}/{name}"),
+                    Some(PythonModule::MAKE) => {
+                        format!("{INSTANCES}/MAKE.{}:{name}", module.replace('.', ":"))
+                    }
+                    Some(method) => format!("{INSTANCES}/METHOD.{method}"),
+                }
+            });
+            named.map(String::into_bytes).unwrap_or_default()
         }
     }
 }

@@ -41,6 +41,9 @@ impl PythonName {
 }
 
 impl PythonModule {
+    /// What makes an object of a class, among its methods.
+    pub const MAKE: &str = "__init__";
+
     /// Reads a table `[python.NAME]`. `folder`: that of the file.
     pub(super) fn read(
         table: &DeTable<'_>,

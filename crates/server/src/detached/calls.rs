@@ -519,7 +519,7 @@ fn pop(state: &mut State, user: &Arc<str>) {
 
 fn offered(caller: &Arc<Caller>, record: &Record) -> OfferedFunction {
     let (name, hash) = (record.function.as_str().into(), Some(record.hash.clone()));
-    OfferedFunction { caller: Arc::clone(caller), name, hash }
+    OfferedFunction { caller: Arc::clone(caller), name, hash, is_method: false }
 }
 
 /// Why a call ended without an answer of its function.

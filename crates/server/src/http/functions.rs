@@ -179,8 +179,12 @@ async fn begin(
     name: &FunctionName,
     bytes: u64,
 ) -> Result<(Arc<OfferedModule>, gridrpc_agent::Target), InferenceError> {
-    let offered =
-        OfferedFunction { caller: Arc::clone(caller), name: name.to_string().into(), hash: None };
+    let offered = OfferedFunction {
+        caller: Arc::clone(caller),
+        name: name.to_string().into(),
+        hash: None,
+        is_method: false,
+    };
     let module = caller.module(name.module()).map_err(|error| from_access(name, error))?;
     let is_started = caller.shared.pools.are_started(&module, &caller.user);
     let begun = if is_started {
