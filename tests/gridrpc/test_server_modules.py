@@ -57,9 +57,10 @@ def test_modules_are_added_and_removed(tmp_path: Path, compile_idl: CompileIdl) 
         server.stop()
         server.start()
         assert server.module("other")["functions"] > 5
-    assert [record["outcome"].split()[0] for record in server.audit("admin")] == [
-        "add", "add", "remove", "remove", "add",
-    ]  # fmt: skip
+    changes = ["add", "add", "remove", "remove", "add"]
+    assert until(
+        lambda: [record["outcome"].split()[0] for record in server.audit("admin")] == changes
+    )
 
 
 def test_calls_finish_with_the_version_that_they_began_with(

@@ -125,7 +125,7 @@ def test_errors_of_objects(served: Server, anna: Path) -> None:
             with pytest.raises(AttributeError):
                 _ = counter._private
             assert counter.add() == 1
-            with pytest.raises(gridrpc.ObjectLost):
+            with pytest.raises(gridrpc.WorkerLost, match="exited with status 3"):
                 counter.crash()
             with pytest.raises(gridrpc.ObjectLost):
                 counter.add()

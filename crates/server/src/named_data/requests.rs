@@ -154,7 +154,7 @@ fn not_found(caller: &Caller, name: &str) -> RequestError {
 }
 
 fn wrong(why: &str) -> RequestError {
-    failure(RemoteError::ArgumentError.name(), why)
+    failure("ValueError", why)
 }
 
 fn described(record: &NamedRecord) -> Value {
