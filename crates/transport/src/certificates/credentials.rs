@@ -31,6 +31,8 @@ pub struct Credentials {
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) authorities: Vec<CertificateDer<'static>>,
     pub(super) roots: Arc<RootCertStore>,
+    /// Start and end of the validity of the certificate.
+    pub(super) validity: (SystemTime, SystemTime),
 }
 
 impl CredentialFiles {
@@ -57,7 +59,9 @@ impl Credentials {
         let authorities = certificates(&files.authority)?;
         check_match(files, &chain, &key, &crate::keys::provider())?;
         let now = SystemTime::now();
-        chain.iter().try_for_each(|one| check_time(&files.certificate, one, now))?;
+        let times: Result<Vec<_>, _> =
+            chain.iter().map(|one| check_time(&files.certificate, one, now)).collect();
+        let validity = times?.first().copied().unwrap_or((now, now));
         let mut roots = RootCertStore::empty();
         for authority in &authorities {
             roots.add(authority.clone()).map_err(|error| CredentialsError::Unusable {
@@ -65,7 +69,7 @@ impl Credentials {
                 reason: error.to_string(),
             })?;
         }
-        Ok(Credentials { chain, key, authorities, roots: Arc::new(roots) })
+        Ok(Credentials { chain, key, authorities, roots: Arc::new(roots), validity })
     }
 }
 
@@ -115,11 +119,12 @@ fn check_match(
     }
 }
 
+/// Checks that a certificate is valid now. Returns the start and the end of its validity.
 fn check_time(
     path: &Path,
     certificate: &CertificateDer<'_>,
     now: SystemTime,
-) -> Result<(), CredentialsError> {
+) -> Result<(SystemTime, SystemTime), CredentialsError> {
     let file = path.to_owned();
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| {
         CredentialsError::Unusable { file: file.clone(), reason: error.to_string() }
@@ -133,7 +138,7 @@ fn check_time(
     if now > until {
         return Err(CredentialsError::Expired { file, until, now });
     }
-    Ok(())
+    Ok((from, until))
 }
 
 /// A time in seconds since 1970; that of a certificate may be earlier.

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gridrpc_sys::safe_path::UnsafePath;
+use rustls::pki_types::UnixTime;
 use thiserror::Error;
 use x509_parser::time::ASN1Time;
 
@@ -147,7 +148,8 @@ pub enum RevocationsError {
 }
 
 /// A time in UTC, for messages.
-pub(crate) struct Utc(pub(crate) SystemTime);
+#[derive(Clone, Copy, Debug)]
+pub struct Utc(pub SystemTime);
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,6 +158,11 @@ impl fmt::Display for Utc {
             Err(_) => f.write_str("an unknown date"),
         }
     }
+}
+
+/// A time of rustls.
+pub(crate) fn system(time: UnixTime) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_secs(time.as_secs())).unwrap_or(UNIX_EPOCH)
 }
 
 /// Seconds since 1970.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -20,7 +21,11 @@ use crate::keys::provider;
 
 /// The keys of a user, to connect to servers.
 #[derive(Clone)]
-pub struct UserKeys(Arc<ClientConfig>);
+pub struct UserKeys {
+    config: Arc<ClientConfig>,
+    /// Start and end of the validity of the user's certificate.
+    validity: (SystemTime, SystemTime),
+}
 
 /// The keys of a server. It admits users with a certificate of a trusted authority.
 #[derive(Clone)]
@@ -55,11 +60,15 @@ impl UserKeys {
             .with_webpki_verifier(verifier)
             .with_client_auth_cert(credentials.chain.clone(), credentials.key.clone_key())?;
         config.resumption = Resumption::disabled();
-        Ok(UserKeys(Arc::new(config)))
+        Ok(UserKeys { config: Arc::new(config), validity: credentials.validity })
     }
 
     pub(crate) fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.config)
+    }
+
+    pub(crate) fn validity(&self) -> (SystemTime, SystemTime) {
+        self.validity
     }
 }
 

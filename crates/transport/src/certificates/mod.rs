@@ -11,8 +11,8 @@ mod pem;
 mod revocations;
 
 pub use credentials::{CredentialFiles, Credentials};
-pub(crate) use error::Utc;
-pub use error::{CredentialsError, RevocationsError};
+pub(crate) use error::system;
+pub use error::{CredentialsError, RevocationsError, Utc};
 pub use identity::{Identity, IdentityError};
 pub use keys::{ClientCertificates, CredentialKeysError, ServerKeys, UserKeys, server_config};
 pub use revocations::Revocations;

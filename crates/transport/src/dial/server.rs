@@ -3,17 +3,17 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustls::pki_types::{ServerName, UnixTime};
+use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use thiserror::Error as ThisError;
 
 use super::attempts::{Dialling, Encryption, Failure, Line, Tried};
 use crate::addresses::with_port;
-use crate::certificates::{UserKeys, Utc};
+use crate::certificates::{UserKeys, Utc, system};
 use crate::listener::ADMITTED;
 use crate::{Tls, Transport};
 
@@ -95,8 +95,18 @@ pub enum ServerFailure {
     #[error("the server does not trust the authority that signed your certificate")]
     UserAuthority,
     /// The user's certificate is not valid at the server's time.
-    #[error("the server says that your certificate has expired, or is not valid yet")]
-    UserExpired,
+    #[error(
+        "the clock of the server says that your certificate has expired, or is not valid yet; it is valid from {} to \
+         {}, and the clock of this host says {}", Utc(*.from), Utc(*.until), Utc(*.now)
+    )]
+    UserExpired {
+        /// Start of its validity.
+        from: SystemTime,
+        /// End of its validity.
+        until: SystemTime,
+        /// The time of this host.
+        now: SystemTime,
+    },
     /// The user's certificate has been revoked.
     #[error("your certificate has been revoked")]
     UserRevoked,
@@ -178,8 +188,11 @@ impl ServerDialError {
             ServerFailure::UserAuthority => {
                 "let the authority of this server sign a certificate for you (`gridrpc ca request`)"
             }
-            ServerFailure::UserExpired => {
-                "renew the certificate (`gridrpc ca renew`), or let the clocks be corrected"
+            ServerFailure::UserExpired { until, now, .. } if now > until => {
+                "renew the certificate (`gridrpc ca renew`)"
+            }
+            ServerFailure::UserExpired { .. } => {
+                "if the clock of this host is right, let the owner of the server correct the server's"
             }
             ServerFailure::UserRevoked => "ask the authority for a new certificate",
             ServerFailure::UserRefused { .. } => "look into the log of the server for the reason",
@@ -225,7 +238,7 @@ pub fn dial_server(
         .map_err(|reason| error(ServerFailure::UnknownHost { reason: reason.to_string() }))?;
     let until = Instant::now() + timeout;
     connect(host, port, Encryption { config: keys.config(), name }, until)
-        .and_then(|tls| wait_for_admission(&tls, until).map(|()| tls))
+        .and_then(|tls| wait_for_admission(&tls, until, keys.validity()).map(|()| tls))
         .map(|tls| tls as Arc<dyn Transport>)
         .map_err(|failure| error(failure.with_limit(timeout)))
 }
@@ -251,7 +264,11 @@ fn connect(
 }
 
 /// Reads the server's answer to the user's certificate.
-fn wait_for_admission(tls: &Tls, until: Instant) -> Result<(), ServerFailure> {
+fn wait_for_admission(
+    tls: &Tls,
+    until: Instant,
+    validity: (SystemTime, SystemTime),
+) -> Result<(), ServerFailure> {
     let mut answer = [0; ADMITTED.len()];
     let mut count = 0;
     while count < answer.len() {
@@ -260,7 +277,7 @@ fn wait_for_admission(tls: &Tls, until: Instant) -> Result<(), ServerFailure> {
             Ok(more) => count += more,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(tls, until)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(ServerFailure::of_connection(error)),
+            Err(error) => return Err(ServerFailure::of_answer(error, validity)),
         }
     }
     if answer == ADMITTED { Ok(()) } else { Err(ServerFailure::NotGridrpc) }
@@ -322,6 +339,16 @@ impl ServerFailure {
         }
     }
 
+    /// The reason why a server does not admit a user whose certificate has this validity.
+    fn of_answer(error: io::Error, (from, until): (SystemTime, SystemTime)) -> ServerFailure {
+        match crate::tls::reason(&error) {
+            Some(Error::AlertReceived(AlertDescription::CertificateExpired)) => {
+                ServerFailure::UserExpired { from, until, now: SystemTime::now() }
+            }
+            _ => ServerFailure::of_connection(error),
+        }
+    }
+
     fn of_connection(error: io::Error) -> ServerFailure {
         match crate::tls::reason(&error) {
             Some(reason) => ServerFailure::of_tls(reason.clone()),
@@ -372,7 +399,6 @@ impl ServerFailure {
             AlertDescription::UnknownCA | AlertDescription::DecryptError => {
                 ServerFailure::UserAuthority
             }
-            AlertDescription::CertificateExpired => ServerFailure::UserExpired,
             AlertDescription::CertificateRevoked => ServerFailure::UserRevoked,
             AlertDescription::ProtocolVersion => ServerFailure::OldTls,
             alert => ServerFailure::UserRefused { alert },
@@ -384,8 +410,4 @@ impl ServerFailure {
 fn bare(name: &str) -> String {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.unwrap_or(name).trim_matches('"').to_owned()
-}
-
-fn system(time: UnixTime) -> SystemTime {
-    UNIX_EPOCH.checked_add(Duration::from_secs(time.as_secs())).unwrap_or(UNIX_EPOCH)
 }

@@ -1,11 +1,12 @@
 //! Reasons why a connection is not admitted.
 
 use std::io;
+use std::time::SystemTime;
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use thiserror::Error as ThisError;
 
-use crate::certificates::IdentityError;
+use crate::certificates::{IdentityError, Utc, system};
 
 /// Reason why a connection was not admitted.
 #[derive(Debug, ThisError)]
@@ -23,11 +24,24 @@ pub enum HandshakeError {
     #[error("no trusted authority has signed its certificate")]
     UnknownAuthority,
     /// The certificate is not valid any more.
-    #[error("its certificate has expired")]
-    Expired,
+    #[error("its certificate expired on {}, and the clock of this host says {}", Utc(*.until), Utc(*.now))]
+    Expired {
+        /// End of its validity.
+        until: SystemTime,
+        /// The time of this host.
+        now: SystemTime,
+    },
     /// The certificate is not valid yet.
-    #[error("its certificate is not valid yet; is the clock of this host right?")]
-    NotYetValid,
+    #[error(
+        "its certificate is not valid before {}, and the clock of this host says {}: is it right?",
+        Utc(*.from), Utc(*.now)
+    )]
+    NotYetValid {
+        /// Start of its validity.
+        from: SystemTime,
+        /// The time of this host.
+        now: SystemTime,
+    },
     /// The authority has revoked the certificate.
     #[error("its certificate has been revoked")]
     Revoked,
@@ -93,11 +107,11 @@ impl HandshakeError {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 HandshakeError::UnknownAuthority
             }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                HandshakeError::Expired
+            CertificateError::ExpiredContext { time, not_after } => {
+                HandshakeError::Expired { until: system(not_after), now: system(time) }
             }
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                HandshakeError::NotYetValid
+            CertificateError::NotValidYetContext { time, not_before } => {
+                HandshakeError::NotYetValid { from: system(not_before), now: system(time) }
             }
             CertificateError::Revoked => HandshakeError::Revoked,
             error => HandshakeError::BadCertificate(error),

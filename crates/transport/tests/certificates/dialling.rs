@@ -87,8 +87,11 @@ fn a_certificate_that_expires_while_the_user_runs_is_refused() {
     let credentials = authority.credentials(&Wanted { valid: (-DAY, 3), ..USER }, &authority);
     thread::sleep(Duration::from_secs(4));
     let error = server.dial(&UserKeys::new(&credentials).unwrap()).unwrap_err();
-    assert!(matches!(error.failure, ServerFailure::UserExpired), "{error}");
-    assert!(matches!(server.refusal(), HandshakeError::Expired));
+    let ServerFailure::UserExpired { until, now, .. } = error.failure else { panic!("{error}") };
+    assert!(now > until);
+    assert!(error.to_string().contains("\nhint: renew the certificate"), "{error}");
+    let HandshakeError::Expired { until: end, now } = server.refusal() else { panic!() };
+    assert!(end == until && now > end);
 }
 
 #[test]
