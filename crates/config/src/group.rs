@@ -13,6 +13,9 @@ use super::values::memory_of;
 /// Default time for an agent to connect.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Default time for a lost host to come back.
+pub const RECONNECT_TIMEOUT: Duration = Duration::from_secs(900);
+
 /// Default time for a batch system's agent to connect, including its time in the queue.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(86_400);
 
@@ -60,6 +63,8 @@ pub struct HostGroup {
     pub ports: Option<(u16, u16)>,
     /// How long an agent may take to connect after it has been requested.
     pub start_timeout: Duration,
+    /// How long a lost host may stay away; then its calls end.
+    pub reconnect_timeout: Duration,
     /// How long it may take to stop.
     pub stop_timeout: Duration,
     /// How long it may be silent before it is considered lost.
@@ -108,6 +113,7 @@ impl HostGroup {
             addresses: Vec::new(),
             ports: None,
             start_timeout: if waits { QUEUE_TIMEOUT } else { START_TIMEOUT },
+            reconnect_timeout: RECONNECT_TIMEOUT,
             stop_timeout: STOP_TIMEOUT,
             heartbeat: HEARTBEAT,
             staging: None,

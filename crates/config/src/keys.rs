@@ -112,6 +112,7 @@ pub(super) struct Draft {
     addresses: Option<Vec<String>>,
     ports: Option<(u16, u16)>,
     start_timeout: Option<Duration>,
+    reconnect_timeout: Option<Duration>,
     stop_timeout: Option<Duration>,
     heartbeat: Option<Duration>,
     staging: Option<String>,
@@ -191,6 +192,9 @@ impl Draft {
             "preload" => self.preload = Some(entry.modules()?),
             "ports" => self.ports = Some(entry.ports()?),
             "start_timeout" => self.start_timeout = Some(entry.seconds(0.1, LONGEST_WAIT)?),
+            "reconnect_timeout" => {
+                self.reconnect_timeout = Some(entry.seconds(0.0, LONGEST_WAIT)?);
+            }
             "stop_timeout" => self.stop_timeout = Some(entry.seconds(0.0, LONGEST_WAIT)?),
             "heartbeat" => self.heartbeat = Some(entry.seconds(0.1, LONGEST_WAIT)?),
             "staging" => self.staging = Some(entry.text()?),
@@ -285,6 +289,7 @@ impl Draft {
             memory: self.memory,
             resources: self.resources.clone(),
             start_timeout: self.start_timeout,
+            reconnect_timeout: self.reconnect_timeout,
             heartbeat: self.heartbeat,
             output: self.output,
             compression: self.compression,
@@ -407,6 +412,10 @@ impl Draft {
                 .start_timeout
                 .or(defaults.start_timeout)
                 .unwrap_or(built_in.start_timeout),
+            reconnect_timeout: self
+                .reconnect_timeout
+                .or(defaults.reconnect_timeout)
+                .unwrap_or(built_in.reconnect_timeout),
             stop_timeout: self
                 .stop_timeout
                 .or(defaults.stop_timeout)

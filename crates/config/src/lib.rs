@@ -23,8 +23,8 @@ mod write;
 pub use batch_systems::{BatchSystem, Node};
 pub use document::{parse, read_text, small_text};
 pub use group::{
-    Batch, FOREVER, HEARTBEAT, HostGroup, IDLE, LauncherKind, QUEUE_TIMEOUT, RequestForm,
-    START_TIMEOUT, STOP_TIMEOUT, WorkerOutput,
+    Batch, FOREVER, HEARTBEAT, HostGroup, IDLE, LauncherKind, QUEUE_TIMEOUT, RECONNECT_TIMEOUT,
+    RequestForm, START_TIMEOUT, STOP_TIMEOUT, WorkerOutput,
 };
 pub use host_list::{Host, HostFault};
 pub use problems::{Fault, Part, Problem, Problems, Report, listed};

@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 43] = [
+const KEYS: [(&str, Kind); 44] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -33,6 +33,7 @@ const KEYS: [(&str, Kind); 43] = [
     ("addresses", Kind::List),
     ("ports", Kind::Text),
     ("start_timeout", Kind::Number),
+    ("reconnect_timeout", Kind::Number),
     ("stop_timeout", Kind::Number),
     ("heartbeat", Kind::Number),
     ("staging", Kind::Text),

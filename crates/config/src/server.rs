@@ -121,6 +121,7 @@ pub(super) fn takes(key: &str) -> bool {
             | "memory"
             | "resources"
             | "start_timeout"
+            | "reconnect_timeout"
             | "heartbeat"
             | "output"
             | "compression"

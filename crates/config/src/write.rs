@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::batch_options::{own_names, request_name};
 use super::batch_systems::BatchSystem;
-use super::group::{Batch, HostGroup, IDLE, LauncherKind};
+use super::group::{Batch, HostGroup, IDLE, LauncherKind, RECONNECT_TIMEOUT};
 use super::host_list::Host;
 use super::keys::{compression_name, output_name};
 use super::{server, session};
@@ -72,6 +72,8 @@ fn table(group: &HostGroup) -> String {
     line("addresses", (!group.addresses.is_empty()).then(|| list(&group.addresses)));
     line("ports", group.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
     line("start_timeout", Some(seconds(group.start_timeout)));
+    let reconnects = group.reconnect_timeout;
+    line("reconnect_timeout", (reconnects != RECONNECT_TIMEOUT).then(|| seconds(reconnects)));
     line("stop_timeout", Some(seconds(group.stop_timeout)));
     line("heartbeat", Some(seconds(group.heartbeat)));
     line("staging", group.staging.as_deref().map(quoted));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::elastic::Stay;
 use crate::end::Loss;
+use crate::ids::Time;
 use crate::queue::Queue;
 use crate::resources::Available;
 
@@ -34,6 +35,10 @@ pub(crate) struct Host {
     pub(crate) nearby: Queue,
     /// Its last loss or failure, if no worker has been ready since.
     pub(crate) loss: Option<Arc<Loss>>,
+    /// When it was lost, if no worker has been ready since.
+    pub(crate) absent_since: Option<Time>,
+    /// How long it may stay away after a loss, ns; `None`: as long as hosts do by default.
+    pub(crate) reconnect_timeout: Option<u64>,
     /// How long it is to stay.
     pub(crate) stay: Stay,
 }

@@ -42,7 +42,10 @@ pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, groups: &[HostG
         let begin = next;
         next += group.hosts.len() as u32;
         let offers = group.offers(None);
-        (begin..next).for_each(|id| core.host_offers(WorkerId(id), &group.name, &offers));
+        for id in (begin..next).map(WorkerId) {
+            core.host_offers(id, &group.name, &offers);
+            core.set_reconnect_timeout(id, ns(group.reconnect_timeout));
+        }
         if let Some(least) = group.min_hosts {
             let hosts = (begin..next).map(WorkerId).collect();
             core.make_elastic(hosts, least as usize, ns(group.idle));

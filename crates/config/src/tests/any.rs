@@ -148,6 +148,7 @@ fn group() -> impl Strategy<Value = HostGroup> {
                     addresses,
                     ports: ports.map(|(a, b)| (a.min(b), a.max(b))),
                     start_timeout,
+                    reconnect_timeout: start_timeout + idle,
                     stop_timeout,
                     heartbeat,
                     encryption,

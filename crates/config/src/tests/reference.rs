@@ -22,6 +22,7 @@ fn it_has_a_row_for_each_key() {
     let default = |name| rows.iter().find(|(row, _)| *row == name).unwrap().1.split(" | ").nth(2);
     let of = |time: Duration| time.as_secs().to_string();
     assert_eq!(default("start_timeout").unwrap(), of(START_TIMEOUT));
+    assert_eq!(default("reconnect_timeout").unwrap(), of(RECONNECT_TIMEOUT));
     assert_eq!(default("stop_timeout").unwrap(), of(STOP_TIMEOUT));
     assert_eq!(default("heartbeat").unwrap(), of(HEARTBEAT));
 }

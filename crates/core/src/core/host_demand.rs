@@ -281,7 +281,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(host) = &mut worker.host else { return };
         host.stay.asleep = true;
         host.stay.idle_since = None;
-        host.loss = None;
+        (host.loss, host.absent_since) = (None, None);
         worker.failed_starts = 0;
         self.places -= host.wanted;
         self.retire(id, out);

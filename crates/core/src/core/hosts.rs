@@ -48,7 +48,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if ready > 0 {
             // Only now: a host that connects and cannot start a worker counts as a failed start.
             let is_first = !std::mem::replace(&mut host.serves, true);
-            host.loss = None;
+            (host.loss, host.absent_since) = (None, None);
             worker.failed_starts = 0;
             worker.has_worked = true;
             if is_first {
@@ -67,6 +67,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let host = self.workers[id.index()].host.as_ref();
         let wanted = host.map_or(0, |host| host.wanted as u32);
         self.host_has(now, id, 0, wanted, out);
+    }
+
+    /// Sets how long this host may stay away after a loss, ns. Then its calls end.
+    pub fn set_reconnect_timeout(&mut self, id: WorkerId, timeout: u64) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            host.reconnect_timeout = Some(timeout);
+        }
     }
 
     /// A host has tried and cannot start workers, so do not request it again at once.

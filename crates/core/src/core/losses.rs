@@ -20,8 +20,8 @@ const TOGETHER: u64 = 500_000_000;
 /// Consecutive failed starts after which a worker that worked once is given up, unless the system is short of a
 /// resource. Including the pauses, they take 13 s.
 const LATER_STARTS: u32 = 8;
-/// The same for a host, which may be restarted or repaired in the meantime: 15 minutes or more.
-const LATER_STARTS_OF_HOSTS: u32 = 30;
+/// How long a host that worked once may stay away, ns. It may be restarted or repaired in the meantime.
+const RECONNECT_TIMEOUT: u64 = 900_000_000_000;
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// A worker's process is gone. `begun`: the number of calls that it had begun (the low bits of the count), if
@@ -56,7 +56,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.wanted.retain(|_, worker| *worker != id);
         let loss = Arc::new(loss);
         if is_host {
-            self.note_loss_of_host(id, &loss);
+            self.note_loss_of_host(now, id, &loss);
             self.lose_guests(now, id, &loss, out);
             self.lose_nearby(id, out);
         } else if !common {
@@ -92,7 +92,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.workers[id.index()].is_asleep() {
             // It was given back, or its place is not wanted.
             if let Some(host) = &mut self.workers[id.index()].host {
-                host.loss = None;
+                (host.loss, host.absent_since) = (None, None);
             }
             return self.pump(now, out);
         }
@@ -134,9 +134,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Arc::new(Loss { cause, ..Loss::clone(loss) })
     }
 
-    fn note_loss_of_host(&mut self, id: WorkerId, loss: &Arc<Loss>) {
+    fn note_loss_of_host(&mut self, now: Time, id: WorkerId, loss: &Arc<Loss>) {
         if let Some(host) = &mut self.workers[id.index()].host {
             (host.serves, host.loss) = (false, Some(Arc::clone(loss)));
+            host.absent_since.get_or_insert(now);
         }
     }
 
@@ -159,17 +160,24 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let worker = &mut self.workers[id.index()];
         worker.failed_starts = worker.failed_starts.saturating_add(1);
         let failures = worker.failed_starts;
-        let most = match loss.cause {
-            _ if !worker.has_worked => self.settings.max_failed_starts,
+        let returns_by = worker.host.as_ref().map(|host| {
+            host.absent_since.unwrap_or(now) + host.reconnect_timeout.unwrap_or(RECONNECT_TIMEOUT)
+        });
+        let has_hope = match (&loss.cause, returns_by) {
+            _ if !worker.has_worked => failures < self.settings.max_failed_starts,
             // The condition passes sooner or later.
-            Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. } => u32::MAX,
-            _ if worker.host.is_some() => LATER_STARTS_OF_HOSTS,
-            _ => LATER_STARTS.max(self.settings.max_failed_starts),
+            (Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. }, _) => true,
+            (_, Some(returns_by)) => now < returns_by,
+            (_, None) => failures < LATER_STARTS.max(self.settings.max_failed_starts),
         };
-        if failures < most {
-            let at = match worker.host {
-                // Requesting a host costs more than another fork.
-                Some(_) => self.with_others(now, now + (10 * pause(failures)).min(LONGEST_PAUSE)),
+        if has_hope {
+            let at = match returns_by {
+                // Requesting a host costs more than another fork. The last request is made when its time ends.
+                Some(returns_by) => {
+                    let at = now + (10 * pause(failures)).min(LONGEST_PAUSE);
+                    let at = if now < returns_by { at.min(returns_by) } else { at };
+                    self.with_others(now, at)
+                }
                 None => now + pause(failures),
             };
             self.set_timer(at, Timer::Restart(id));
