@@ -38,6 +38,7 @@ _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
 _BENCH_SERVER = "takes minutes: tests/gridbench/test_bench_server.py measures less"
+_ENROLS = "the service runs until it is ended: tests/gridrpc/test_ca_enroll.py enrols users"
 _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
@@ -183,6 +184,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/calling-a-server.md": {
         "Module linear;": NotRun("the server has it, and its users have not"),
+        "gridrpc ca enroll TOKEN": NotRun(_ENROLS),
         "gridrpc ca install ann.pem authority.pem": NotRun(
             "others have signed the request in the meantime",
             "gridrpc ca sign ~/.config/gridrpc/credentials/request.pem --out ann.pem"
@@ -197,6 +199,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridrpc server -c server.toml start": _started("server.toml"),
         "gridrpc server -c network.toml start": _started("network.toml"),
         "gridrpc server -c roles.toml start": _started("roles.toml"),
+        "gridrpc ca serve": NotRun(_ENROLS),
+        "gridrpc ca token ann --group biology --address ca.example.org:7713": NotRun(_ENROLS),
         "server lab (process 4711, version 0.1.0), up 3.2 h": NotRun("other calls"),
         '{"time":"2026-11-28T19:41:14.277664Z","event":"connect","user":"ann",'
         '"address":"192.0.2.7:37010"}': NotRun("other calls"),

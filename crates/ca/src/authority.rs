@@ -4,13 +4,13 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gridrpc_sys::safe_path;
 use rcgen::{KeyPair, PublicKeyData as _};
 
+use crate::enrolment::SERVICE_NAME;
 use crate::error::file_error;
 use crate::files::{self, FolderLock, PRIVATE, PUBLIC};
 use crate::index::{self, CertificateRole, Issued, now};
@@ -23,7 +23,7 @@ use crate::{AuthorityError, names};
 /// A certificate authority. Any number of processes may use one at the same time.
 pub struct Authority {
     folder: PathBuf,
-    keys: SigningKeys,
+    pub(crate) keys: SigningKeys,
 }
 
 /// What the authority decides about a request.
@@ -156,6 +156,9 @@ impl Authority {
         days: u32,
     ) -> Result<ServerFiles, AuthorityError> {
         names::check("server", name)?;
+        if let Some(host) = hosts.iter().find(|host| host.eq_ignore_ascii_case(SERVICE_NAME)) {
+            return Err(AuthorityError::BadHost { host: host.clone() });
+        }
         if hosts.is_empty() {
             return Err(AuthorityError::NoHosts);
         }
@@ -183,43 +186,6 @@ impl Authority {
         let user = options.user.clone().or(request.user).ok_or(AuthorityError::NoUser)?;
         let _lock = self.lock()?;
         self.issue_user(&user, &options.groups, options.days, &request.public_key)
-    }
-
-    /// Makes a token. Whoever presents it first, within this time, gets a certificate for this user.
-    ///
-    /// # Errors
-    /// When a name is not allowed, or a file cannot be written.
-    pub fn token(
-        &self,
-        user: &str,
-        groups: &[String],
-        valid: Duration,
-    ) -> Result<String, AuthorityError> {
-        names::check("user", user)?;
-        groups.iter().try_for_each(|group| names::check("group", group))?;
-        let secret = gridrpc_sys::random::<24>().map_err(file_error("read", "/dev/urandom"))?;
-        let _lock = self.lock()?;
-        let mut records = self.tokens()?;
-        tokens::clean(&mut records);
-        let (token, record) = TokenRecord::new(&secret, user, groups, valid.as_secs());
-        records.push(record);
-        index::write(&self.token_file(), &records)?;
-        Ok(token)
-    }
-
-    /// Signs a request for the user of a token, which becomes invalid. The name in the request does not matter.
-    ///
-    /// # Errors
-    /// When the token is unknown, used or expired, or the request is not valid; it is not used up then.
-    pub fn redeem(&self, token: &str, request: &str) -> Result<Signed, AuthorityError> {
-        let request = VerifiedRequest::parse(request)?;
-        let _lock = self.lock()?;
-        let mut records = self.tokens()?;
-        let (user, groups) = tokens::take(&mut records, token)?;
-        // First: after a crash in between there is no second certificate.
-        index::write(&self.token_file(), &records)?;
-        let days = SignOptions::default().days;
-        self.issue_user(&user, &groups, days, &request.public_key)
     }
 
     /// All certificates that the authority has issued, the oldest first.
@@ -289,7 +255,7 @@ impl Authority {
         Ok(self.signed(&certificate, issued))
     }
 
-    fn issue_user(
+    pub(crate) fn issue_user(
         &self,
         user: &str,
         groups: &[String],
@@ -330,7 +296,7 @@ impl Authority {
         files::write(&self.revocation_list(), &self.keys.revocation_list(issued)?, PUBLIC)
     }
 
-    fn lock(&self) -> Result<FolderLock, AuthorityError> {
+    pub(crate) fn lock(&self) -> Result<FolderLock, AuthorityError> {
         FolderLock::acquire(&self.folder)
     }
 
@@ -338,11 +304,11 @@ impl Authority {
         self.folder.join("index.jsonl")
     }
 
-    fn token_file(&self) -> PathBuf {
+    pub(crate) fn token_file(&self) -> PathBuf {
         self.folder.join("tokens.jsonl")
     }
 
-    fn tokens(&self) -> Result<Vec<TokenRecord>, AuthorityError> {
+    pub(crate) fn tokens(&self) -> Result<Vec<TokenRecord>, AuthorityError> {
         index::read(&self.token_file())
     }
 }

@@ -148,6 +148,17 @@ pub enum AuthorityError {
         /// The user.
         user: String,
     },
+    /// The token is for another user than the request.
+    #[error("this token is for user `{user}`, and the request is for `{requested}`")]
+    OtherUser {
+        /// The user of the token.
+        user: String,
+        /// The user in the request.
+        requested: String,
+    },
+    /// A token cannot lead to this address.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// No certificate has this serial number or user.
     #[error(
         "there is no valid certificate with the serial number or user `{target}`: see `gridrpc ca list`"
@@ -199,6 +210,29 @@ pub enum AuthorityError {
     /// The credentials cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+}
+
+/// Reason why a text is not a token with which a user can enrol.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TokenError {
+    /// It does not begin as tokens do.
+    #[error("this is not a token of `gridrpc ca token`: tokens begin with `gridrpc-ca2.`")]
+    NoToken,
+    /// Its checksum is wrong.
+    #[error("this token is incomplete or mistyped: copy all of it")]
+    Incomplete,
+    /// It does not lead to a service.
+    #[error(
+        "this token has no address: the owner of the authority makes one with `gridrpc ca token USER --address \
+         HOST:PORT`, or signs your request with `gridrpc ca redeem`"
+    )]
+    WithoutAddress,
+    /// Its address is not one.
+    #[error("{address:?} is not an address of a service: use HOST:PORT")]
+    BadAddress {
+        /// The address.
+        address: String,
+    },
 }
 
 /// Adds what was done with which file to an error of the system.

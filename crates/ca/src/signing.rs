@@ -77,6 +77,10 @@ impl SigningKeys {
         Ok(SigningKeys { certificate, key })
     }
 
+    pub(crate) fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
     pub(crate) fn certificate_pem(&self) -> String {
         encode(&self.certificate)
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::AuthorityError;
 use crate::index::now;
 
-/// Prefix of a token, with the number of its format.
+/// Prefix of a token without an address, with the number of its format.
 const MARK: &str = "gridrpc-ca1.";
 
 /// How long a used or expired token is remembered, so that its holder learns why it is refused, seconds.
@@ -25,29 +25,28 @@ pub(crate) struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// A new token, and its record.
-    pub(crate) fn new(
-        secret: &[u8],
-        user: &str,
-        groups: &[String],
-        valid: u64,
-    ) -> (String, TokenRecord) {
-        let token = format!("{MARK}{}", URL_SAFE_NO_PAD.encode(secret));
-        let record = TokenRecord {
-            hash: hash(&token),
+    /// The record of a new token. `valid`: seconds.
+    pub(crate) fn new(token: &str, user: &str, groups: &[String], valid: u64) -> TokenRecord {
+        TokenRecord {
+            hash: hash(token),
             user: user.to_owned(),
             groups: groups.to_vec(),
             until: now().saturating_add(valid),
             used: false,
-        };
-        (token, record)
+        }
     }
 }
 
-/// Marks a token as used, and returns its user and groups.
+/// A token as text, without an address.
+pub(crate) fn encode(secret: &[u8]) -> String {
+    format!("{MARK}{}", URL_SAFE_NO_PAD.encode(secret))
+}
+
+/// Marks a token as used, and returns its user and groups. `requested`: the user that it has to be for.
 pub(crate) fn take(
     records: &mut [TokenRecord],
     token: &str,
+    requested: Option<String>,
 ) -> Result<(String, Vec<String>), AuthorityError> {
     // Comparing hashes reveals nothing about tokens by its duration.
     let hash = hash(token.trim());
@@ -59,6 +58,9 @@ pub(crate) fn take(
     }
     if record.until <= now() {
         return Err(AuthorityError::ExpiredToken { user });
+    }
+    if let Some(requested) = requested.filter(|requested| *requested != user) {
+        return Err(AuthorityError::OtherUser { user, requested });
     }
     record.used = true;
     Ok((user, record.groups.clone()))

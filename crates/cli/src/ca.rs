@@ -3,17 +3,22 @@
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use gridrpc_ca::{
-    Authority, AuthorityError, CertificateRole, Issued, SignOptions, Signed, create_request,
-    credentials_folder, default_folder, install,
+    Authority, AuthorityError, CertificateRole, EnrolmentError, Issued, SignOptions, Signed,
+    create_request, default_folder, install,
 };
+use gridrpc_config::credentials_folder;
 use gridrpc_transport::certificates::CredentialFiles;
 use thiserror::Error;
+
+use crate::duration::duration;
+use crate::enrolment;
 
 /// Which command of the authority.
 #[derive(Debug, Args)]
@@ -68,7 +73,7 @@ enum CaCommand {
     Request {
         /// Your user name
         user: String,
-        /// The folder for key.pem and request.pem [default: $XDG_CONFIG_HOME/gridrpc/credentials]
+        /// The folder for key.pem and request.pem [default: $GRIDRPC_CREDENTIALS, else $XDG_CONFIG_HOME/gridrpc/credentials]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -95,7 +100,7 @@ enum CaCommand {
         /// What the authority has sent you
         #[arg(required = true, value_name = "CERTIFICATE")]
         files: Vec<PathBuf>,
-        /// The folder with key.pem [default: $XDG_CONFIG_HOME/gridrpc/credentials]
+        /// The folder with key.pem [default: $GRIDRPC_CREDENTIALS, else $XDG_CONFIG_HOME/gridrpc/credentials]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -109,8 +114,30 @@ enum CaCommand {
         /// How long the token is valid, such as 30min, 1h or 2d
         #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
         valid: Duration,
+        /// Where the user reaches `gridrpc ca serve`; without it, the token is for `gridrpc ca redeem`
+        #[arg(long, value_name = "HOST:PORT")]
+        address: Option<String>,
         #[command(flatten)]
         authority: AuthorityFolder,
+    },
+    /// Give certificates to users who present tokens over the network
+    Serve {
+        /// Address and port of the service
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7713")]
+        listen: SocketAddr,
+        #[command(flatten)]
+        authority: AuthorityFolder,
+    },
+    /// Make your private key, and get your certificate for a token
+    Enroll {
+        /// What the owner of the authority has sent you; `-` reads it from standard input
+        token: String,
+        /// Your user name; refuse a token that is for another user
+        #[arg(long)]
+        user: Option<String>,
+        /// The folder for the credentials [default: $GRIDRPC_CREDENTIALS, else $XDG_CONFIG_HOME/gridrpc/credentials]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
     },
     /// Sign a request for the user of a token
     Redeem {
@@ -161,6 +188,9 @@ pub enum CaError {
     /// The authority or the user's credentials cannot be used.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    /// A user cannot enrol, or the service cannot start.
+    #[error(transparent)]
+    Enrolment(#[from] EnrolmentError),
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {error}", .file.display())]
     File {
@@ -197,8 +227,18 @@ pub fn run(options: Options) -> Result<String, CaError> {
             let installed = install(&files, &credentials(out)?)?;
             Ok(format!("installed `{}`\n", installed.certificate.display()))
         }
-        CaCommand::Token { user, groups, valid, authority } => {
-            Ok(open(&authority)?.token(&user, &groups, valid)? + "\n")
+        CaCommand::Token { user, groups, valid, address, authority } => {
+            let authority = open(&authority)?;
+            let Some(address) = address else {
+                return Ok(authority.token(&user, &groups, valid)? + "\n");
+            };
+            let token = authority.enrolment_token(&user, &groups, valid, &address)?;
+            Ok(format!("{}\n", token.as_str()))
+        }
+        CaCommand::Serve { listen, authority } => Ok(enrolment::serve(open(&authority)?, listen)?),
+        CaCommand::Enroll { token, user, out } => {
+            let token = if token == "-" { read(Path::new("-"))? } else { token };
+            Ok(enrolment::enroll(&token, user.as_deref(), &credentials(out)?)?)
         }
         CaCommand::Redeem { token, request, output, authority } => {
             let token = if token == "-" { read(Path::new("-"))? } else { token };
@@ -348,35 +388,4 @@ fn write(file: &Path, text: &str, mode: u32) -> Result<(), CaError> {
 fn failed(action: &'static str, file: &Path) -> impl FnOnce(io::Error) -> CaError {
     let file = file.to_owned();
     move |error| CaError::File { action, file, error }
-}
-
-/// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time with its unit, such as 30min, 1h or 2d");
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(wrong)?;
-    let number: u64 = text[..end].parse().map_err(|_| wrong())?;
-    let unit = match &text[end..] {
-        "s" => 1,
-        "min" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(unit).filter(|time| *time > 0).map(Duration::from_secs).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        let seconds = |text| duration(text).map(|time| time.as_secs());
-        assert_eq!(seconds("90s"), Ok(90));
-        assert_eq!(seconds("30min"), Ok(1800));
-        assert_eq!(seconds("2d"), Ok(172_800));
-        for wrong in ["", "h", "5", "0h", "-1h", "1.5h", "1w", "99999999999999999999h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -5,6 +5,8 @@ mod compile;
 mod completion;
 mod config;
 mod doctor;
+mod duration;
+mod enrolment;
 mod makefile;
 mod script;
 mod server;
