@@ -188,7 +188,7 @@ pub fn run(options: &Options) -> Result<String, CommandError> {
     let control = Control { config: &config, file: &options.config };
     match &options.command {
         Command::Start => start(config),
-        Command::Check => Ok(check(&config)?),
+        Command::Check => Ok(check(&config, &program()?)?),
         Command::Status { json } => {
             let status = control.ask("status", "")?;
             Ok(if *json { format!("{status:#}\n") } else { status_text(&status) })
@@ -240,13 +240,19 @@ pub fn run(options: &Options) -> Result<String, CommandError> {
     }
 }
 
+/// The file of this program.
+fn program() -> Result<PathBuf, CommandError> {
+    let what = "finding this program";
+    std::env::current_exe().map_err(|error| CommandError::System { what, error })
+}
+
 /// Runs a server until a signal or a request stops it.
 fn start(config: ServerConfig) -> Result<String, CommandError> {
     let system = |what| move |error: std::io::Error| CommandError::System { what, error };
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     // Before any thread starts: all inherit the mask.
     signals.thread_block().map_err(|errno| system("blocking signals")(errno.into()))?;
-    let program = std::env::current_exe().map_err(system("finding this program"))?;
+    let program = program()?;
     let scheme = if config.network.is_some() { "https" } else { "http" };
     let (name, socket) = (config.name.clone(), config.socket.clone());
     let addresses: Vec<String> = config

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -269,7 +269,10 @@ impl Catalogue {
         let copied = copy_hashed(&mut opened, &new);
         let placed = copied.and_then(|hash| {
             let folder = self.copies.join(&hash[..32]);
+            // Workers of other users load the copy, whatever the umask is.
             fs::create_dir_all(&folder)?;
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o555))?;
             let copy = folder.join(format!("{name}.so"));
             if copy.is_file() {
                 fs::remove_file(&new)?

@@ -19,6 +19,7 @@ pub mod page;
 mod pools;
 mod presence;
 mod publisher;
+mod python_check;
 pub mod roles;
 mod server;
 mod service;

@@ -134,6 +134,7 @@ mod tests {
         let defaults = Defaults {
             name: "here".into(),
             folder: PathBuf::from("/etc/gridrpc"),
+            sockets: None,
             state: Some(PathBuf::from("/var/lib/gridrpc")),
             workers: 2,
         };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -53,6 +54,12 @@ pub enum ServerError {
         folder: PathBuf,
         /// The other server.
         pid: Option<u32>,
+    },
+    /// Another server listens at the Unix socket.
+    #[error("another server listens at `{}`: stop it, or name another `socket` in server.toml", socket.display())]
+    SocketInUse {
+        /// The socket.
+        socket: PathBuf,
     },
     /// The system refused an operation.
     #[error("{what} `{place}`: {error}")]
@@ -114,6 +121,10 @@ pub enum ServerError {
 const CHECK: Duration = Duration::from_millis(250);
 /// Permissions of the Unix socket: all users of this machine may connect, and have their own rights.
 const PERMISSIONS: u32 = 0o666;
+/// Permissions of a socket in the state folder, which is private even where others can pass through the folder.
+const PRIVATE: u32 = 0o600;
+/// Permissions of a folder that others can pass through, and not list.
+const PASSAGE: u32 = 0o711;
 
 /// A server that runs. It stops when it is dropped.
 #[derive(Debug)]
@@ -145,6 +156,17 @@ impl Server {
         for folder in [&copies, &added] {
             make_folder(folder)
                 .map_err(|error| ServerError::Folder { folder: folder.clone(), error })?;
+        }
+        if config.runs_as_callers() {
+            // Their workers load the copies of modules. All else in the state folder is for the server alone.
+            for folder in [&config.state, &copies] {
+                fs::set_permissions(folder, fs::Permissions::from_mode(PASSAGE)).map_err(
+                    |error| {
+                        let place = folder.display().to_string();
+                        ServerError::System { what: "cannot let workers enter", place, error }
+                    },
+                )?;
+            }
         }
         let audit = AuditLog::open(&config.audit, |status| log::warning(&status.to_string(), &[]))?;
         let named = config.state.join("shared");
@@ -185,8 +207,13 @@ impl Server {
         };
         let mut daemon = Daemon::new(grid, Arc::new(users), most)
             .map_err(system("cannot make an event descriptor for", &socket))?;
+        if UnixStream::connect(&socket).is_ok() {
+            return Err(ServerError::SocketInUse { socket });
+        }
         daemon.listen_at(&socket).map_err(system("cannot listen at", &socket))?;
-        fs::set_permissions(&socket, fs::Permissions::from_mode(PERMISSIONS))
+        let is_private = socket.starts_with(&shared.config.state);
+        let permissions = if is_private { PRIVATE } else { PERMISSIONS };
+        fs::set_permissions(&socket, fs::Permissions::from_mode(permissions))
             .map_err(system("cannot let users connect to", &socket))?;
         let mut port = None;
         let revocations =

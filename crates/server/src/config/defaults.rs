@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use gridrpc_sys::{host_name, processors, safe_path};
+use nix::unistd::{AccessFlags, access};
 
 /// Defaults that depend on the machine and the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +15,14 @@ pub struct Defaults {
     pub folder: PathBuf,
     /// Folder of the state; none: this user has no home folder.
     pub state: Option<PathBuf>,
+    /// Folder for the sockets of servers, which other users can enter; none: there is none that this user can write.
+    pub sockets: Option<PathBuf>,
     /// Number of workers: one for each processor.
     pub workers: u32,
 }
+
+/// Where packages and administrators let servers put their sockets.
+const SOCKETS: &str = "/run/gridrpc";
 
 impl Defaults {
     /// Those of this process, for the file at `path`.
@@ -27,7 +33,10 @@ impl Defaults {
         let of_unit = env::var("STATE_DIRECTORY").ok();
         let state = state(of_unit.as_deref(), safe_path::states());
         let workers = u32::try_from(processors::available()).unwrap_or(u32::MAX);
-        Defaults { name: host_name(), folder, state, workers }
+        let sockets = Path::new(SOCKETS);
+        let is_usable = sockets.is_dir() && access(sockets, AccessFlags::W_OK).is_ok();
+        let sockets = is_usable.then(|| sockets.to_owned());
+        Defaults { name: host_name(), folder, state, sockets, workers }
     }
 }
 

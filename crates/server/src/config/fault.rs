@@ -45,6 +45,12 @@ pub enum ServerFault {
         .path.display()
     )]
     SocketPath { path: PathBuf, most: usize },
+    /// Neither workers on this machine nor host groups.
+    #[error(
+        "`count` is 0, and there are no host groups, so nothing could run calls: write a number from 1 on, or name host \
+         groups by `config` or `servers`"
+    )]
+    NoWorkers,
     /// Python functions without an interpreter.
     #[error(
         "there is no `python` in [workers]: name the interpreter, as in python = \"/usr/bin/python3\""

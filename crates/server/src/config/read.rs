@@ -88,6 +88,9 @@ struct Draft<'d> {
     tls: Option<TlsConfig>,
     workers: WorkersConfig,
     has_python: bool,
+    /// Position of `count`.
+    count_at: Option<usize>,
+    has_hosts: bool,
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     modules: BTreeMap<String, CallSettings>,
@@ -127,6 +130,8 @@ impl<'d> Draft<'d> {
                 idle: IDLE,
             },
             has_python: false,
+            count_at: None,
+            has_hosts: false,
             files: Vec::new(),
             folders: Vec::new(),
             modules: BTreeMap::new(),
@@ -292,7 +297,10 @@ impl<'d> Draft<'d> {
         let (mut file, mut servers) = (None, None);
         each_key(table, schema::WORKERS, report, |entry, report| {
             match entry.key {
-                "count" => self.workers.count = number(entry, 0, MOST)? as u32,
+                "count" => {
+                    self.workers.count = number(entry, 0, MOST)? as u32;
+                    self.count_at = Some(entry.at());
+                }
                 "python" => {
                     // A wrong one is not a missing one.
                     self.has_python = true;
@@ -317,6 +325,8 @@ impl<'d> Draft<'d> {
             Some((_, words)) => words,
             None => Vec::new(),
         };
+        // Those with errors are reported for themselves.
+        self.has_hosts = true;
         if let Some(fault) = file.as_ref().and_then(|(_, file)| changeable(file)) {
             report.add(at, fault);
             return;
@@ -407,6 +417,10 @@ impl<'d> Draft<'d> {
                 report.add(*at, ServerFault::WithoutTls { key });
             }
         }
+        report.part = Part::Table("workers".into());
+        if let Some(at) = self.count_at.filter(|_| self.workers.count == 0 && !self.has_hosts) {
+            report.add(at, ServerFault::NoWorkers);
+        }
         report.part = Part::Whole;
         if let Some(at) = self.python_at.filter(|_| !self.has_python) {
             report.add(at, ServerFault::NoPython);
@@ -419,7 +433,11 @@ impl<'d> Draft<'d> {
             report.add(0, ServerFault::NoState);
         }
         let state = self.state.unwrap_or_default();
-        let (at, socket) = self.socket.unwrap_or_else(|| (0, state.join("socket")));
+        let (at, socket) = self.socket.unwrap_or_else(|| {
+            let named = self.defaults.sockets.as_ref().filter(|_| !self.name.contains('/'));
+            let named = named.map(|folder| folder.join(format!("{}.sock", self.name)));
+            (0, named.unwrap_or_else(|| state.join("socket")))
+        });
         if socket.as_os_str().len() > LONGEST_SOCKET {
             let fault = ServerFault::SocketPath { path: socket.clone(), most: LONGEST_SOCKET };
             report.add(at, fault);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gridrpc_config::HostGroup;
 
-use super::call_settings::CallSettings;
+use super::call_settings::{CallSettings, RunAs};
 use super::grants::Grants;
 use super::python_module::PythonModule;
 
@@ -168,6 +168,13 @@ pub struct ResultsConfig {
 }
 
 impl ServerConfig {
+    /// Whether workers of a module run as the calling user.
+    #[must_use]
+    pub fn runs_as_callers(&self) -> bool {
+        let python = self.python.values().map(|python| &python.calls);
+        self.modules.values().chain(python).any(|calls| calls.run_as == RunAs::Caller)
+    }
+
     /// The settings of a module with this name, compiled or in Python.
     #[must_use]
     pub fn calls(&self, module: &str) -> Option<&CallSettings> {

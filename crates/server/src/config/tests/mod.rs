@@ -20,6 +20,7 @@ fn defaults() -> Defaults {
         name: "here".into(),
         folder: PathBuf::from("/etc/gridrpc"),
         state: Some(PathBuf::from("/var/lib/gridrpc")),
+        sockets: None,
         workers: 2,
     }
 }
@@ -47,6 +48,15 @@ fn an_empty_file_has_the_defaults() {
     assert_eq!(config.audit, AuditConfig { file, size: 64 << 20, keep: 8 });
     assert_eq!(config.results.keep, Duration::from_secs(7 * 86_400));
     assert_eq!(config.results.bytes, 10 << 30);
+}
+
+#[test]
+fn the_socket_is_where_other_users_reach_it_if_there_is_such_a_place() {
+    let defaults = Defaults { sockets: Some("/run/gridrpc".into()), ..defaults() };
+    let socket = |text| read(text, "server.toml", &defaults).unwrap().socket;
+    assert_eq!(socket("server.name = 'lab'"), Path::new("/run/gridrpc/lab.sock"));
+    assert_eq!(socket("server.name = 'a/b'"), Path::new("/var/lib/gridrpc/socket"));
+    assert_eq!(socket("server.socket = '/s'"), Path::new("/s"));
 }
 
 #[test]

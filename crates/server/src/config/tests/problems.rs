@@ -143,6 +143,15 @@ fn a_state_folder_is_needed() {
 }
 
 #[test]
+fn without_workers_here_there_are_host_groups() {
+    let text = told("workers.count = 0");
+    assert!(text.contains("`count` is 0, and there are no host groups"), "{text}");
+    let text = told("workers = { count = 0, servers = [] }");
+    assert!(text.contains("`count` is 0, and there are no host groups"), "{text}");
+    assert_eq!(config("workers = { count = 0, servers = 'ssh://node1' }").workers.count, 0);
+}
+
+#[test]
 fn paths_of_sockets_are_short() {
     let path = format!("/{}", "x".repeat(106));
     assert_eq!(config(&format!("server.socket = '{path}'")).socket, Path::new(&path));
