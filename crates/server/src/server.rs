@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -121,7 +121,7 @@ pub enum ServerError {
 const CHECK: Duration = Duration::from_millis(250);
 /// Permissions of the Unix socket: all users of this machine may connect, and have their own rights.
 const PERMISSIONS: u32 = 0o666;
-/// Permissions of a socket in the state folder, which is private even where others can pass through the folder.
+/// Permissions of files in the state folder, which are private even where others can pass through the folder.
 const PRIVATE: u32 = 0o600;
 /// Permissions of a folder that others can pass through, and not list.
 const PASSAGE: u32 = 0o711;
@@ -310,9 +310,10 @@ fn lock_state(folder: &Path) -> Result<Flock<fs::File>, ServerError> {
         place: file.display().to_string(),
         error,
     };
-    let options =
-        fs::File::options().read(true).write(true).create(true).truncate(false).open(&file);
-    let locked = Flock::lock(options.map_err(failed)?, FlockArg::LockExclusiveNonblock);
+    let mut options = fs::File::options();
+    let options = options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
+    let opened = options.open(&file).map_err(failed)?;
+    let locked = Flock::lock(opened, FlockArg::LockExclusiveNonblock);
     match locked {
         Ok(locked) => {
             fs::write(&file, format!("{}\n", std::process::id())).map_err(failed)?;
