@@ -135,8 +135,8 @@ class Authority:
         program("ca", "install", answer, "--out", folder)
         return folder
 
-    def expired(self, name: str) -> Path:
-        """The same with a certificate that was valid last century."""
+    def dated(self, name: str, begin: str, end: str) -> Path:
+        """The same with a certificate that is valid between these days, such as `19980101`."""
         folder = self._users / name
         program("ca", "request", name, "--out", folder)
         answer = self._users / f"{name}.pem"
@@ -147,7 +147,7 @@ class Authority:
             "[user]\nbasicConstraints=critical,CA:FALSE\nextendedKeyUsage=clientAuth\n"
         )
         key = ["-cert", self.folder / "authority.pem", "-keyfile", self.folder / "key.pem"]
-        dates = ["-startdate", "19980101000000Z", "-enddate", "19990101000000Z"]
+        dates = ["-startdate", f"{begin}000000Z", "-enddate", f"{end}000000Z"]
         request = ["-in", folder / "request.pem", "-out", answer, "-notext"]
         command = ["openssl", "ca", "-batch", "-config", "ca.cnf", *key, *dates, *request]
         subprocess.run(command, cwd=self._users, check=True, capture_output=True)
@@ -169,6 +169,7 @@ class Server:
         authority: Authority | None = None,
         *,
         socket: Path | None = None,
+        program: Path = PROGRAM,
     ) -> None:
         self.folder = folder
         self.authority = authority
@@ -176,6 +177,7 @@ class Server:
         self.state = folder / "state"
         self.socket = socket or self.state / "socket"
         self.printed = folder / "printed"
+        self.program = program
         self.start()
 
     def start(self) -> None:
@@ -183,7 +185,7 @@ class Server:
         with self.printed.open("ab") as output:
             begin = output.tell()
             self.process = subprocess.Popen(
-                [PROGRAM, "server", "-c", self.file, "start"],
+                [self.program, "server", "-c", self.file, "start"],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
@@ -294,10 +296,15 @@ def write_config(folder: Path, config: str, authority: Authority | None) -> Path
 
 @contextmanager
 def serving(
-    folder: Path, config: str, authority: Authority | None = None, *, socket: Path | None = None
+    folder: Path,
+    config: str,
+    authority: Authority | None = None,
+    *,
+    socket: Path | None = None,
+    program: Path = PROGRAM,
 ) -> Iterator[Server]:
     """A server while the context lasts. It may have ended before."""
-    server = Server(folder, config, authority, socket=socket)
+    server = Server(folder, config, authority, socket=socket, program=program)
     try:
         yield server
     finally:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections import Counter
 from contextlib import closing
@@ -116,6 +117,34 @@ def test_a_configuration_that_others_can_change(tmp_path: Path) -> None:
     file = write_config(tmp_path, ONE, None)
     file.chmod(0o666)
     assert "others can write" in does_not_start(file)
+
+
+def test_python_functions_that_cannot_be_imported(tmp_path: Path) -> None:
+    config = (
+        f"[workers]\npython = '{sys.executable}'\n"
+        "[python.site]\nfunctions = ['math:hypotenuse', 'math:hypot', 'no_such_package:f']\n"
+    )
+    file = write_config(tmp_path, config, None)
+    said = program("server", "-c", file, "check", status=1)
+    assert "[python.site]: cannot import `math:hypotenuse`: AttributeError" in said
+    assert "cannot import `no_such_package:f`: ModuleNotFoundError" in said
+    assert "`math:hypot`" not in said
+
+
+def test_a_server_without_workers(tmp_path: Path) -> None:
+    file = write_config(tmp_path, "[workers]\ncount = 0\n", None)
+    for command in ("check", "start"):
+        said = program("server", "-c", file, command, status=1)
+        assert "`count` is 0, and there are no host groups" in said
+
+
+def test_two_servers_at_one_socket(tmp_path: Path) -> None:
+    with serving(tmp_path, ONE) as server:
+        other = tmp_path / "other"
+        other.mkdir()
+        file = write_config(other, f"socket = '{server.socket}'\n" + ONE, None)
+        assert f"another server listens at `{server.socket}`" in does_not_start(file)
+        assert server.state_of("name") == "lab"
 
 
 def test_modules_that_are_none(tmp_path: Path) -> None:

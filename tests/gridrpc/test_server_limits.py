@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -274,6 +275,52 @@ def test_policies_of_the_queue(
         else:
             # Neither waits for all calls of the other.
             assert {number < 10 for number in ran[:3]} == {True, False}
+
+
+def test_weights_of_users(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    """The shares are of calls, whatever time they take: one worker runs one after the other."""
+    authority = Authority(tmp_path)
+    ann, bob, eve = (authority.user(name) for name in ("ann", "bob", "eve"))
+    config = offering(compile_idl(WORK)) + "[users.bob]\nweight = 3\n"
+    with serving(tmp_path, config, authority) as server, ExitStack() as stack:
+        first = stack.enter_context(opened_by_hand(server, eve, "work/gated"))
+        first.call(0, 1, *gated(tmp_path, 0))
+        assert until(lambda: began(tmp_path / "log") == [0])
+        for base, user in ((100, ann), (200, bob)):
+            wire = stack.enter_context(opened_by_hand(server, user, "work/gated"))
+            for number in range(60):
+                wire.call(number, 1, *gated(tmp_path, base + number))
+            count = 61 if base == 100 else 121
+            assert until(lambda count=count: server.module("work")["alive"] == count)
+        (tmp_path / "gate").touch()
+        assert until(lambda: len(began(tmp_path / "log")) == 121)
+        # While both have calls that wait, three of four are bob's.
+        shared = began(tmp_path / "log")[1:61]
+        assert 42 <= sum(number >= 200 for number in shared) <= 48
+
+
+@pytest.mark.parametrize("is_now", [True, False])
+def test_calendar_of_a_module(compile_idl: CompileIdl, tmp_path: Path, is_now: bool) -> None:
+    """It goes by the clock and the time zone of the server's machine."""
+    begin, end = (-3600, 7200) if is_now else (7200, 14400)
+    now = time.time()
+    hours = "-".join(time.strftime("%H:%M", time.localtime(now + at)) for at in (begin, end))
+    config = (
+        offering(compile_idl(WORK))
+        + f"[modules.work]\nmost_running = 1\ncalendar = [{{ hours = '{hours}', workers = 3 }}]\n"
+    )
+    workers = 3 if is_now else 1
+    with serving(tmp_path, config) as server:
+        with opened_by_hand(server, None, "work/gated") as wire:
+            for number in range(4):
+                wire.call(number, 1, *gated(tmp_path, number))
+            assert until(lambda: len(began(tmp_path / "log")) == workers)
+            assert until(lambda: server.module("work")["alive"] == 4)
+            pools = {pool["module"]: pool["ready"] for pool in server.state_of("pools")}
+            assert pools["work"] == workers
+            assert len(began(tmp_path / "log")) == workers
+            (tmp_path / "gate").touch()
+            assert sorted(answers(wire, 4)) == [0, 1, 2, 3]
 
 
 def test_all_cores_for_one_call(compile_idl: CompileIdl, tmp_path: Path) -> None:
