@@ -26,6 +26,7 @@ pub enum Kind {
     Hold = 19,
     Fetch = 20,
     Wide = 21,
+    Trace = 22,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -63,7 +64,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 54] = [
+    pub const ALL: [Kind; 55] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -85,6 +86,7 @@ impl Kind {
         Kind::Hold,
         Kind::Fetch,
         Kind::Wide,
+        Kind::Trace,
         Kind::Prepare,
         Kind::Spawn,
         Kind::Started,

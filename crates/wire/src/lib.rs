@@ -32,6 +32,7 @@ pub mod nested_call;
 mod ranks;
 mod remote_error;
 mod section;
+mod trace_context;
 mod value;
 
 pub use bytes::{MAX_BODY, MAX_TEXT, Order, VERSION, WireError};
@@ -44,4 +45,5 @@ pub use message::{FunctionForm, Hello, Message, Prepare, Stamps, Welcome};
 pub use ranks::Ranks;
 pub use remote_error::RemoteError;
 pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};
+pub use trace_context::{TraceContext, TraceContextError};
 pub use value::{Array, DType, MAX_DIMENSIONS, Value, decode_values, encode_values};

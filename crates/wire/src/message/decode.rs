@@ -4,6 +4,7 @@ use super::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
 use crate::bytes::{ANY_COUNT, Reader, WireError};
 use crate::frame::Frame;
 use crate::section::Lease;
+use crate::trace_context::TraceContext;
 
 impl<'a> Message<'a> {
     /// Decodes the message in a frame.
@@ -93,6 +94,9 @@ impl<'a> Message<'a> {
                 slots: r.u32("slots")?,
                 threads: r.u32("threads")?,
             },
+            Kind::Trace => {
+                Message::Trace { call: r.u64("call")?, context: TraceContext::read(&mut r)? }
+            }
             Kind::Callback => Message::Callback {
                 call: r.u64("call")?,
                 index: r.u16("callback")?,

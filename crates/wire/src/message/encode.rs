@@ -122,6 +122,10 @@ impl Message<'_> {
                 w.u32(*slots);
                 w.u32(*threads);
             }
+            Message::Trace { call, context } => {
+                w.u64(*call);
+                context.write(w);
+            }
             Message::Callback { call, index, sections } => {
                 w.u64(*call);
                 w.u16(*index);

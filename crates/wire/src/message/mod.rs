@@ -6,6 +6,7 @@ mod encode;
 use crate::host::{Examine, HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
 use crate::kind::Kind;
 use crate::section::{Lease, Sections};
+use crate::trace_context::TraceContext;
 
 /// Form in which a worker receives a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +213,13 @@ pub enum Message<'a> {
         slots: u32,
         /// Number of threads that its function may use.
         threads: u32,
+    },
+    /// Client to agent: this call, which comes next, belongs to a trace.
+    Trace {
+        /// The call.
+        call: u64,
+        /// The client's span.
+        context: TraceContext,
     },
     /// Client to worker: this call has been abandoned; it may return early.
     Cancel {
@@ -459,6 +467,7 @@ impl Message<'_> {
             Message::DropSegment { .. } => Kind::DropSegment,
             Message::Cancel { .. } => Kind::Cancel,
             Message::Wide { .. } => Kind::Wide,
+            Message::Trace { .. } => Kind::Trace,
             Message::Callback { .. } => Kind::Callback,
             Message::CallbackReply { .. } => Kind::CallbackReply,
             Message::CallbackFailure { .. } => Kind::CallbackFailure,

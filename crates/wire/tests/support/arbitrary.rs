@@ -5,7 +5,7 @@
 use gridrpc_wire::{
     Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease,
     MAX_DIMENSIONS, MAX_SECTION_LEN, Message, Order, Place, Prepare, Section, Sections, Serve,
-    Stamps, Value, Welcome,
+    Stamps, TraceContext, Value, Welcome,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -78,7 +78,15 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
         (any::<u32>(), payload()).prop_map(|(stream, bytes)| Message::Packed { stream, bytes });
     let wide = (any::<u64>(), any::<[u32; 2]>())
         .prop_map(|(call, [slots, threads])| Message::Wide { call, slots, threads });
-    prop_oneof![function, call, data, packed, reply, failure, cancel, wide]
+    let ids = (any::<[u8; 16]>(), any::<[u8; 8]>());
+    let trace = (any::<u64>(), ids, any::<u8>()).prop_filter_map(
+        "an id is all zero",
+        |(call, (trace_id, span_id), flags)| {
+            let context = TraceContext::new(trace_id, span_id, flags)?;
+            Some(Message::Trace { call, context })
+        },
+    );
+    prop_oneof![function, call, data, packed, reply, failure, cancel, wide, trace]
 }
 
 fn callbacks() -> impl Strategy<Value = Message<'static>> {

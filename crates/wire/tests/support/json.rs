@@ -83,6 +83,10 @@ pub fn message(json: &Json) -> Message<'static> {
             slots: object.int("slots"),
             threads: object.int("threads"),
         },
+        "Trace" => Message::Trace {
+            call: object.int("call"),
+            context: object.text("context").parse().expect("a traceparent"),
+        },
         "Callback" => Message::Callback {
             call: object.int("call"),
             index: object.int("index"),
