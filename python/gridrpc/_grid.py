@@ -12,7 +12,7 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from gridrpc import _native
+from gridrpc import _native, _tracing
 from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._dataflow import NotAnArgument
@@ -110,6 +110,10 @@ class Grid:
         self._names_are_python = self._runs_python and (
             self.config.workers > 0 or not found or not all(one.only_offers for one in found)
         )
+        #: Whether calls may run elsewhere, and so belong to a trace.
+        self._has_servers = bool(found)
+        #: Whether calls of callables need no further look.
+        self._is_local = self._names_are_python and not self._has_servers
         self._native = _native.Grid(
             compiled=self._modules,
             preload=list(self.config.preload),
@@ -186,7 +190,7 @@ class Grid:
         asked = (deadline, idempotent, priority, server, cores, memory, resources, expected)
         nothing = asked == NOTHING_ASKED and cores is not True
         options = DEFAULT if nothing else self._options(*asked)
-        if ranks or type(fn) in _UNUSUAL or not self._names_are_python:
+        if ranks or type(fn) in _UNUSUAL or not self._is_local:
             return self._submit_unusual(fn, args, kwargs, options, ranks)
         return self._native.submit(self, fn, args, kwargs, options)
 
@@ -248,6 +252,10 @@ class Grid:
             return of_module.submit_on(self, args, kwargs, options, ranks=ranks)
         if ranks:
             fn, options = self._on_ranks(fn, ranks), options.with_cores(ranks * options.cores)
+        if self._has_servers and _tracing.is_used():
+            return _tracing.submitted(
+                fn, options, lambda options: self._native.submit(self, fn, args, kwargs, options)
+            )
         return self._native.submit(self, fn, args, kwargs, options)
 
     def _find(self, fn: str | Callable[..., Any]) -> _native.Function:
@@ -413,12 +421,15 @@ class Grid:
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
+        options = self._options(deadline, idempotent, 0, server, cores, memory, resources, expected)
+        if self._has_servers and _tracing.is_used():
+            options = _tracing.in_current_span(options)
         return self._mapped(
             fn,
             iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
             MapOptions(
                 len(iterables) == 1,
-                self._options(deadline, idempotent, 0, server, cores, memory, resources, expected),
+                options,
                 _itself if return_exceptions else None,
                 checked_ranks(ranks),
             ),

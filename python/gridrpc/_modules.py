@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
-from gridrpc import _native
+from gridrpc import _native, _tracing
 from gridrpc._grain import MOST_BYTES, Costs, Grain
 from gridrpc._options import DEFAULT
 
@@ -123,6 +123,14 @@ class ModuleFunction:
         grid._check_process()
         options = self._options if options is DEFAULT else options.over(self._options)
         native = grid._native
+        if grid._has_servers and _tracing.is_used():
+            return _tracing.called(
+                self.name,
+                options,
+                lambda options: native.call_target(
+                    grid, self._target, args, kw or None, out, options, self._on
+                ),
+            )
         return native.call_target(grid, self._target, args, kw or None, out, options, self._on)
 
     def submit(
@@ -210,17 +218,24 @@ class ModuleFunction:
         ranks: int = 0,
     ) -> Call[Any]:
         grid._check_process()
-        return grid._native.submit_target(
-            grid,
-            self._target,
-            args,
-            kwargs or None,
-            out,
-            options.over(self._options),
-            self._on,
-            ranks or self._ranks or 1,
-            grid.config.mpirun,
-        )
+
+        def submit(options: CallOptions) -> Call[Any]:
+            return grid._native.submit_target(
+                grid,
+                self._target,
+                args,
+                kwargs or None,
+                out,
+                options,
+                self._on,
+                ranks or self._ranks or 1,
+                grid.config.mpirun,
+            )
+
+        options = options.over(self._options)
+        if grid._has_servers and _tracing.is_used():
+            return _tracing.submitted(self.name, options, submit)
+        return submit(options)
 
     def __repr__(self) -> str:
         return f"<gridrpc function {self.name}{self.__signature__}>"

@@ -6,6 +6,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any
 
+from gridrpc import _tracing
 from gridrpc._instances import Method, make, public_methods
 from gridrpc._modules import FINALIZE_TIME, RemoteObject
 from gridrpc._native import CallOptions
@@ -176,7 +177,14 @@ class RemoteMethod:
         grid = owner._grid
         grid._check_process()
         options = DEFAULT if deadline is None else CallOptions(deadline=deadline)
-        return grid._native.submit(grid, self._function, args, kwargs, options, owner._on)
+        function, on = self._function, owner._on
+        if grid._has_servers and _tracing.is_used():
+            return _tracing.submitted(
+                function.name,
+                options,
+                lambda options: grid._native.submit(grid, function, args, kwargs, options, on),
+            )
+        return grid._native.submit(grid, function, args, kwargs, options, on)
 
     def __repr__(self) -> str:
         return f"<gridrpc method {self.__qualname__}>"

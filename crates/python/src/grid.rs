@@ -308,14 +308,14 @@ impl Grid {
                 (Arc::clone(&found.function), found.blobs.clone())
             }
         };
-        let options = options.on(on);
+        let (options, trace) = (options.on(on), options.trace);
         let mut head = Vec::with_capacity(64);
         if plain::dumps_call(args, kwargs, &mut head) {
             let mut payload = self.grid.payload();
             payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
             let blobs = blobs.into_iter().map(BlobId).collect();
             let request = Request::new(function, payload.finish(), options);
-            return self.send(py, owner, Request { blobs, ..request });
+            return self.send(py, owner, Request { blobs, trace, ..request });
         }
         let pickled = owner.call_method1(py, intern!(py, "_pickled"), ((args, kwargs),))?;
         let pickled: Pickled<'_> = pickled.extract(py)?;
@@ -325,6 +325,7 @@ impl Grid {
         let request = Request {
             blobs: unique(blobs),
             after: after.iter().map(|one| one.to_client(py)).collect(),
+            trace,
             ..Request::new(function, payload, options)
         };
         self.send(py, owner, request)
@@ -345,8 +346,9 @@ impl Grid {
     ) -> PyResult<Py<Call>> {
         let payload = self.pickled_payload(py, head, &buffers)?;
         let blobs = unique(function.blobs.iter().copied().chain(blobs));
-        let request = Request::new(Arc::clone(&function.function), payload, options.0.clone());
-        self.send(py, owner, Request { blobs, ..request })
+        let CallOptions { options, trace } = options.clone();
+        let request = Request::new(Arc::clone(&function.function), payload, options);
+        self.send(py, owner, Request { blobs, trace, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -405,12 +407,12 @@ impl Grid {
         mpirun: &str,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
-        let options = options.on(on);
+        let (options, trace) = (options.on(on), options.trace);
         let (native, arguments) = (slf.as_any(), (args, kwargs));
         let ranks = Ranks { ranks, threads: options.cores, command: mpirun.to_owned() };
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
         let made = modules::make(py, &this.grid, target, native, arguments, out, options, ranks)?;
-        let call = this.send_request(py, made.request)?;
+        let call = this.send_request(py, Request { trace, ..made.request })?;
         let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
@@ -521,12 +523,12 @@ impl Grid {
         on: Option<&Reserved>,
     ) -> PyResult<Option<(Call, usize)>> {
         let (py, this) = (slf.py(), slf.get());
-        let options = options.on(on);
+        let (options, trace) = (options.on(on), options.trace);
         let bounds = Bounds { single, limit, budget };
         let native = slf.as_any();
         let made = modules::make_chunk(&this.grid, target, native, items, bounds, options)?;
         let Some(made) = made else { return Ok(None) };
-        let call = this.send_request(py, made.request)?;
+        let call = this.send_request(py, Request { trace, ..made.request })?;
         let form = Form::Chunk(Box::new(Mutex::new(Some(made.pending))));
         Ok(Some((Call::new(call, this.grid.waiter(), form, owner), made.items)))
     }

@@ -11,7 +11,7 @@ use gridrpc_core::{CallId, End};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::Stamps;
+use gridrpc_wire::{Stamps, TraceContext};
 
 use crate::call::handler::Callbacks;
 use crate::call::outcome::{Kept, Outcome, Profile, moved};
@@ -101,15 +101,17 @@ pub struct Call {
     inner: Mutex<Inner>,
     pub(super) finished: Condvar,
     function: Arc<FunctionRef>,
-    /// Fields that only calls of module functions need.
+    /// Fields that few calls need.
     pub(super) extras: Option<Box<Extras>>,
 }
 
-#[derive(Debug)]
-pub(super) struct Extras {
-    pub(super) callbacks: Option<Callbacks>,
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    pub(crate) callbacks: Option<Callbacks>,
     /// Destinations of streamed sections of the result.
-    pub(super) sinks: Vec<(u16, Arc<Sink>)>,
+    pub(crate) sinks: Vec<(u16, Arc<Sink>)>,
+    /// Span of the calling program.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Inner {
@@ -122,8 +124,7 @@ impl Call {
     pub(crate) fn new(
         function: Arc<FunctionRef>,
         payload: Payload,
-        callbacks: Option<Callbacks>,
-        sinks: Vec<(u16, Arc<Sink>)>,
+        extras: Extras,
         after: Vec<Dependency>,
         idempotent: bool,
     ) -> Arc<Call> {
@@ -148,8 +149,9 @@ impl Call {
             inner.beside = Some(Box::new(Beside { dependencies: after, ..Beside::default() }));
         }
         let (inner, finished) = (Mutex::new(inner), Condvar::new());
-        let extras = (callbacks.is_some() || !sinks.is_empty())
-            .then(|| Box::new(Extras { callbacks, sinks }));
+        let Extras { callbacks, sinks, trace } = &extras;
+        let has_extras = callbacks.is_some() || !sinks.is_empty() || trace.is_some();
+        let extras = has_extras.then(|| Box::new(extras));
         Arc::new(Call { inner, finished, function, extras })
     }
 
@@ -225,6 +227,11 @@ impl Call {
 
     pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
         self.extras.as_ref()?.callbacks.as_ref()
+    }
+
+    /// Span of the calling program that the call belongs to.
+    pub(crate) fn trace_context(&self) -> Option<TraceContext> {
+        self.extras.as_ref()?.trace
     }
 
     /// Destination of a streamed section of the result.

@@ -9,6 +9,7 @@ mod remote_result;
 pub(crate) mod trace;
 mod watch;
 
+pub(crate) use handle::Extras;
 pub use handle::{Call, Dependency, Hold};
 pub use handler::{CallbackHandler, Callbacks};
 pub use lost_workers::LostItems;

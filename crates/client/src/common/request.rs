@@ -5,9 +5,10 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallOptions, Owner, Task, Time};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::Payload;
+use gridrpc_wire::TraceContext;
 use thiserror::Error;
 
-use crate::call::{Call, Callbacks, Dependency};
+use crate::call::{Call, Callbacks, Dependency, Extras};
 use crate::common::Common;
 use crate::error::GridError;
 use crate::function::FunctionRef;
@@ -32,6 +33,8 @@ pub struct Request {
     pub sinks: Vec<(u16, Arc<Sink>)>,
     /// Calls whose results it needs, in the order of their numbers in the pickle.
     pub after: Vec<Dependency>,
+    /// Span of the calling program that it belongs to. Only servers use it.
+    pub trace: Option<TraceContext>,
 }
 
 impl Request {
@@ -39,8 +42,8 @@ impl Request {
     #[must_use]
     pub fn new(function: Arc<FunctionRef>, payload: Payload, options: CallOptions) -> Request {
         let (blobs, sinks, after) = (Vec::new(), Vec::new(), Vec::new());
-        let (owner, callbacks) = (Owner::SELF, None);
-        Request { function, payload, blobs, owner, options, callbacks, sinks, after }
+        let (owner, callbacks, trace) = (Owner::SELF, None, None);
+        Request { function, payload, blobs, owner, options, callbacks, sinks, after, trace }
     }
 }
 
@@ -65,8 +68,17 @@ impl Common {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let Request { function, payload, blobs, owner, mut options, callbacks, sinks, after } =
-            request;
+        let Request {
+            function,
+            payload,
+            blobs,
+            owner,
+            mut options,
+            callbacks,
+            sinks,
+            after,
+            trace,
+        } = request;
         if let Some(offer) = function.offer()
             && options.on.is_none()
         {
@@ -88,7 +100,8 @@ impl Common {
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
-        let call = Call::new(function, payload, callbacks, sinks, after, options.idempotent);
+        let extras = Extras { callbacks, sinks, trace };
+        let call = Call::new(function, payload, extras, after, options.idempotent);
         let now = Time(call.profile().submit);
         let payload = Arc::clone(&call);
         let task = Task { owner, function: id, bytes, blobs, options, payload };

@@ -7,7 +7,7 @@ use gridrpc_link::payload::{Outgoing, Payload};
 use gridrpc_shm::segment::Left;
 use gridrpc_wire::RemoteError;
 
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Extras, Outcome};
 use crate::detached::DetachedWatcher;
 use crate::error::GridError;
 use crate::function::FunctionRef;
@@ -27,8 +27,8 @@ impl Grid {
     ) -> Result<Arc<Call>, GridError> {
         self.check_process()?;
         let idempotent = true;
-        let (payload, sinks, after) = (Payload::default(), Vec::new(), Vec::new());
-        let call = Call::new(function, payload, None, sinks, after, idempotent);
+        let (payload, extras, after) = (Payload::default(), Extras::default(), Vec::new());
+        let call = Call::new(function, payload, extras, after, idempotent);
         self.attach_withdrawn(server, id, &call)?;
         Ok(call)
     }

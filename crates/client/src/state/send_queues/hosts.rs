@@ -259,6 +259,9 @@ impl HostsOut {
         });
         let streams = payload.sources().map_err(no_memory)?;
         let can_wait = batch && payload.bytes <= SMALL;
+        if let Some(context) = call.trace_context() {
+            out.up.push(&Message::Trace { call: id.0, context })?;
+        }
         out.up.push_with(&message, streams)?;
         out.sent += 1;
         if let Some(on) = on {
