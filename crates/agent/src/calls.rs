@@ -8,7 +8,7 @@ use gridrpc_core::{BlobId, CallOptions, Owner, Refusal};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
 use gridrpc_shm::segment::Lent;
-use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section};
+use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section, TraceContext};
 
 use crate::answers::{Answers, PoolParent, Running};
 use crate::callbacks::{Backwards, Waiting};
@@ -120,6 +120,13 @@ impl Calls {
         }
         self.wide.insert(call, (slots, threads));
         Ok(())
+    }
+
+    /// Records the client's span of a call, which comes next.
+    pub(super) fn announce_trace(&self, call: u64, context: TraceContext) {
+        if self.access.is_some() {
+            self.places.announce_trace(call, context);
+        }
     }
 
     /// Cancels a call.
@@ -288,11 +295,11 @@ impl Calls {
             _ => return self.early.push(arrived),
         };
         let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
-        let Arguments { payload, lent, target } = arguments;
+        let Arguments { payload, lent, target, trace } = arguments;
         let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
         let target = match (target, function) {
             (Some(target), _) => Ok(target),
-            (None, Some(function)) => self.target_of_sent(function, payload.bytes, wide),
+            (None, Some(function)) => self.target_of_sent(function, payload.bytes, trace, wide),
             (None, None) => return self.answers.refuse(call, "its function is not offered"),
         };
         let mut target = match target {
@@ -388,6 +395,7 @@ impl Calls {
         &self,
         function: Arc<FunctionRef>,
         bytes: u64,
+        trace: Option<TraceContext>,
         wide: Option<(u32, u32)>,
     ) -> Result<Target, Denied> {
         let grid = Arc::clone(&self.grid);
@@ -397,7 +405,7 @@ impl Calls {
         let mut options = CallOptions { cores, threads, ..CallOptions::DEFAULT };
         let permit = match &self.access {
             None => None,
-            Some(access) => Some(access.begin(&function, bytes, &mut options)?),
+            Some(access) => Some(access.begin(&function, bytes, trace, &mut options)?),
         };
         Ok(Target { grid, function, owner: self.owner, options, permit })
     }

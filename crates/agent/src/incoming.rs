@@ -10,7 +10,7 @@ use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Outgoing, Payload, section_bytes};
 use gridrpc_link::{Placement, Stream};
 use gridrpc_shm::segment::{Lent, Pool};
-use gridrpc_wire::{HostCall, Message, Place, Section};
+use gridrpc_wire::{HostCall, Message, Place, Section, TraceContext};
 
 use crate::held_results::KeptResults;
 use crate::service::{Denied, Offered, Target};
@@ -19,8 +19,8 @@ use crate::shared_data::{Filling, Fillings};
 /// A call whose streamed sections are arriving.
 #[derive(Debug)]
 enum Placed {
-    /// Where it will run, if its function is offered, and one entry for each streamed section.
-    At(Option<Target>, Vec<Option<Arc<Lent>>>),
+    /// Its beginning, and one entry for each streamed section.
+    At(Begun, Vec<Option<Arc<Lent>>>),
     /// It may not run.
     Denied(Denied),
 }
@@ -31,11 +31,27 @@ pub(super) struct Places {
     /// Calls with streamed sections, until all of them have arrived.
     calls: Arc<Mutex<HashMap<u64, Placed>>>,
     pub(super) blobs: Fillings,
-    /// Functions that the daemon offers, by the client's numbers.
-    offered: Arc<Mutex<HashMap<u32, Arc<dyn Offered>>>>,
+    offered: Arc<Mutex<OfferedFunctions>>,
     memory: Arc<OnceLock<Memory>>,
     /// Results that have stayed on this host.
     kept: KeptResults,
+}
+
+#[derive(Debug, Default)]
+struct OfferedFunctions {
+    /// Functions that the daemon offers, by the client's numbers.
+    by_number: HashMap<u32, Arc<dyn Offered>>,
+    /// The span of the call that comes next, if the client has announced one.
+    next_trace: Option<(u64, TraceContext)>,
+}
+
+/// A call that has begun to arrive.
+#[derive(Debug, Default)]
+struct Begun {
+    /// Where it runs, if its function is offered.
+    target: Option<Target>,
+    /// The client's span, if its function is not offered.
+    trace: Option<TraceContext>,
 }
 
 /// The source of memory, once there is a grid.
@@ -54,6 +70,8 @@ pub(super) struct Arguments {
     pub(super) lent: Vec<Option<Arc<Lent>>>,
     /// Where the call runs, if its function is offered.
     pub(super) target: Option<Target>,
+    /// The client's span, if its function is not offered.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl Places {
@@ -65,24 +83,39 @@ impl Places {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a function that the daemon offers.
-    pub(super) fn offer(&self, function: u32, offered: Arc<dyn Offered>) {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner).insert(function, offered);
+    fn offered(&self) -> MutexGuard<'_, OfferedFunctions> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call, if its function is offered.
-    fn begin(&self, message: &HostCall<'_>) -> Option<Result<Target, Denied>> {
-        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-        let offered = offered.get(&message.function).cloned()?;
+    /// Records a function that the daemon offers.
+    pub(super) fn offer(&self, function: u32, offered: Arc<dyn Offered>) {
+        self.offered().by_number.insert(function, offered);
+    }
+
+    /// Records the client's span of a call, which comes next.
+    pub(super) fn announce_trace(&self, call: u64, context: TraceContext) {
+        self.offered().next_trace = Some((call, context));
+    }
+
+    /// Begins a call.
+    fn begin(&self, message: &HostCall<'_>) -> Result<Begun, Denied> {
+        let mut offered = self.offered();
+        let trace = offered.next_trace.take().filter(|(call, _)| *call == message.call);
+        let trace = trace.map(|(_, context)| context);
+        let Some(function) = offered.by_number.get(&message.function).cloned() else {
+            return Ok(Begun { target: None, trace });
+        };
+        drop(offered);
         let moved = message.sections.iter().filter(|section| {
             matches!(section.place, Place::Inline(_) | Place::Stream | Place::Kept { .. })
         });
-        Some(offered.begin(moved.map(|section| section.len).sum()))
+        let target = function.begin(moved.map(|section| section.len).sum(), trace)?;
+        Ok(Begun { target: Some(target), trace: None })
     }
 
     /// Why a call may not run whose payload was not received, if its function is offered.
     pub(super) fn denial_of(&self, message: &HostCall<'_>) -> Option<Denied> {
-        self.begin(message)?.err()
+        self.begin(message).err()
     }
 
     /// Allocates memory from this grid.
@@ -100,16 +133,15 @@ impl Places {
             let Some(memory) = places.memory.get() else { return Vec::new() };
             match message {
                 Message::HostCall(message) => match places.begin(message) {
-                    None => {
-                        let (pool, threshold) = (&memory.pool, memory.threshold);
-                        places.place_call(pool, threshold, message.call, None, lengths)
+                    Ok(begun) => {
+                        let grid = begun.target.as_ref().map(|target| Arc::clone(&target.grid));
+                        let (pool, threshold) = match &grid {
+                            None => (&memory.pool, memory.threshold),
+                            Some(grid) => (grid.pool(), grid.shared_threshold()),
+                        };
+                        places.place_call(pool, threshold, message.call, begun, lengths)
                     }
-                    Some(Ok(target)) => {
-                        let grid = Arc::clone(&target.grid);
-                        let (pool, threshold) = (grid.pool(), grid.shared_threshold());
-                        places.place_call(pool, threshold, message.call, Some(target), lengths)
-                    }
-                    Some(Err(denied)) => {
+                    Err(denied) => {
                         places.calls().insert(message.call, Placed::Denied(denied));
                         Vec::new()
                     }
@@ -133,7 +165,7 @@ impl Places {
         pool: &Arc<Pool>,
         threshold: usize,
         call: u64,
-        target: Option<Target>,
+        begun: Begun,
         lengths: &[usize],
     ) -> Vec<Option<Arc<Sink>>> {
         let is_long = |len: &usize| *len >= threshold;
@@ -144,7 +176,7 @@ impl Places {
             unsafe { Sink::segment(lent.as_ref()?, *len) }.ok().map(Arc::new)
         });
         let sinks = sinks.collect();
-        self.calls().insert(call, Placed::At(target, lents));
+        self.calls().insert(call, Placed::At(begun, lents));
         sinks
     }
 
@@ -159,10 +191,10 @@ impl Places {
         streams: Vec<Stream>,
     ) -> Result<Arguments, ArgumentsError> {
         let placed = self.calls().remove(&message.call);
-        let (target, placed) = match placed {
-            Some(Placed::At(target, placed)) => (target, placed),
+        let (Begun { target, trace }, placed) = match placed {
+            Some(Placed::At(begun, placed)) => (begun, placed),
             Some(Placed::Denied(denied)) => return Err(denied.into()),
-            None => (self.begin(message).transpose()?, Vec::new()),
+            None => (self.begin(message)?, Vec::new()),
         };
         let grid = target.as_ref().map_or(grid, |target| &*target.grid);
         let passes_on = target.is_none();
@@ -172,7 +204,7 @@ impl Places {
             _ => None,
         };
         let lent = payload.parts.iter().map(lies).collect();
-        Ok(Arguments { payload, lent, target })
+        Ok(Arguments { payload, lent, target, trace })
     }
 
     /// The answer of the client's program to a callback.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gridrpc_client::{FunctionRef, Grid, Profile};
 use gridrpc_core::{BlobId, CallOptions, Owner};
-use gridrpc_wire::FunctionForm;
+use gridrpc_wire::{FunctionForm, TraceContext};
 
 use crate::named_data::NamedData;
 use crate::user::User;
@@ -66,7 +66,7 @@ pub trait Access: fmt::Debug + Send + Sync {
     fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied>;
 
     /// Begins a call, with this many bytes of arguments, of a function that the client has sent. May change its
-    /// options.
+    /// options. `trace`: the client's span.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -74,6 +74,7 @@ pub trait Access: fmt::Debug + Send + Sync {
         &self,
         function: &FunctionRef,
         bytes: u64,
+        trace: Option<TraceContext>,
         options: &mut CallOptions,
     ) -> Result<Box<dyn Permit>, Denied>;
 
@@ -117,11 +118,11 @@ pub trait Offered: fmt::Debug + Send + Sync {
     fn needs_object(&self) -> bool;
 
     /// Begins a call with this many bytes of arguments. They may still be arriving. Starts the call's grid if
-    /// necessary.
+    /// necessary. `trace`: the client's span.
     ///
     /// # Errors
     /// When a limit is reached, the function is not offered any more, or the grid cannot start.
-    fn begin(&self, bytes: u64) -> Result<Target, Denied>;
+    fn begin(&self, bytes: u64, trace: Option<TraceContext>) -> Result<Target, Denied>;
 }
 
 /// Where and how a call runs.

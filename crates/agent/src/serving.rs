@@ -229,6 +229,7 @@ impl Client {
         match message {
             Message::HostCall(call) => self.calls.arrived(&call, streams),
             Message::Wide { call, slots, threads } => self.calls.announce(call, slots, threads)?,
+            Message::Trace { call, context } => self.calls.announce_trace(call, context),
             Message::Function { function, form, name, sections } => {
                 self.calls.learn(function, form, name, &sections, streams)?;
             }

@@ -92,7 +92,9 @@ fn preflight() -> Response<Body> {
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
     headers.insert(
         ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, inference-header-content-length"),
+        HeaderValue::from_static(
+            "authorization, content-type, inference-header-content-length, traceparent",
+        ),
     );
     response
 }

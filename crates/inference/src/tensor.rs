@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gridrpc_wire::TraceContext;
+use http::HeaderMap;
 
 use crate::datatype::DataType;
 use crate::error::DataError;
@@ -156,6 +158,13 @@ pub struct InferRequest {
     pub order: ElementOrder,
     /// Time limit of the call.
     pub timeout: Option<Duration>,
+    /// The caller's span, from the header `traceparent`.
+    pub trace: Option<TraceContext>,
+}
+
+/// The caller's span, from the header of W3C Trace Context. An invalid one counts as none, as the standard says.
+pub(crate) fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }
 
 /// An output of a call.

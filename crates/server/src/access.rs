@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::{Access, CallEnd, Denied, Found, NamedData, Notify, Offered, Permit, Target};
-use gridrpc_client::FunctionRef;
+use gridrpc_client::{FunctionRef, Profile};
 use gridrpc_core::{BlobId, CallOptions};
-use gridrpc_wire::{FunctionForm, RemoteError};
+use gridrpc_wire::{FunctionForm, RemoteError, TraceContext};
 
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::{Code, OfferedModule};
@@ -19,6 +19,7 @@ use crate::pools::PoolError;
 use crate::roles::Role;
 use crate::shared::Shared;
 use crate::statistics::EndedCall;
+use crate::traces::{CallSpan, SpanEnd};
 
 /// Largest payload of a call whose user has no limit, bytes.
 const MAX_PAYLOAD: u64 = 1 << 40;
@@ -187,7 +188,7 @@ impl Caller {
         module: Option<Arc<OfferedModule>>,
         bytes: u64,
         workers: u32,
-    ) -> Result<Box<dyn Permit>, AccessError> {
+    ) -> Result<Box<CallPermit>, AccessError> {
         if self.shared.is_draining() {
             let message = format!("{} takes no new calls: it is about to stop", self.shared.name());
             return Err(denied(RemoteError::LimitReached, message));
@@ -210,6 +211,7 @@ impl Caller {
             bytes,
             workers,
             begun: Instant::now(),
+            span: None,
             cpu: Mutex::new(None),
         }))
     }
@@ -256,10 +258,12 @@ impl Access for UserAccess {
         &self,
         function: &FunctionRef,
         bytes: u64,
+        trace: Option<TraceContext>,
         options: &mut CallOptions,
     ) -> Result<Box<dyn Permit>, Denied> {
         options.priority = self.0.role.priority;
-        Ok(self.0.permit(&function.name().into(), None, bytes, options.cores)?)
+        let permit = self.0.permit(&function.name().into(), None, bytes, options.cores)?;
+        Ok(permit.traced(trace))
     }
 
     fn reserve(&self) -> Result<Box<dyn Permit>, Denied> {
@@ -320,16 +324,18 @@ impl Offered for OfferedFunction {
         self.is_method
     }
 
-    fn begin(&self, bytes: u64) -> Result<Target, Denied> {
-        Ok(self.begin_call(bytes)?.1)
+    fn begin(&self, bytes: u64, trace: Option<TraceContext>) -> Result<Target, Denied> {
+        Ok(self.begin_call(bytes, trace)?.1)
     }
 }
 
 impl OfferedFunction {
-    /// Begins a call with this many bytes of arguments. Returns the version of the module that it runs, and where.
+    /// Begins a call with this many bytes of arguments. `trace`: the client's span. Returns the version of the module
+    /// that it runs, and where.
     pub(crate) fn begin_call(
         &self,
         bytes: u64,
+        trace: Option<TraceContext>,
     ) -> Result<(Arc<OfferedModule>, Target), AccessError> {
         let Caller { shared, user, role, .. } = &*self.caller;
         let (module, function) = self.caller.module_of(&self.name)?;
@@ -382,7 +388,7 @@ impl OfferedFunction {
             function: place.function,
             owner: place.owner,
             options,
-            permit: Some(permit),
+            permit: Some(permit.traced(trace)),
         };
         Ok((module, target))
     }
@@ -398,8 +404,32 @@ struct CallPermit {
     bytes: u64,
     workers: u32,
     begun: Instant,
+    /// The span of the call, if it is recorded.
+    span: Option<CallSpan>,
     /// The CPU time that it has used, once it has ended.
     cpu: Mutex<Option<Duration>>,
+}
+
+impl CallPermit {
+    /// Begins the span of the call, if traces are exported. `context`: the client's span.
+    fn traced(mut self: Box<Self>, context: Option<TraceContext>) -> Box<Self> {
+        let tracer = self.caller.shared.tracer.as_ref();
+        self.span = tracer.and_then(|tracer| CallSpan::begin(tracer, context));
+        self
+    }
+
+    fn end_span(&self, outcome: Result<u64, &str>, profile: Option<&Profile>) {
+        if let Some(span) = &self.span {
+            span.end(&SpanEnd {
+                name: &self.name,
+                user: &self.caller.user,
+                address: &self.caller.address,
+                bytes_in: self.bytes,
+                outcome,
+                profile,
+            });
+        }
+    }
 }
 
 impl fmt::Debug for CallPermit {
@@ -421,6 +451,7 @@ impl Permit for CallPermit {
     }
 
     fn ended(&self, end: CallEnd<'_>) {
+        self.end_span(end.outcome, Some(end.profile));
         let stamps = &end.profile.stamps;
         let ran = Duration::from_nanos(stamps.calc_out.saturating_sub(stamps.calc_in));
         let cpu = ran * self.workers.max(1);
@@ -457,9 +488,13 @@ impl Drop for CallPermit {
         if let Some(module) = &self.module {
             module.alive.fetch_sub(1, Ordering::Relaxed);
         }
-        let cpu = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        let cpu = *self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if cpu.is_none() {
+            // Cancelled or refused before a worker could have it.
+            self.end_span(Err("NotRun"), None);
+        }
         let mut limiter = self.caller.shared.limiter();
-        limiter.end(self.token, cpu, self.caller.shared.now());
+        limiter.end(self.token, cpu.unwrap_or_default(), self.caller.shared.now());
         let waiting = self.caller.shared.take_waiting(&self.caller.user);
         drop(limiter);
         waiting.iter().for_each(|one| one.notify());

@@ -27,6 +27,7 @@ mod shared;
 mod statistics;
 mod status;
 mod stop;
+mod traces;
 
 pub use api_tokens::ApiTokenError;
 pub use catalogue::CatalogueError;

@@ -137,6 +137,7 @@ mod tests {
             sockets: None,
             state: Some(PathBuf::from("/var/lib/gridrpc")),
             workers: 2,
+            opentelemetry: std::collections::BTreeMap::new(),
         };
         read(text, "server.toml", &defaults).unwrap()
     }

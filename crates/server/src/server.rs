@@ -32,6 +32,7 @@ use crate::publisher::Publisher;
 use crate::service::Users;
 use crate::shared::Shared;
 use crate::stop::Stop;
+use crate::traces::Tracer;
 
 /// Why a server cannot start.
 #[derive(Debug, Error)]
@@ -175,8 +176,17 @@ impl Server {
         let pools = Pools::new(Workers::new(&config, program));
         let most = config.most_connections as usize;
         let (socket, network) = (config.socket.clone(), config.network.clone());
+        let tracer = config.traces.as_ref().map(|traces| {
+            Tracer::start(traces, &config.name).map_err(|error| ServerError::System {
+                what: "cannot start the exporter of traces to",
+                place: traces.url.to_string(),
+                error,
+            })
+        });
+        let tracer = tracer.transpose()?;
         let catalogue = Catalogue::new(copies);
-        let shared = Arc::new(Shared::new(config, catalogue, pools, audit, named_data, tokens));
+        let shared = Shared::new(config, catalogue, pools, audit, named_data, tokens, tracer);
+        let shared = Arc::new(shared);
         let publisher = Arc::new(Publisher::new(Arc::clone(&shared), added));
         for file in &shared.config.files {
             publisher.publish(file)?;
@@ -290,6 +300,9 @@ impl Server {
         }
         gridrpc_sys::lock(&self.daemon).close();
         self.shared.pools.close();
+        if let Some(tracer) = &self.shared.tracer {
+            tracer.close();
+        }
         let _ = fs::remove_file(&self.shared.config.socket);
     }
 }

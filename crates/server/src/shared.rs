@@ -17,6 +17,7 @@ use crate::named_data::NamedStore;
 use crate::pools::Pools;
 use crate::presence::{Presence, Tie};
 use crate::statistics::Statistics;
+use crate::traces::Tracer;
 
 /// Clients that wait for calls of their user to end, by user.
 type Waiting = HashMap<Arc<str>, Vec<Arc<dyn Notify>>>;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) named_data: NamedStore,
     /// API tokens, if the server serves HTTP.
     pub(crate) tokens: Option<ApiTokens>,
+    /// Exporter of traces, if they are exported.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     limiter: Mutex<Limiter>,
     waiting: Mutex<Waiting>,
     started: Instant,
@@ -52,6 +55,7 @@ impl Shared {
         audit: AuditLog,
         named_data: NamedStore,
         tokens: Option<ApiTokens>,
+        tracer: Option<Arc<Tracer>>,
     ) -> Shared {
         Shared {
             config,
@@ -62,6 +66,7 @@ impl Shared {
             presence: Presence::default(),
             named_data,
             tokens,
+            tracer,
             limiter: Mutex::default(),
             waiting: Mutex::default(),
             started: Instant::now(),

@@ -38,6 +38,15 @@ pub(crate) struct PrivateStatus {
     pub(crate) refused: u64,
     /// Records that the audit log lacks.
     pub(crate) audit_dropped: u64,
+    /// Exported and dropped spans; none: no traces are exported.
+    pub(crate) spans: Option<SpanStatus>,
+}
+
+/// Numbers of spans since the server started.
+#[derive(Debug, Serialize)]
+pub(crate) struct SpanStatus {
+    pub(crate) exported: u64,
+    pub(crate) dropped: u64,
 }
 
 /// A pool of workers.
@@ -144,5 +153,9 @@ fn private(shared: &Shared, ended: BTreeMap<String, CallCount>) -> PrivateStatus
         clients,
         refused: shared.statistics.refused_count(),
         audit_dropped: shared.audit.dropped(),
+        spans: shared.tracer.as_ref().map(|tracer| {
+            let (exported, dropped) = tracer.counts();
+            SpanStatus { exported, dropped }
+        }),
     }
 }

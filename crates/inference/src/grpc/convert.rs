@@ -47,6 +47,7 @@ pub(super) fn request(
         outputs: (!requested.is_empty()).then_some(requested),
         order: default_order,
         timeout: timeout(&parameters)?,
+        trace: None,
     })
 }
 

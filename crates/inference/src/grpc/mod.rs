@@ -26,6 +26,7 @@ use crate::grpc::messages::{
 use crate::metadata::{TensorMetadata, VERSION};
 use crate::name::FunctionName;
 use crate::service::Service;
+use crate::tensor::{InferRequest, trace_context};
 
 const SERVICE: &str = "/inference.GRPCInferenceService/";
 
@@ -137,11 +138,13 @@ where
         Err(error) => return status(&error).into_http(),
     };
     let limit = service.options.max_request_bytes.saturating_add(ENVELOPE);
+    let trace = trace_context(request.headers());
     let mut response = unary(request, limit, move |mut message: ModelInferRequest| async move {
         let name: FunctionName = message.model_name.parse()?;
         service.metadata(&caller, &name, &message.model_version)?;
         let id = std::mem::take(&mut message.id);
         let request = convert::request(name.clone(), message)?;
+        let request = InferRequest { trace, ..request };
         let response = service.functions.infer(&caller, request).await?;
         let message: ModelInferResponse = convert::response(&name, id, response)?;
         Ok(message)

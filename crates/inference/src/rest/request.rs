@@ -16,7 +16,9 @@ use crate::datatype::DataType;
 use crate::error::{DataError, InferenceError, MalformedRequest};
 use crate::name::FunctionName;
 use crate::rest::json;
-use crate::tensor::{ElementOrder, InferRequest, InputTensor, RequestedOutput, count, datatype};
+use crate::tensor::{
+    ElementOrder, InferRequest, InputTensor, RequestedOutput, count, datatype, trace_context,
+};
 
 /// Header with the length of the JSON in front of binary data.
 pub(super) const JSON_LENGTH: &str = "inference-header-content-length";
@@ -141,7 +143,8 @@ pub(super) fn read(
         _ => None,
     };
     let timeout = timeout(&request.parameters)?;
-    Ok((InferRequest { function, inputs, outputs, order: default_order, timeout }, form))
+    let (order, trace) = (default_order, trace_context(headers));
+    Ok((InferRequest { function, inputs, outputs, order, timeout, trace }, form))
 }
 
 fn inputs(inputs: Vec<JsonInput<'_>>, binary: Bytes) -> Result<Vec<InputTensor>, MalformedRequest> {

@@ -1,5 +1,6 @@
 //! Defaults that depend on the machine and the environment.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ pub struct Defaults {
     pub sockets: Option<PathBuf>,
     /// Number of workers: one for each processor.
     pub workers: u32,
+    /// The environment variables of OpenTelemetry, `OTEL_*`.
+    pub opentelemetry: BTreeMap<String, String>,
 }
 
 /// Where packages and administrators let servers put their sockets.
@@ -36,7 +39,11 @@ impl Defaults {
         let sockets = Path::new(SOCKETS);
         let is_usable = sockets.is_dir() && access(sockets, AccessFlags::W_OK).is_ok();
         let sockets = is_usable.then(|| sockets.to_owned());
-        Defaults { name: host_name(), folder, state, sockets, workers }
+        let opentelemetry = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with("OTEL_"))
+            .collect();
+        Defaults { name: host_name(), folder, state, sockets, workers, opentelemetry }
     }
 }
 

@@ -12,6 +12,7 @@ mod schema;
 mod server_config;
 #[cfg(test)]
 mod tests;
+mod traces_config;
 
 pub use calendar::{Period, workers_at};
 pub use call_settings::{CallSettings, Cores, Isolation, Policy, RunAs};
@@ -24,3 +25,4 @@ pub use server_config::{
     AuditConfig, HttpConfig, LogFormat, Network, ResultsConfig, ServerConfig, TlsConfig,
     WorkersConfig,
 };
+pub use traces_config::{Sampler, TracesConfig};

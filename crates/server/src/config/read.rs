@@ -25,6 +25,7 @@ use super::server_config::{
     HttpConfig, IDLE, LogFormat, MOST_CONNECTIONS, Network, PORT, RESULT_BYTES, RESULT_DAYS,
     ResultsConfig, ServerConfig, TlsConfig, WorkersConfig,
 };
+use super::traces_config::TracesConfig;
 
 /// Longest path of a Unix socket, bytes.
 const LONGEST_SOCKET: usize = 107;
@@ -84,6 +85,7 @@ struct Draft<'d> {
     http_addresses: Option<(usize, Vec<IpAddr>)>,
     http_tokens: Option<PathBuf>,
     log: LogFormat,
+    traces: Option<TracesConfig>,
     has_tls: bool,
     tls: Option<TlsConfig>,
     workers: WorkersConfig,
@@ -121,6 +123,7 @@ impl<'d> Draft<'d> {
             http_addresses: None,
             http_tokens: None,
             log: LogFormat::default(),
+            traces: None,
             has_tls: false,
             tls: None,
             workers: WorkersConfig {
@@ -191,6 +194,10 @@ impl<'d> Draft<'d> {
             "groups" => self.groups = grants_by_name(name, table, report),
             "audit" => self.audit(table, report),
             "log" => self.log(table, report),
+            "traces" => {
+                let environment = &self.defaults.opentelemetry;
+                self.traces = Some(TracesConfig::read(table, at, environment, report));
+            }
             _ => self.results(table, report),
         }
     }
@@ -454,6 +461,7 @@ impl<'d> Draft<'d> {
         ServerConfig {
             http,
             log: self.log,
+            traces: self.traces,
             name: self.name,
             socket,
             network: self.tls.map(|tls| Network { addresses, port, tls }),
@@ -491,6 +499,7 @@ fn example(table: &str) -> &'static str {
         "groups" => "[groups.NAME]",
         "audit" => "[audit]",
         "log" => "[log]",
+        "traces" => "[traces]",
         _ => "[results]",
     }
 }

@@ -1,9 +1,9 @@
 //! Schema: the tables of `server.toml` and their keys.
 
 /// The tables.
-pub(super) const TABLES: [&str; 12] = [
+pub(super) const TABLES: [&str; 13] = [
     "server", "tls", "http", "workers", "modules", "python", "everyone", "users", "groups",
-    "audit", "results", "log",
+    "audit", "results", "log", "traces",
 ];
 
 /// `[server]`
@@ -70,3 +70,5 @@ pub(super) const AUDIT: &[&str] = &["file", "size", "keep"];
 pub(super) const RESULTS: &[&str] = &["keep_days", "bytes"];
 /// `[log]`
 pub(super) const LOG: &[&str] = &["format"];
+/// `[traces]`
+pub(super) const TRACES: &[&str] = &["endpoint", "service", "ratio"];

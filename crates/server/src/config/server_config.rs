@@ -10,6 +10,7 @@ use gridrpc_config::HostGroup;
 use super::call_settings::{CallSettings, RunAs};
 use super::grants::Grants;
 use super::python_module::PythonModule;
+use super::traces_config::TracesConfig;
 
 /// Default of `port`.
 pub(super) const PORT: u16 = 7711;
@@ -73,6 +74,8 @@ pub struct ServerConfig {
     pub results: ResultsConfig,
     /// Format of the server's own log.
     pub log: LogFormat,
+    /// Export of traces; none: no traces.
+    pub traces: Option<TracesConfig>,
 }
 
 /// Format of the server's own log.

@@ -190,7 +190,7 @@ impl DetachedCalls {
         self.shared.presence.enter(user, Tie::DetachedCall);
         let bytes = sections.iter().map(|section| section.len() as u64).sum();
         let added = offered(caller, &record)
-            .begin_call(bytes)
+            .begin_call(bytes, None)
             .map_err(AddError::Denied)
             .and_then(|(_, target)| Ok((target, self.store.add(record.clone(), sections)?)));
         let (target, id) = added.inspect_err(|_| {
@@ -382,7 +382,7 @@ impl DetachedCalls {
     ) -> Start {
         let target = match target {
             Some(target) => target,
-            None => match offered(caller, record).begin_call(0) {
+            None => match offered(caller, record).begin_call(0, None) {
                 Ok((_, target)) => target,
                 // Its limits were checked when it was detached.
                 Err(AccessError { error: RemoteError::LimitReached, .. }) => {

@@ -55,6 +55,20 @@ fn server(text: &mut Exposition, status: &ServerStatus) {
                 private.audit_dropped as f64,
             ),
         ]);
+        if let Some(spans) = &private.spans {
+            values.extend([
+                (
+                    "gridrpc_server_spans_exported_total",
+                    "Spans of traces that the collector has accepted.",
+                    spans.exported as f64,
+                ),
+                (
+                    "gridrpc_server_spans_dropped_total",
+                    "Spans of traces that were not exported.",
+                    spans.dropped as f64,
+                ),
+            ]);
+        }
     }
     for (name, help, value) in values {
         text.metric(name, help);

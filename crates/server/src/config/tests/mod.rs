@@ -3,7 +3,9 @@
 mod any;
 mod problems;
 mod reference;
+mod traces;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ fn defaults() -> Defaults {
         state: Some(PathBuf::from("/var/lib/gridrpc")),
         sockets: None,
         workers: 2,
+        opentelemetry: BTreeMap::new(),
     }
 }
 

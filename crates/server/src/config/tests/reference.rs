@@ -35,6 +35,7 @@ fn it_has_a_row_for_each_key() {
         ("`[audit]`", schema::AUDIT),
         ("`[results]`", schema::RESULTS),
         ("`[log]`", schema::LOG),
+        ("`[traces]`", schema::TRACES),
     ];
     for (heading, keys) in sections {
         let names: Vec<&str> = rows(heading).iter().map(|(key, _)| *key).collect();
@@ -76,6 +77,11 @@ fn its_defaults_are_right() {
     assert_eq!(seconds, http.request_timeout.as_secs());
     assert_eq!(default("`[log]`", "format"), "text");
     assert_eq!(config("").log, LogFormat::Text);
+    let traces = config("[traces]").traces.unwrap();
+    let endpoint = default("`[traces]`", "endpoint");
+    assert_eq!(traces.url, format!("{endpoint}/v1/traces").as_str());
+    assert_eq!(default("`[traces]`", "service"), traces.service);
+    assert_eq!(default("`[traces]`", "ratio"), format!("{:.1}", traces.sampler.ratio));
     assert_eq!(number(default("`[workers]`", "idle")), IDLE.as_secs());
     assert_eq!(size(default("`[audit]`", "size")), AUDIT_SIZE);
     assert_eq!(number(default("`[audit]`", "keep")), u64::from(AUDIT_KEEP));
