@@ -172,12 +172,13 @@ class ModuleFunction:
         options: CallOptions,
         *,
         ranks: int = 0,
+        has_span: bool = True,
     ) -> Call[Any]:
-        """What `Grid.submit` and `Grid.map` do with it."""
+        """What `Grid.submit` and `Grid.map` do with it. `has_span`: the call has its own span."""
         self._check_grid(grid)
         self._check_ranks(ranks)
         out = kwargs.pop("out", None)
-        return self._submit(grid, args, kwargs, out, options, ranks=ranks)
+        return self._submit(grid, args, kwargs, out, options, ranks=ranks, has_span=has_span)
 
     def submit_many_on(
         self,
@@ -216,6 +217,7 @@ class ModuleFunction:
         options: CallOptions,
         *,
         ranks: int = 0,
+        has_span: bool = True,
     ) -> Call[Any]:
         grid._check_process()
 
@@ -233,7 +235,7 @@ class ModuleFunction:
             )
 
         options = options.over(self._options)
-        if grid._has_servers and _tracing.is_used():
+        if has_span and grid._has_servers and _tracing.is_used():
             return _tracing.submitted(self.name, options, submit)
         return submit(options)
 

@@ -183,7 +183,9 @@ class ModuleSender:
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
         options = self._options
-        return self._function.submit_on(self._grid, args, kwargs, options.call, ranks=options.ranks)
+        return self._function.submit_on(
+            self._grid, args, kwargs, options.call, ranks=options.ranks, has_span=False
+        )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         options = self._options
