@@ -256,7 +256,7 @@ def test_a_server_that_is_killed_during_a_thousand_calls(tmp_path: Path, work: P
         assert not running(pids)
     assert {path.name for path in Path("/dev/shm").iterdir()} <= shared_before
     left = {path.name for path in server.state.iterdir()}
-    assert left <= {"audit.jsonl", "calls", "copies", "modules", "server.lock"}
+    assert left <= {"audit.jsonl", "calls", "copies", "modules", "server.lock", "shared"}
 
 
 def test_a_server_starts_after_it_was_killed(tmp_path: Path, work: Path) -> None:

@@ -294,9 +294,9 @@ def test_weights_of_users(compile_idl: CompileIdl, tmp_path: Path) -> None:
             assert until(lambda count=count: server.module("work")["alive"] == count)
         (tmp_path / "gate").touch()
         assert until(lambda: len(began(tmp_path / "log")) == 121)
-        # While both have calls that wait, three of four are bob's.
-        shared = began(tmp_path / "log")[1:61]
-        assert 42 <= sum(number >= 200 for number in shared) <= 48
+        # While both have calls that wait, three of four are bob's. The worker has got the first ones ahead of time.
+        shared = began(tmp_path / "log")[21:61]
+        assert 28 <= sum(number >= 200 for number in shared) <= 32
 
 
 @pytest.mark.parametrize("is_now", [True, False])

@@ -55,6 +55,9 @@ pub fn refused(py: Python<'_>, error: DetachError) -> PyErr {
         DetachError::Grid(error) => errors::grid(&error),
         DetachError::Server(DetachedError::Failed(failed)) => {
             let RequestError { error, message, trace, .. } = failed;
+            if error == "ValueError" {
+                return PyValueError::new_err(message);
+            }
             let head = PyBytes::new(py, b"").unbind().into_any();
             errors::raised::<PyBytes>(py, &error, &message, &trace, head, Vec::new())
         }
