@@ -1,6 +1,6 @@
 //! A call that has ended, as spans of the OpenTelemetry protocol.
 
-use crate::traces::otlp::{Span, SpanKind, Status, text, whole};
+use crate::traces::otlp::{OtlpSpan, SpanKind, Status, text, whole};
 
 /// A call that has ended, in the queue of the exporter.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl EndedSpan {
     }
 
     /// Its spans: the call, and below it the time in the queue and the run of the function.
-    pub(super) fn into_spans(self) -> impl Iterator<Item = Span> {
+    pub(super) fn into_spans(self) -> impl Iterator<Item = OtlpSpan> {
         let [id, queue_id, run_id] = self.ids;
         let (module, function) = self.name.split_once('/').unwrap_or(("", &self.name));
         let mut attributes = vec![
@@ -61,7 +61,7 @@ impl EndedSpan {
             }
         };
         let span =
-            |id: [u8; 8], parent: Option<[u8; 8]>, name: &str, kind: SpanKind, from, to| Span {
+            |id: [u8; 8], parent: Option<[u8; 8]>, name: &str, kind: SpanKind, from, to| OtlpSpan {
                 trace_id: self.trace_id.to_vec(),
                 span_id: id.to_vec(),
                 parent_span_id: parent.map_or_else(Vec::new, |parent| parent.to_vec()),
@@ -69,9 +69,9 @@ impl EndedSpan {
                 kind: kind.into(),
                 start_time_unix_nano: from,
                 end_time_unix_nano: to,
-                ..Span::default()
+                ..OtlpSpan::default()
             };
-        let call = Span {
+        let call = OtlpSpan {
             attributes,
             status,
             ..span(id, self.parent, &self.name, SpanKind::Server, self.began, self.ended)
@@ -83,7 +83,7 @@ impl EndedSpan {
                 vec![whole("gridrpc.worker", worker.into()), whole("process.pid", pid.into())]
             });
             let attributes = worker.unwrap_or_default();
-            Span { attributes, ..span(run_id, Some(id), "run", internal, from, to) }
+            OtlpSpan { attributes, ..span(run_id, Some(id), "run", internal, from, to) }
         });
         [call, queue].into_iter().chain(run)
     }

@@ -22,7 +22,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::config::{Sampler, TracesConfig};
 use crate::log;
 use crate::traces::ended_span::EndedSpan;
-use crate::traces::otlp::{ExportTraces, Resource, ResourceSpans, Scope, ScopeSpans, text, whole};
+use crate::traces::otlp::{
+    ExportTraces, InstrumentationScope, Resource, ResourceSpans, ScopeSpans, text, whole,
+};
 
 /// Calls that wait for export. Spans of further ones are dropped.
 const QUEUE: usize = 4096;
@@ -40,11 +42,11 @@ pub(crate) struct Tracer {
     pub(super) sampler: Sampler,
     queue: mpsc::Sender<EndedSpan>,
     counts: Arc<SpanCounts>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<ExportThread>>,
 }
 
 /// The thread of an exporter.
-struct Running {
+struct ExportThread {
     stop: oneshot::Sender<()>,
     /// Disconnected when the last spans have been exported.
     finished: Receiver<()>,
@@ -89,7 +91,7 @@ impl Tracer {
             runtime.block_on(exporter.run(receiver, stop_requested));
             drop(exporting);
         })?;
-        let running = Mutex::new(Some(Running { stop, finished, thread }));
+        let running = Mutex::new(Some(ExportThread { stop, finished, thread }));
         Ok(Arc::new(Tracer { sampler: config.sampler, queue, counts, running }))
     }
 
@@ -110,7 +112,7 @@ impl Tracer {
     /// Exports the queued spans and ends. A collector that takes longer than two seconds does not get them.
     pub(crate) fn close(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { stop, finished, thread }) = running else { return };
+        let Some(ExportThread { stop, finished, thread }) = running else { return };
         // Fails only if the thread has ended.
         let _ = stop.send(());
         if finished.recv_timeout(GRACE) != Err(RecvTimeoutError::Timeout) {
@@ -197,7 +199,10 @@ impl Exporter {
     }
 
     fn body(&self, batch: Vec<EndedSpan>) -> Bytes {
-        let scope = Scope { name: "gridrpc".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let scope = InstrumentationScope {
+            name: "gridrpc".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        };
         let spans = batch.into_iter().flat_map(EndedSpan::into_spans).collect();
         let scope_spans = vec![ScopeSpans { scope: Some(scope), spans }];
         let resource_spans =
