@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import gridrpc
-from grids import PROGRAM, CompileIdl
+from grids import PROGRAM, CompileIdl, opened
 from processes import LONG, descendants, running, small_disk, until
 from servers import (
     WORK,
@@ -186,6 +186,23 @@ def test_the_end_of_a_server_ends_its_calls(tmp_path: Path, work: Path, how: str
         assert until(lambda: not running(started))
         assert not server.socket.exists()
     assert (tmp_path / "state/audit.jsonl").exists()
+
+
+def test_a_server_that_stays_away(tmp_path: Path, work: Path) -> None:
+    with serving(tmp_path, offering(work)) as server:
+        with opened(servers=[server.url() + "?reconnect_timeout=1.5"]) as grid:
+            assert grid.function("work/add")(1, 2) == [3]
+            held = hold(grid, tmp_path, "work")
+            # The first ones are at the server, and may have begun.
+            queued = [grid.submit("work/add", 1, 2) for _ in range(5000)][-1]
+            server.process.kill()
+            with pytest.raises(gridrpc.WorkerLost):
+                held.result(LONG)
+            with pytest.raises(gridrpc.StartError, match="does not run"):
+                queued.result(LONG)
+            with pytest.raises(gridrpc.StartError, match="does not run"):
+                grid.submit("work/add", 1, 2)
+        server.process.wait(LONG)
 
 
 def test_drain_lets_calls_finish(tmp_path: Path, work: Path) -> None:

@@ -8,7 +8,7 @@ pub(crate) mod request;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_core::{FunctionId, Time};
+use gridrpc_core::{FunctionId, Loss, Time};
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_shm::arrays;
@@ -136,6 +136,15 @@ impl Common {
         let cancelled = state.drive(|core, out| core.cancel(now, id, out));
         self.finish(state);
         cancelled
+    }
+
+    /// Notifies everybody who waits for workers that some have started or ended. `broken`: none can start any more.
+    pub(crate) fn workers_changed(&self, broken: Option<&Loss>) {
+        self.changed.notify_all();
+        self.parents.each(|parent| match broken {
+            None => parent.changed(),
+            Some(loss) => parent.has_no_workers(loss),
+        });
     }
 
     /// Whether there is memory that is, or was, used for sharing.

@@ -127,7 +127,7 @@ impl Grid {
         state.drive(|core, out| core.set_workers(now, wanted, out));
         self.common.finish(state);
         // Fewer workers may be all that somebody waits for.
-        self.common.changed.notify_all();
+        self.common.workers_changed(None);
         Ok(())
     }
 

@@ -172,7 +172,9 @@ impl Reactor {
         }
         common.gather(ready);
         nested.iter().for_each(|wanted| common.serve_nested(wanted));
-        if changed || waiting {
+        if changed {
+            common.workers_changed(None);
+        } else if waiting {
             common.changed.notify_all();
         }
         drop(unwanted);

@@ -141,6 +141,7 @@ impl Reactor {
         let lost = state.lose_results(id);
         let ready = std::mem::take(&mut state.to_gather);
         let closing = state.closing;
+        let broken = state.core.broken().cloned();
         self.common.finish(state);
         let mut notified = Notified::default();
         for call in lost {
@@ -150,7 +151,7 @@ impl Reactor {
         drop(notified);
         self.common.gather(ready);
         drop(stage);
-        self.common.changed.notify_all();
+        self.common.workers_changed(broken.as_deref());
     }
 
     /// Releases hosts that are no longer wanted: their agents end by themselves, or do not start.

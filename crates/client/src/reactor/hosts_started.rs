@@ -231,6 +231,6 @@ impl Reactor {
         if let Some(peer) = self.peer(index) {
             peer.pings.push_back((0, asked));
         }
-        self.common.changed.notify_all();
+        self.common.workers_changed(None);
     }
 }

@@ -196,12 +196,11 @@ impl Reactor {
             notified.merge(call.finish(outcome, Some(stamps)));
         }
         drop(notified);
-        if changed {
-            self.common.parents.each(|parent| parent.changed());
-        }
         self.common.gather(ready);
         nested.iter().for_each(|wanted| self.common.serve_nested(wanted));
-        if changed || waiting {
+        if changed {
+            self.common.workers_changed(None);
+        } else if waiting {
             self.common.changed.notify_all();
         }
         if let (Some(why), Some(worker_input)) =

@@ -144,11 +144,7 @@ impl Reactor {
         self.common.finish(state);
         // Payloads that the worker still read are returned to the pool outside the lock.
         drop(out);
-        self.common.changed.notify_all();
-        self.common.parents.each(|parent| match &broken {
-            None => parent.changed(),
-            Some(loss) => parent.has_no_workers(loss),
-        });
+        self.common.workers_changed(broken.as_deref());
     }
 
     /// Handles the end of the spawner and of its workers: the kernel ends them with it.
