@@ -149,10 +149,19 @@ test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids
 test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads
 	cd crates/client/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
+# All that is parsed before a user is authenticated, and the IDL.
+FUZZ_TARGETS := 'wire decode' 'server certificates' 'server handshake' 'server requests' 'idl parse' 'idl extents'
+# How long `make fuzz` throws bytes at each.
+HOURS ?= 1
+
 .PHONY: test-fuzz
-test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
+test-fuzz: ## throw broken bytes at parsers, 20 s each, and print how many were tried
 	@# Side by side: fuzzing takes one processor, and what one compiles others wait for or share.
-	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
+	printf '%s 20\n' $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
+
+.PHONY: fuzz
+fuzz: ## the same for HOURS=1 each
+	printf "%s $$(($(HOURS) * 3600))\n" $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
 
 # Of all that Maven tells, warnings and what the tests' own part of it says.
 MAVEN_TEST := MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
