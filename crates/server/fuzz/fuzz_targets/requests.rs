@@ -52,7 +52,9 @@ fn address() -> SocketAddr {
         let runtime = runtime.expect("a thread");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("it is bound");
-        let options = Options { max_request_bytes: 4096, ..Options::default() };
+        // A beginning that may become HTTP/2 waits for the rest.
+        let header_timeout = Duration::from_millis(50);
+        let options = Options { max_request_bytes: 4096, header_timeout, ..Options::default() };
         runtime.spawn(serve(vec![listener], None, Arc::new(Closed), options, std::future::pending()));
         // It serves until the process ends.
         std::mem::forget(runtime);
