@@ -143,9 +143,7 @@ class Grid:
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
         #: Whether calls run at one server alone, which can keep data under names.
-        self._keeps_data = (
-            self.config.workers == 0 and len(found) == 1 and found[0].is_server
-        )
+        self._keeps_data = self.config.workers == 0 and len(found) == 1 and found[0].is_server
         self._closed = False
         #: Whether this process is a child of the one that opened the grid.
         self._forked = False
@@ -353,10 +351,10 @@ class Grid:
 
         The object has a worker process of its own, which keeps its state; its methods are called
         like functions, and run one after the other. `args`, `kwargs`: for the constructor of a
-        Python class, of this program or of a server. Use the object as a context manager, or call `close`. `start_timeout`: seconds
-        within which its worker has to answer. `server`: the server or host where it has to live, as
-        in `submit`. Raises FunctionNotFound, ServerNotFound, TimeoutError, ObjectLost, and any
-        error of the constructor.
+        Python class, of this program or of a server. Use the object as a context manager, or call
+        `close`. `start_timeout`: seconds within which its worker has to answer. `server`: the
+        server or host where it has to live, as in `submit`. Raises FunctionNotFound,
+        ServerNotFound, TimeoutError, ObjectLost, and any error of the constructor.
         """
         self._check_open()
         if isinstance(cls, str):

@@ -83,7 +83,8 @@ def test_a_user_enrols_with_a_token_and_the_key_stays(
     assert "exists already" in ann.fails("enroll", token_for(office, address, "ann"))
 
 
-def test_a_token_serves_once(office: Machine, address: str, ann: Machine, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("ann")
+def test_a_token_serves_once(office: Machine, address: str, tmp_path: Path) -> None:
     token = token_for(office, address, "ann")
     machines = [Machine(tmp_path / f"machine{number}") for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
@@ -157,7 +158,9 @@ def test_a_server_of_the_authority_cannot_pose_as_its_service(
     office.says("server", "gpu", "--host", "localhost")
     folder = office.folder / "gpu"
     chain = folder / "chain.pem"
-    chain.write_text((folder / "certificate.pem").read_text() + (folder / "authority.pem").read_text())
+    chain.write_text(
+        (folder / "certificate.pem").read_text() + (folder / "authority.pem").read_text()
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, folder / "key.pem")
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:

@@ -148,8 +148,9 @@ def test_code_of_clients_is_refused(lab: Lab) -> None:
             grid.submit(lambda: 1).result(LONG)
         assert grid.function("work/add")(1, 1) == [2]
     assert until(
-        lambda: "gridrpc.NotPermitted"
-        in {record["outcome"] for record in lab.server.audit("refuse")}
+        lambda: (
+            "gridrpc.NotPermitted" in {record["outcome"] for record in lab.server.audit("refuse")}
+        )
     )
 
 

@@ -390,9 +390,7 @@ def test_an_idempotent_call_that_runs_is_detached_beside(tmp_path: Path, module:
             assert grid.attach(one).result(timeout=LONG) == 7
 
 
-def test_a_call_that_the_server_refuses_to_detach_has_failed(
-    tmp_path: Path, module: Path
-) -> None:
+def test_a_call_that_the_server_refuses_to_detach_has_failed(tmp_path: Path, module: Path) -> None:
     more = '[results]\nbytes = "1 KiB"\n'
     with lab(tmp_path, module, more, workers=1) as served, served.client() as grid:
         log, gate = tmp_path / "log", tmp_path / "gate"

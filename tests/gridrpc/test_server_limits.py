@@ -294,8 +294,8 @@ def test_weights_of_users(compile_idl: CompileIdl, tmp_path: Path) -> None:
             assert until(lambda count=count: server.module("work")["alive"] == count)
         (tmp_path / "gate").touch()
         assert until(lambda: len(began(tmp_path / "log")) == 201)
-        # While both have calls that wait, three of four are bob's. He catches up with those of ann that the worker got
-        # before his own came.
+        # While both have calls that wait, three of four are bob's. He catches up with those of
+        # ann that the worker got before his own came.
         shared = began(tmp_path / "log")[1:121]
         assert 85 <= sum(number >= 200 for number in shared) <= 95
 
@@ -311,17 +311,19 @@ def test_calendar_of_a_module(compile_idl: CompileIdl, tmp_path: Path, is_now: b
         + f"[modules.work]\nmost_running = 1\ncalendar = [{{ hours = '{hours}', workers = 3 }}]\n"
     )
     workers = 3 if is_now else 1
-    with serving(tmp_path, config) as server:
-        with opened_by_hand(server, None, "work/gated") as wire:
-            for number in range(4):
-                wire.call(number, 1, *gated(tmp_path, number))
-            assert until(lambda: len(began(tmp_path / "log")) == workers)
-            assert until(lambda: server.module("work")["alive"] == 4)
-            pools = {pool["module"]: pool["ready"] for pool in server.state_of("pools")}
-            assert pools["work"] == workers
-            assert len(began(tmp_path / "log")) == workers
-            (tmp_path / "gate").touch()
-            assert sorted(answers(wire, 4)) == [0, 1, 2, 3]
+    with (
+        serving(tmp_path, config) as server,
+        opened_by_hand(server, None, "work/gated") as wire,
+    ):
+        for number in range(4):
+            wire.call(number, 1, *gated(tmp_path, number))
+        assert until(lambda: len(began(tmp_path / "log")) == workers)
+        assert until(lambda: server.module("work")["alive"] == 4)
+        pools = {pool["module"]: pool["ready"] for pool in server.state_of("pools")}
+        assert pools["work"] == workers
+        assert len(began(tmp_path / "log")) == workers
+        (tmp_path / "gate").touch()
+        assert sorted(answers(wire, 4)) == [0, 1, 2, 3]
 
 
 def test_all_cores_for_one_call(compile_idl: CompileIdl, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ TOOLS = """
 import hashlib
 
 def described(x):
-    return type(x).__name__, str(getattr(x, "dtype", "")), getattr(x, "shape", len(x)), x.flags.writeable
+    return type(x).__name__, str(x.dtype), x.shape, x.flags.writeable
 
 def digest(data):
     return type(data).__name__, hashlib.sha256(data).hexdigest()
@@ -72,9 +72,7 @@ class Lab(Server):
     def files(self) -> list[str]:
         """Files with data."""
         folder = self.state / "shared"
-        return sorted(
-            str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
-        )
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 @contextmanager
@@ -209,9 +207,7 @@ def test_values_that_are_refused(tmp_path: Path, module: Path) -> None:
         grid.share(b"x", name="x")
 
 
-def test_python_functions_get_arrays_and_bytes_and_no_pickles(
-    tmp_path: Path, module: Path
-) -> None:
+def test_python_functions_get_arrays_and_bytes_and_no_pickles(tmp_path: Path, module: Path) -> None:
     matrix = np.asfortranarray(np.arange(6, dtype="int16").reshape(2, 3))
     code = "[users.ben]\ncode = true\n"
     with lab(tmp_path, module, code, python=True) as served:
@@ -256,9 +252,7 @@ def test_data_is_replaced_and_running_calls_keep_theirs(tmp_path: Path, module: 
         # A program that has used it keeps it, another one does not get it.
         assert grid.submit("stat/sum", new).result(LONG) == [20]
         del never_used
-        assert until(
-            lambda: [one["function"] for one in served.audit("unshare")] == ["anna/x"]
-        )
+        assert until(lambda: [one["function"] for one in served.audit("unshare")] == ["anna/x"])
 
 
 def test_old_data_is_removed(tmp_path: Path, module: Path) -> None:
@@ -285,7 +279,7 @@ def test_the_limit_names_itself(tmp_path: Path, module: Path) -> None:
     more = "[everyone]\nshared_bytes = '1 MiB'\n"
     with lab(tmp_path, module, more) as served, served.of("anna") as grid:
         grid.share(bytes(600_000), name="one")
-        with pytest.raises(gridrpc.LimitReached, match="limit `shared_bytes` of user \"anna\""):
+        with pytest.raises(gridrpc.LimitReached, match='limit `shared_bytes` of user "anna"'):
             grid.share(bytes(600_000), name="two")
         grid.share(bytes(900_000), name="one")
         with served.of("ben") as other:
@@ -293,9 +287,7 @@ def test_the_limit_names_itself(tmp_path: Path, module: Path) -> None:
         assert served.files() == ["anna/one", "ben/one"]
         grid.unshare("one")
         grid.share(bytes(600_000), name="two")
-        assert until(
-            lambda: [one["outcome"] for one in served.audit("limit")] == ["shared_bytes"]
-        )
+        assert until(lambda: [one["outcome"] for one in served.audit("limit")] == ["shared_bytes"])
 
 
 SHARING = """
@@ -315,7 +307,9 @@ def test_a_client_and_a_server_that_are_killed_while_they_share(
             grid.share(np.ones(10), name="large")
         for victim in ("client", "server"):
             command = [sys.executable, "-c", SHARING, served.url(served.users["anna"])]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as one:
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ) as one:
                 assert until(lambda: any(".new-" in file for file in served.files()))
                 if victim == "client":
                     one.kill()
@@ -362,7 +356,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, module: Path) -> None:
             grid.share(np.ones(10), name="x")
             filler = served.state / "filler"
             fill(filler)
-            with pytest.raises(gridrpc.RemoteError, match="`x` cannot be shared: .*No space left"):
+            with pytest.raises(gridrpc.RemoteError, match=r"`x` cannot be shared: .*No space left"):
                 grid.share(np.zeros(1_000_000), name="x")
             assert served.files() == ["anna/x"]
             assert grid.function("stat/sum")(grid.shared("x")) == [10]

@@ -166,9 +166,11 @@ def test_clocks_that_differ(site: Site) -> None:
     (record, *_) = (one for one in site.server.audit("refuse") if told in one["outcome"])
     assert f"the clock of this host says {record['time'][:10]}" in record["outcome"]
     url = site.server.url(young)
-    with opened(servers=[url]) as grid:
-        with pytest.raises(gridrpc.StartError, match="is valid from 2090-01-01") as caught:
-            grid.submit("work/add", 1, 2).result(LONG)
+    with (
+        opened(servers=[url]) as grid,
+        pytest.raises(gridrpc.StartError, match="is valid from 2090-01-01") as caught,
+    ):
+        grid.submit("work/add", 1, 2).result(LONG)
     assert f"the clock of this host says {record['time'][:10]}" in str(caught.value)
 
 

@@ -23,7 +23,7 @@ pub enum TopError {
     Control(#[from] CommandError),
     /// The server does not answer.
     #[error(transparent)]
-    Server(#[from] ServerQueryError),
+    Server(Box<ServerQueryError>),
     /// The page cannot be served.
     #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
     Port(u16, io::Error),
@@ -33,6 +33,12 @@ pub enum TopError {
     /// The system refused an operation.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
+}
+
+impl From<ServerQueryError> for TopError {
+    fn from(error: ServerQueryError) -> TopError {
+        TopError::Server(Box::new(error))
+    }
 }
 
 pub(super) fn print(text: &str) -> Result<(), TopError> {

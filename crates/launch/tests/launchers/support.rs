@@ -72,6 +72,7 @@ pub fn group(launcher: LauncherKind) -> HostGroup {
         addresses: Vec::new(),
         ports: None,
         start_timeout: WAIT,
+        reconnect_timeout: WAIT,
         stop_timeout: Duration::from_secs(2),
         heartbeat: Duration::from_secs(30),
         staging: None,

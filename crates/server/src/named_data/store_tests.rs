@@ -41,6 +41,8 @@ fn role(user: &str, groups: &[&str]) -> Role {
         folder: PathBuf::from("/etc/gridrpc"),
         state: Some(PathBuf::from("/var/lib/gridrpc")),
         workers: 2,
+        sockets: None,
+        opentelemetry: std::collections::BTreeMap::new(),
     };
     let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
     Role::of(&read("", "server.toml", &defaults).unwrap(), user, &groups)

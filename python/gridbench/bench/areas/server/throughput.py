@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
@@ -162,9 +163,9 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     """Ours, and these peers."""
     folder, missing = programs()
     many, processors = _MANY[extent], os.cpu_count() or 1
-    load = {"many": many, "seconds": _SECONDS[extent]}
+    load: dict[str, Any] = {"many": many, "seconds": _SECONDS[extent]}
     inside = {"folder": folder, **load}
-    each = {
+    each: Mapping[str, _Peer] = {
         _GRPC: (grpc, inside, missing or lacks_program("grpc_cpp_plugin", "protoc")),
         _PYRO: (pyro, load, lacks("pyro5")),
         _RAY: (ray_serve, load | {"processors": processors}, lacks("ray-serve") or
@@ -184,7 +185,7 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     return Area("server/rate", title, cases, lambda s: _rows(s, many, peers), part="rate")
 
 
-_Peer = tuple[Callable[..., Iterator[Values]], Mapping[str, object], str]
+_Peer = tuple[Callable[..., Iterator[Values]], dict[str, Any], str]
 
 
 def _of(each: Mapping[str, _Peer], peers: Sequence[str]) -> Iterator[tuple[str, _Peer]]:
