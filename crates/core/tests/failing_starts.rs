@@ -231,22 +231,27 @@ fn more_workers_make_up_for_those_given_up() {
 #[test]
 fn a_host_that_worked_once_is_given_up_when_it_stays_away_for_its_time() {
     const SECOND: u64 = 1_000_000_000;
-    for timeout in [0, 1, 7, 100] {
+    for (timeout, returns) in [(0, false), (1, false), (7, false), (7, true), (100, true)] {
         let settings = Settings { workers: 0, hosts: vec![1], ..Settings::default() };
         let mut tried = Tried { core: Core::new(settings), now: Time(5) };
         tried.core.open(tried.now, &mut Vec::new());
         tried.core.set_reconnect_timeout(WorkerId(0), timeout * SECOND);
-        // Its time begins anew when it has worked in between.
-        for round in 0..2 {
+        let join = |tried: &mut Tried| {
             tried.core.host_joined(WorkerId(0), 1, &mut Vec::new());
             tried.core.host_has(tried.now, WorkerId(0), 1, 1, &mut Vec::new());
-            assert_eq!(tried.lose(0), [Action::Start(WorkerId(0))]);
-            if round == 0 && timeout > 0 {
-                assert_eq!(tried.lose(0), []);
-                assert_eq!(tried.pause().1, [WorkerId(0)]);
-            }
+        };
+        join(&mut tried);
+        let mut away = tried.now;
+        assert_eq!(tried.lose(0), [Action::Start(WorkerId(0))]);
+        if returns {
+            assert_eq!(tried.lose(0), []);
+            assert_eq!(tried.pause().1, [WorkerId(0)]);
+            // Its time begins again.
+            join(&mut tried);
+            away = tried.now;
+            assert_eq!(tried.lose(0), [], "it has run no call");
+            assert_eq!(tried.pause().1, [WorkerId(0)]);
         }
-        let away = tried.now;
         let task = Task::new(FunctionId(0), "call");
         tried.core.submit(tried.now, task, &mut Vec::new()).expect("it may come back");
         let mut ended = tried.lose(0);
