@@ -3,7 +3,7 @@
 use gridrpc_agent::RequestError;
 use serde::Serialize;
 
-use crate::access::AccessError;
+use crate::caller::AccessError;
 
 pub(crate) fn answered(value: &impl Serialize) -> Vec<Vec<u8>> {
     // It fails only for maps whose keys are not texts.

@@ -6,6 +6,7 @@ mod access;
 mod answers;
 mod api_tokens;
 pub mod audit;
+mod caller;
 mod catalogue;
 mod check;
 pub mod config;

@@ -10,10 +10,11 @@ use gridrpc_wire::RemoteError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::access::{Caller, UserAccess, denied};
+use crate::access::UserAccess;
 use crate::answers::{answered, failure, from_denied};
 use crate::api_tokens::{ApiToken, ApiTokenError};
 use crate::audit::{AuditEvent, AuditRecord, rfc3339};
+use crate::caller::{Caller, denied};
 use crate::catalogue::Code;
 use crate::detached::DetachedCalls;
 use crate::log;

@@ -16,8 +16,9 @@ use gridrpc_shm::segment::{Left, Lent};
 use gridrpc_sys::safe_path::UnsafePath;
 use gridrpc_wire::RemoteError;
 
-use crate::access::{AccessError, Caller, OfferedFunction};
+use crate::access::OfferedFunction;
 use crate::audit::{AuditEvent, AuditRecord};
+use crate::caller::{AccessError, Caller};
 use crate::detached::record::{DetachedId, Record, StoredFailure};
 use crate::detached::store::{Stage, Store, StoreError};
 use crate::log;

@@ -7,8 +7,8 @@ use gridrpc_agent::RequestError;
 use gridrpc_wire::RemoteError;
 use serde_json::{Value, json};
 
-use crate::access::Caller;
 use crate::answers::{answered, failure, from_denied};
+use crate::caller::Caller;
 use crate::catalogue::Code;
 use crate::detached::calls::{AddError, DetachedCalls, Seen};
 use crate::detached::record::{DetachedId, Record};

@@ -18,8 +18,9 @@ use gridrpc_sys::lock;
 use gridrpc_transport::certificates::{Identity, Revocations};
 use gridrpc_wire::{RemoteError, TraceContext};
 
-use crate::access::{AccessError, Caller, OfferedFunction};
+use crate::access::OfferedFunction;
 use crate::audit::{AuditEvent, AuditRecord};
+use crate::caller::{AccessError, Caller};
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::HttpConfig;
 use crate::detached::DetachedCalls;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::record::{DataShape, NamedRecord, problem_of_name, problem_of_readers};
 use super::store::{NamedStore, Progress, ShareError};
-use crate::access::Caller;
 use crate::answers::{answered, failure, from_denied};
 use crate::audit::{AuditEvent, AuditRecord};
+use crate::caller::Caller;
 
 const DAY: u64 = 24 * 60 * 60;
 
