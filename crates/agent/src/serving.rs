@@ -93,6 +93,8 @@ pub(super) fn serve(
     connection.places.belong_to(grid);
     connection.receiver.place_streams(connection.places.placement());
     let calls = Calls::new(grid, owner, access, &answers, &connection.places, modules, numbers);
+    let mut arrivals = SpinWait::default();
+    arrivals.set_yields(true);
     let mut client = Client {
         grid: Arc::clone(grid),
         takes_code,
@@ -104,7 +106,7 @@ pub(super) fn serve(
         waiter: grid.waiter(),
         short_calls: SpinWait::default(),
         streaming: SpinWait::default(),
-        arrivals: SpinWait::default(),
+        arrivals,
         answered: None,
         ended: false,
     };

@@ -151,8 +151,20 @@ pub enum Side {
     Worker = 3,
 }
 
-/// Records the processor of this side. Returns whether the other side last ran on the same one.
-pub fn meet(memory: &Mapping, worker: u32, side: Side) -> Option<bool> {
+/// Beside the processor of the client: it passes calls on for other processes.
+const PASSES_ON: u32 = 1 << 31;
+
+/// The other end, at its last wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherEnd {
+    /// Whether it ran on this processor.
+    pub is_here: bool,
+    /// Whether it passes calls on for other processes, which need a processor too.
+    pub passes_on: bool,
+}
+
+/// Records the processor of this side, and whether it passes calls on. Returns the same of the other side.
+pub fn meet(memory: &Mapping, worker: u32, side: Side, passes_on: bool) -> Option<OtherEnd> {
     let word = |side: Side| {
         let place = memory.at(u64::from(worker) * SLOT + side as u64 * 4, 4)?;
         // SAFETY: inside the mapping, aligned to 4 bytes, used as an atomic by everybody.
@@ -163,8 +175,9 @@ pub fn meet(memory: &Mapping, worker: u32, side: Side) -> Option<bool> {
         Side::Worker => (word(Side::Worker)?, word(Side::Client)?),
     };
     let here = current_processor()?;
-    ours.store(here, Ordering::Relaxed);
-    Some(theirs.load(Ordering::Relaxed) == here)
+    ours.store(if passes_on { here | PASSES_ON } else { here }, Ordering::Relaxed);
+    let theirs = theirs.load(Ordering::Relaxed);
+    Some(OtherEnd { is_here: theirs & !PASSES_ON == here, passes_on: theirs & PASSES_ON != 0 })
 }
 
 fn current_processor() -> Option<u32> {

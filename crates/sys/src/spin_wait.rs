@@ -5,11 +5,11 @@
 //! there is only an occasional try, so that a long wait, or one whose other end needs this very processor, has no
 //! further cost.
 //!
-//! Each turn of the loop yields the processor: a call through a server passes three processes, and on two processors the
-//! one that has the message could not run beside two that spin. If others use the processor for long then, spinning
-//! makes answers late. That ends it at once, and for longer each time.
+//! A call through a server passes three processes, and on two processors the one that has the message could not run
+//! beside two that spin: these yield the processor in each turn. If others use it for long then, answers come late. That
+//! ends the spinning at once, and for longer each time.
 
-use std::thread;
+use std::{hint, thread};
 
 use crate::monotonic_ns;
 
@@ -42,15 +42,29 @@ pub struct SpinWait {
     longest: u64,
     /// Consecutive waits that longer spinning would have served.
     close: u32,
+    yields: bool,
 }
 
 impl Default for SpinWait {
     fn default() -> SpinWait {
-        SpinWait { trust: TRUST, skipped: 0, retry: RETRY, usual: LOOK, longest: LOOK, close: 0 }
+        SpinWait {
+            trust: TRUST,
+            skipped: 0,
+            retry: RETRY,
+            usual: LOOK,
+            longest: LOOK,
+            close: 0,
+            yields: false,
+        }
     }
 }
 
 impl SpinWait {
+    /// Whether to yield the processor while spinning: more than two processes take part in a call.
+    pub fn set_yields(&mut self, yields: bool) {
+        self.yields = yields;
+    }
+
     /// Records whether a wait of another kind made sense. None: it could not be tried, and is tried again next time.
     pub fn note(&mut self, is_success: impl Into<Option<bool>>) {
         let Some(is_success) = is_success.into() else {
@@ -89,10 +103,14 @@ impl SpinWait {
             let is_over = look();
             let now = monotonic_ns();
             if now < until && !is_over {
-                thread::yield_now();
+                if self.yields {
+                    thread::yield_now();
+                } else {
+                    hint::spin_loop();
+                }
                 continue;
             }
-            if now >= until + LATE {
+            if self.yields && now >= until + LATE {
                 self.trust = 0;
                 self.retry = (self.retry * 2).min(MOST_RETRY);
             } else {

@@ -121,7 +121,8 @@ impl Read for Reactor {
         let passes_on = self.hosts.is_some() || self.common.parents.any();
         let Reactor { epoll, patience, lone, progress, .. } = self;
         let apart = |worker: &WorkerId| {
-            progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true)
+            let worker = progress::meet(&progress.mapping, worker.0, Side::Client, passes_on);
+            !worker.is_some_and(|worker| worker.is_here)
         };
         let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
@@ -132,6 +133,7 @@ impl Read for Reactor {
         // A poll without sleeping runs `apart` too, because the worker has to know where this side runs.
         let may_look = until.is_some() && lone.as_ref().is_some_and(apart);
         if may_look && timeout != EpollTimeout::ZERO {
+            patience.set_yields(passes_on);
             patience.look(|| {
                 count = wait(EpollTimeout::ZERO);
                 count > 0

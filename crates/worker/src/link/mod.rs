@@ -251,7 +251,8 @@ impl WorkerLink {
         if self.streak < STREAK || self.held.is_none() || self.inbox.ended {
             return false;
         }
-        if progress::meet(&self.progress, self.worker, Side::Worker) == Some(true) {
+        let client = progress::meet(&self.progress, self.worker, Side::Worker, false);
+        if client.is_some_and(|client| client.is_here) {
             return false;
         }
         let until = monotonic_ns() + A_MOMENT;
@@ -310,7 +311,9 @@ impl WorkerLink {
     fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
         let begin = monotonic_ns();
-        let is_there = progress::meet(progress, *worker, Side::Worker) != Some(true)
+        let client = progress::meet(progress, *worker, Side::Worker, false);
+        patience.set_yields(client.is_some_and(|client| client.passes_on));
+        let is_there = !client.is_some_and(|client| client.is_here)
             && patience.look(|| receiver.is_readable());
         let has_memory = self.pool.has_any();
         if has_memory != self.wakes {
