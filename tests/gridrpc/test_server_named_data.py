@@ -264,6 +264,7 @@ def test_old_data_is_removed(tmp_path: Path, module: Path) -> None:
             with pytest.raises(LookupError, match="keeps no `short`"):
                 grid.shared("short")
             stale = grid.share(np.ones(10), name="stale", keep=0.5)
+            assert until(lambda: len(served.audit("unshare")) == 1)
             served.process.kill()
             served.process.wait(timeout=LONG)
             time.sleep(0.5)

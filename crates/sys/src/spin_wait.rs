@@ -100,26 +100,34 @@ impl SpinWait {
     pub fn look_now(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let until = monotonic_ns() + self.longest;
         loop {
-            let is_over = look();
+            if look() {
+                let is_late = self.yields && monotonic_ns() >= until + LATE;
+                self.end(true, is_late);
+                return true;
+            }
             let now = monotonic_ns();
-            if now < until && !is_over {
-                if self.yields {
-                    thread::yield_now();
-                } else {
-                    hint::spin_loop();
-                }
-                continue;
+            if now >= until {
+                self.end(false, self.yields && now >= until + LATE);
+                return false;
             }
-            if self.yields && now >= until + LATE {
-                self.trust = 0;
-                self.retry = (self.retry * 2).min(MOST_RETRY);
+            if self.yields {
+                thread::yield_now();
             } else {
-                self.note(is_over);
+                hint::spin_loop();
             }
-            if self.trust == 0 {
-                self.longest = self.usual;
-            }
-            return is_over;
+        }
+    }
+
+    /// Records the end of spinning. `is_late`: others needed the processor.
+    fn end(&mut self, is_success: bool, is_late: bool) {
+        if is_late {
+            self.trust = 0;
+            self.retry = (self.retry * 2).min(MOST_RETRY);
+        } else {
+            self.note(is_success);
+        }
+        if self.trust == 0 {
+            self.longest = self.usual;
         }
     }
 

@@ -17,8 +17,8 @@ use super::record::{AuditEvent, AuditRecord};
 
 /// Most records in the queue.
 const QUEUE: usize = 8192;
-/// How long a record waits for others. Records need not wake the writer meanwhile: a wake-up for each would take longer
-/// than a small call, and a processor from those that run it.
+/// Time between two writes. Records need not wake the writer meanwhile: a wake-up for each would take longer than a small
+/// call, and a processor from those that run it.
 const GATHER: Duration = Duration::from_millis(20);
 /// Time between attempts to write while that fails.
 const RETRY: Duration = Duration::from_millis(500);
@@ -156,9 +156,9 @@ impl Shared {
         true
     }
 
-    /// Moves the records of the queue to the empty `records`. Waits for the first one up to [`RETRY`], and a moment for
-    /// others. Returns `false` if no more will come.
-    fn take(&self, records: &mut Vec<AuditRecord>) -> bool {
+    /// Moves the records of the queue to the empty `records`: not before this time, and at the first one, for which it
+    /// waits up to [`RETRY`]. Returns `false` if no more will come.
+    fn take(&self, records: &mut Vec<AuditRecord>, not_before: Instant) -> bool {
         let mut queue = self.queue();
         queue.is_awaited = true;
         let empty = |queue: &mut Queue| queue.records.is_empty() && !queue.is_closed;
@@ -167,7 +167,8 @@ impl Shared {
         queue.is_awaited = false;
         if !queue.records.is_empty() && !queue.is_closed {
             let closed = |queue: &mut Queue| !queue.is_closed;
-            let waited = self.more.wait_timeout_while(queue, GATHER, closed);
+            let left = not_before.saturating_duration_since(Instant::now());
+            let waited = self.more.wait_timeout_while(queue, left, closed);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         std::mem::swap(&mut queue.records, records);
@@ -273,9 +274,11 @@ impl Writer {
     fn run(&mut self) {
         let mut records = Vec::new();
         let mut is_last = false;
+        let mut not_before = Instant::now();
         while !is_last {
             // While records are missing, it also writes without a new one.
-            is_last = !self.shared.take(&mut records);
+            is_last = !self.shared.take(&mut records, not_before);
+            not_before = Instant::now() + GATHER;
             self.lines.clear();
             records.iter().for_each(|record: &AuditRecord| record.append_to(&mut self.lines));
             self.write(records.len() as u64, is_last);
