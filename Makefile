@@ -182,7 +182,7 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-environment
-test-programs: compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests jdk
+test-programs: compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl rpc-peers fio pssh cpython-tests jdk
 test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages $(STAMPS)/asserts engines datagrid-engines
 
 # pytest compiles all tests to have their asserts tell more: once, instead of in each of its processes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,9 @@ def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     copy_of("lapack", tmp_path)
     folder = copy_of("server", tmp_path)
     make(folder)
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
     before = namespaces()
+    # The path of a Unix socket has at most 107 bytes.
+    temporary = Path(tempfile.mkdtemp(dir="/tmp"))
     printed = make(folder, "run", TMPDIR=str(temporary))
     page = (EXAMPLES / "server" / "README.md").read_text(encoding="utf-8")
     assert page.split("```text\n")[1].split("```")[0] in printed
@@ -49,3 +50,4 @@ def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     assert namespaces() <= before
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
+    temporary.rmdir()

@@ -261,7 +261,7 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     assert done.stderr == (
         "gridbench: there is no area `speed`\n"
         "hint: the areas are grain, modules, large, libraries, journal, starts, hosts, cluster,"
-        " sync, data\n"
+        " sync, data, server\n"
     )
     done = gridbench("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2

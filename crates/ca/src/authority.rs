@@ -10,7 +10,6 @@ use base64::engine::general_purpose::STANDARD;
 use gridrpc_sys::safe_path;
 use rcgen::{KeyPair, PublicKeyData as _};
 
-use crate::enrolment::SERVICE_NAME;
 use crate::error::file_error;
 use crate::files::{self, FolderLock, PRIVATE, PUBLIC};
 use crate::index::{self, CertificateRole, Issued, now};
@@ -19,6 +18,10 @@ use crate::request::VerifiedRequest;
 use crate::signing::{LeafRequest, SigningKeys};
 use crate::tokens::{self, TokenRecord};
 use crate::{AuthorityError, names};
+
+/// The name in the certificate of the service. No server has it, so none can pose as the authority; and as its
+/// address does not matter, the service may be reached through any other machine.
+pub(crate) const SERVICE_NAME: &str = "enrolment.gridrpc.invalid";
 
 /// A certificate authority. Any number of processes may use one at the same time.
 pub struct Authority {

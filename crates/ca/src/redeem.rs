@@ -5,8 +5,9 @@ use std::time::Duration;
 use rcgen::{KeyPair, PublicKeyData as _};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::authority::SERVICE_NAME;
 use crate::authority::{Authority, SignOptions, Signed};
-use crate::enrolment::{EnrolmentToken, SERVICE_NAME, fingerprint};
+use crate::enrolment::{EnrolmentToken, fingerprint};
 use crate::error::file_error;
 use crate::index::{self, CertificateRole};
 use crate::request::VerifiedRequest;

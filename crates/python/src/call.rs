@@ -1,7 +1,7 @@
 //! Calls for Python, and waiting for many of them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gridrpc_client::{Hold, LostItems, Outcome};
 use gridrpc_core::End;
@@ -14,33 +14,8 @@ use crate::buffer::{Buffer, split_head, unpickle};
 use crate::detached::{Attachment, ask};
 use crate::errors;
 use crate::modules::{Pending, PendingChunk};
+use crate::waiting::wait_in_slices;
 use crate::{package, plain};
-
-/// Interval of checks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(50);
-
-/// Waits in slices until `ready` returns a value, the time is up (`None`), or a signal arrives.
-pub fn wait_in_slices<T: Send>(
-    py: Python<'_>,
-    timeout: Option<f64>,
-    ready: impl Fn(Duration) -> Option<T> + Send + Sync,
-) -> PyResult<Option<T>> {
-    let until = timeout.map(|seconds| {
-        let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, 1e9) };
-        Instant::now() + Duration::from_secs_f64(seconds)
-    });
-    loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let slice = left.map_or(SLICE, |left| left.min(SLICE));
-        if let Some(found) = py.detach(|| ready(slice)) {
-            return Ok(Some(found));
-        }
-        py.check_signals()?;
-        if left.is_some_and(|left| left.is_zero()) {
-            return Ok(None);
-        }
-    }
-}
 
 /// The only section; an empty one if there is none.
 fn all(sections: Vec<Incoming>) -> Incoming {

@@ -17,7 +17,7 @@ use pyo3::types::{
 };
 
 use crate::buffer::View;
-use crate::call::{Call, Dependency, Form, wait_in_slices};
+use crate::call::{Call, Dependency, Form};
 use crate::detached::{self, Attachment};
 use crate::errors;
 use crate::forking::ForkedSpawner;
@@ -27,6 +27,7 @@ use crate::plain;
 use crate::references::References;
 use crate::sections;
 use crate::servers::Server;
+use crate::waiting::wait_in_slices;
 
 /// A pickle, its buffers, and the shared data and calls that it refers to.
 type Pickled<'py> =

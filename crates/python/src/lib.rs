@@ -24,6 +24,7 @@ mod references;
 mod results;
 mod sections;
 mod servers;
+mod waiting;
 mod worker;
 
 use pyo3::prelude::*;

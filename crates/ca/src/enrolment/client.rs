@@ -19,7 +19,8 @@ use rustls::{
 
 use super::message::{EnrolmentRequest, EnrolmentResponse, LIMIT, PATH};
 use super::token::Fingerprint;
-use super::{EnrolmentError, EnrolmentToken, SERVICE_NAME, fingerprint};
+use super::{EnrolmentError, EnrolmentToken, fingerprint};
+use crate::authority::SERVICE_NAME;
 use crate::user::{NewKey, install_text};
 
 /// How long the client waits for a connection, and for each answer.

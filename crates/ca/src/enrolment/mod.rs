@@ -15,4 +15,4 @@ pub use error::EnrolmentError;
 pub use message::Refusal;
 pub use service::{EnrolmentEvent, EnrolmentService};
 pub use token::EnrolmentToken;
-pub(crate) use token::{SERVICE_NAME, fingerprint};
+pub(crate) use token::fingerprint;

@@ -8,10 +8,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::{TokenError, names};
 
-/// The name in the certificate of the service. No server has it, so none can pose as the authority; and as its
-/// address does not matter, the service may be reached through any other machine.
-pub(crate) const SERVICE_NAME: &str = "enrolment.gridrpc.invalid";
-
 /// Fingerprint of an authority: the BLAKE3 hash of its certificate, DER.
 pub(super) type Fingerprint = [u8; 32];
 

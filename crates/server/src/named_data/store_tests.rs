@@ -1,8 +1,15 @@
 //! Tests of the files of named data.
 
-use super::*;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::super::record::NamedRecord;
+use super::{LEAST, NamedStore, Progress, ShareError};
 use crate::config::{Defaults, read};
+use crate::limits::Limit;
 use crate::named_data::record::DataShape;
+use crate::roles::Role;
 
 struct Folder(PathBuf);
 

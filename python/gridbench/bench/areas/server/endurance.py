@@ -124,7 +124,7 @@ def soak_area(extent: Extent) -> Area:
     """Once in full, as it takes long."""
     clients, seconds = _SOAKED[extent]
     case = _case(_SOAK, soak, 300 + seconds, clients=clients, seconds=seconds)
-    title = f"Null calls of {clients} clients at once over TLS, for {seconds:g} s"
+    title = f"Null calls of {clients} clients at once over TLS, for {seconds} s"
     return Area("server/soak", title, (case,), _soak_rows, part="soak")
 
 
@@ -176,7 +176,7 @@ def idle_area(extent: Extent) -> Area:
     """The server's memory for them, and what they cost another client."""
     clients = _MOSTLY_IDLE[extent]
     case = _case(_IDLE, idle, 900.0, clients=clients, seconds=_ACTIVE[extent])
-    title = f"{clients} clients over TLS, each with a call every {_PAUSE:g} s, and an active one"
+    title = f"{clients} clients over TLS, each with a call every {_PAUSE} s, and an active one"
     return Area("server/idle", title, (case,), lambda s: _idle_rows(s, clients), part="idle")
 
 
