@@ -69,6 +69,42 @@ impl Call {
         Call { attachment: attachment.into(), ..self }
     }
 
+    /// Has its server run the call even if this program ends: `Call.detach`. `grid`: its grid.
+    pub fn detach_from(&self, py: Python<'_>, grid: &Arc<gridrpc_client::Grid>) -> PyResult<&str> {
+        if let Some(attachment) = self.attachment.get() {
+            return Ok(&attachment.id);
+        }
+        if let Some(id) = self.detached.get() {
+            return Ok(id);
+        }
+        let target = match &self.form {
+            Form::Module(pending) => {
+                let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                pending.as_ref().map(|pending| Arc::clone(pending.target()))
+            }
+            Form::Pickled | Form::Chunk(_) => {
+                let name = self.call.function().name();
+                return Err(PyTypeError::new_err(format!(
+                    "the call of {name} cannot be detached: only single calls of compiled modules that a server offers \
+                     can"
+                )));
+            }
+        };
+        let Some(target) = target else {
+            let name = self.call.function().name();
+            return Err(PyValueError::new_err(format!(
+                "the call of {name} has ended: take its result"
+            )));
+        };
+        let (id, server) = ask(py, |interrupted| {
+            gridrpc_invoke::detach_call(grid, &target, &self.call, interrupted)
+        })?;
+        match server {
+            Some(server) => Ok(&self.attachment.get_or_init(|| Attachment { server, id }).id),
+            None => Ok(self.detached.get_or_init(|| id)),
+        }
+    }
+
     /// The Python object.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<Call>> {
         let call = Py::new(py, self)?;
@@ -225,41 +261,8 @@ impl Call {
     /// and cannot be detached: use `Grid.detach` instead of `submit`. Raises TypeError then, and for a call of a Python
     /// function or method; ValueError if it has ended; and what `Grid.detach` raises. If the server refuses a call that
     /// waits, the call ends with WorkerLost.
-    fn detach(&self, py: Python<'_>) -> PyResult<&str> {
-        if let Some(attachment) = self.attachment.get() {
-            return Ok(&attachment.id);
-        }
-        if let Some(id) = self.detached.get() {
-            return Ok(id);
-        }
-        let target = match &self.form {
-            Form::Module(pending) => {
-                let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                pending.as_ref().map(|pending| Arc::clone(pending.target()))
-            }
-            Form::Pickled | Form::Chunk(_) => {
-                let name = self.call.function().name();
-                return Err(PyTypeError::new_err(format!(
-                    "the call of {name} cannot be detached: only single calls of compiled modules that a server offers \
-                     can"
-                )));
-            }
-        };
-        let Some(target) = target else {
-            let name = self.call.function().name();
-            return Err(PyValueError::new_err(format!(
-                "the call of {name} has ended: take its result"
-            )));
-        };
-        let native = self.grid.bind(py).getattr("_native")?;
-        let grid = native.cast::<crate::grid::Grid>()?.get().shared();
-        let (id, server) = ask(py, |interrupted| {
-            gridrpc_invoke::detach_call(&grid, &target, &self.call, interrupted)
-        })?;
-        match server {
-            Some(server) => Ok(&self.attachment.get_or_init(|| Attachment { server, id }).id),
-            None => Ok(self.detached.get_or_init(|| id)),
-        }
+    fn detach<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().grid.bind(slf.py()).getattr("_native")?.call_method1("detach_call", (slf,))
     }
 
     /// Return whether the call was cancelled.

@@ -377,6 +377,11 @@ impl Grid {
         modules::methods(py, &self.grid, modules, name, server)
     }
 
+    /// Has the server of a call run it even if this program ends. Returns the id of the detached call.
+    fn detach_call(&self, py: Python<'_>, call: &Bound<'_, Call>) -> PyResult<String> {
+        call.get().detach_from(py, &self.grid).map(str::to_owned)
+    }
+
     /// The server that offers a Python function or class, `module/name`. `server`: the only one that counts.
     #[pyo3(signature = (name, server=None))]
     fn python_server(&self, py: Python<'_>, name: &str, server: Option<&str>) -> Option<String> {

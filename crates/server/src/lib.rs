@@ -16,6 +16,7 @@ mod http;
 pub mod limits;
 pub mod log;
 mod named_data;
+mod named_data_requests;
 pub mod page;
 mod pools;
 mod presence;

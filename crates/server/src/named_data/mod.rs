@@ -1,7 +1,6 @@
 //! Shared data with names, which the server keeps for later calls and other users.
 
-mod record;
-mod requests;
-mod store;
+pub(crate) mod record;
+pub(crate) mod store;
 
 pub(crate) use store::NamedStore;

@@ -53,7 +53,7 @@ pub(crate) enum ShareError {
 }
 
 /// How far an upload is.
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// More bytes have to come.
     Upload(u64),
     Complete(NamedRecord),
@@ -138,7 +138,7 @@ impl NamedStore {
     }
 
     /// Begins to receive data. `record`: without a number.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         mut record: NamedRecord,
         most: Limit,
@@ -168,7 +168,7 @@ impl NamedStore {
     }
 
     /// Receives a piece of an upload of this user.
-    pub(super) fn proceed(
+    pub(crate) fn proceed(
         &self,
         user: &str,
         id: u64,
@@ -235,7 +235,7 @@ impl NamedStore {
     }
 
     /// The data of a name, `name` or `owner/name`, if the user may read it.
-    pub(super) fn find(&self, role: &Role, name: &str) -> Option<NamedRecord> {
+    pub(crate) fn find(&self, role: &Role, name: &str) -> Option<NamedRecord> {
         let (owner, name) = name.rsplit_once('/').unwrap_or((role.user.as_str(), name));
         let state = self.lock();
         let record = state.records.get(&(owner.to_owned(), name.to_owned()))?;
@@ -243,7 +243,7 @@ impl NamedStore {
     }
 
     /// All data that the user may read.
-    pub(super) fn readable(&self, role: &Role) -> Vec<NamedRecord> {
+    pub(crate) fn readable(&self, role: &Role) -> Vec<NamedRecord> {
         let state = self.lock();
         state.records.values().filter(|record| is_readable(record, role)).cloned().collect()
     }
@@ -284,7 +284,7 @@ impl NamedStore {
     }
 
     /// Removes data of this user. Returns whether there was any.
-    pub(super) fn remove(&self, owner: &str, name: &str) -> io::Result<bool> {
+    pub(crate) fn remove(&self, owner: &str, name: &str) -> io::Result<bool> {
         let key = (owner.to_owned(), name.to_owned());
         let mut state = self.lock();
         let Some(record) = state.records.get(&key) else { return Ok(false) };

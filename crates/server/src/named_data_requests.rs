@@ -7,11 +7,11 @@ use gridrpc_wire::RemoteError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::record::{DataShape, NamedRecord, problem_of_name, problem_of_readers};
-use super::store::{NamedStore, Progress, ShareError};
 use crate::answers::{answered, failure, from_denied};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::caller::Caller;
+use crate::named_data::record::{DataShape, NamedRecord, problem_of_name, problem_of_readers};
+use crate::named_data::store::{NamedStore, Progress, ShareError};
 
 const DAY: u64 = 24 * 60 * 60;
 
