@@ -29,6 +29,7 @@ __all__ = [
     "HeldTask",
     "Items",
     "Modules",
+    "NamedData",
     "References",
     "Reserved",
     "Server",

@@ -45,7 +45,7 @@ def test_clients_call_lapack_on_a_server(tmp_path: Path) -> None:
     printed = make(folder, "run", TMPDIR=str(temporary))
     page = (EXAMPLES / "server" / "README.md").read_text(encoding="utf-8")
     assert page.split("```text\n")[1].split("```")[0] in printed
-    assert "lapack/dgemm  C = alpha op(A) op(B)" in printed
+    assert "lapack/dgemm   C = alpha op(A) op(B)" in printed
     # Nothing is left behind.
     assert namespaces() <= before
     assert list(temporary.iterdir()) == []
