@@ -21,7 +21,7 @@ struct Office {
 fn office() -> &'static Office {
     static OFFICE: OnceLock<Office> = OnceLock::new();
     OFFICE.get_or_init(|| {
-        // In memory, as each list is written to a file.
+        // scripts/fuzz removes it.
         let folder = std::env::temp_dir().join(format!("gridrpc-fuzz-{}", std::process::id()));
         let authority = Authority::create(&folder, "fuzz").expect("a new folder");
         let made = authority.issue_server("lab", &["localhost".into()], 1).expect("valid names");

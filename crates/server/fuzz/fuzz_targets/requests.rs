@@ -55,7 +55,13 @@ fn address() -> SocketAddr {
         // A beginning that may become HTTP/2 waits for the rest.
         let header_timeout = Duration::from_millis(50);
         let options = Options { max_request_bytes: 4096, header_timeout, ..Options::default() };
-        runtime.spawn(serve(vec![listener], None, Arc::new(Closed), options, std::future::pending()));
+        runtime.spawn(serve(
+            vec![listener],
+            None,
+            Arc::new(Closed),
+            options,
+            std::future::pending(),
+        ));
         // It serves until the process ends.
         std::mem::forget(runtime);
         address
