@@ -39,19 +39,36 @@ Globals {
     #include <stdio.h>
     #include <stdlib.h>
     #include <string.h>
+    #include <time.h>
     #include <unistd.h>
-}
-Define pid(OUT long r[1]) { *r = getpid(); }
-Define add(IN long a, IN long b, OUT long r[1]) { *r = a + b; }
-Define gated(IN string log, IN string gate, IN long n, OUT long r[1])
+    static void note(const char *log, long n)
     {
         char line[32];
         int file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         int length = snprintf(line, sizeof line, "%ld\n", n);
         if (write(file, line, length) != length) abort();
         close(file);
+    }
+    static long now(void)
+    {
+        struct timespec at;
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        return at.tv_sec * 1000000000L + at.tv_nsec;
+    }
+}
+Define pid(OUT long r[1]) { *r = getpid(); }
+Define add(IN long a, IN long b, OUT long r[1]) { *r = a + b; }
+Define gated(IN string log, IN string gate, IN long n, OUT long r[1])
+    {
+        note(log, n);
         while (access(gate, F_OK)) usleep(1000);
         *r = n;
+    }
+Define nap(IN string log, IN long ms, OUT long r[1])
+    {
+        note(log, now());
+        usleep(1000 * ms);
+        note(log, *r = now());
     }
 Define scale(IN long n, IN double a, INOUT double x[n])
     { for (long i = 0; i < n; i++) x[i] *= a; }
@@ -94,7 +111,7 @@ def offering(*modules: Path, workers: int = 1, python: bool = False) -> str:
 
 
 def began(log: Path) -> list[int]:
-    """The numbers of calls of `gated`, in the order in which they began."""
+    """The numbers that calls have written: `gated` its argument, `nap` its begin and end in ns."""
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
 
