@@ -37,10 +37,44 @@ pub(crate) struct Host {
     pub(crate) loss: Option<Arc<Loss>>,
     /// When it was lost, if no worker has been ready since.
     pub(crate) absent_since: Option<Time>,
-    /// How long it may stay away after a loss, ns; `None`: as long as hosts do by default.
-    pub(crate) reconnect_timeout: Option<u64>,
+    /// How it is requested again after a loss.
+    pub(crate) retry: HostRetry,
     /// How long it is to stay.
     pub(crate) stay: Stay,
+}
+
+/// How a host is requested again after a loss or a failed start. The pauses double with each failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRetry {
+    /// How long it may stay away, ns. Then its calls end.
+    pub timeout: u64,
+    /// The first pause, ns.
+    pub pause: u64,
+    /// The longest pause, ns.
+    pub longest_pause: u64,
+}
+
+impl HostRetry {
+    /// For a host whose request starts something: a job of a batch system, or a program by ssh.
+    pub const STARTED: HostRetry = HostRetry {
+        timeout: 900_000_000_000,
+        pause: 1_000_000_000,
+        longest_pause: 30_000_000_000,
+    };
+    /// For a host that only has to be connected to.
+    pub const CONNECTED: HostRetry =
+        HostRetry { pause: 50_000_000, longest_pause: 5_000_000_000, ..HostRetry::STARTED };
+
+    /// The pause after this many failures, ns.
+    pub(crate) fn pause_after(&self, failures: u32) -> u64 {
+        (self.pause << (failures - 1).min(16)).min(self.longest_pause)
+    }
+}
+
+impl Default for HostRetry {
+    fn default() -> HostRetry {
+        HostRetry::STARTED
+    }
 }
 
 /// Stage of a host.

@@ -52,7 +52,7 @@ pub use crate::core::Core;
 pub use adaptive::Adaptive;
 pub use counters::{Activity, CallCounters};
 pub use end::{Cause, End, Loss, Site, TimeLimit, TooWide, Unfit};
-pub use host::{HostStage, HostStatus};
+pub use host::{HostRetry, HostStage, HostStatus};
 pub use host_summary::summarise_hosts;
 pub use ids::{BlobId, CallId, FunctionId, GroupId, Owner, Reservation, Time, WorkerId};
 pub use interface::{Action, Claim, Refusal, Settings, Standing, Task, Took};

@@ -2,7 +2,7 @@
 //! growing pauses. Those that never worked are given up soon, others only when there is little hope.
 
 use gridrpc_core::{
-    Action, Cause, Core, End, FunctionId, Loss, Refusal, Settings, Task, Time, WorkerId,
+    Action, Cause, Core, End, FunctionId, HostRetry, Loss, Refusal, Settings, Task, Time, WorkerId,
 };
 
 const MOST: u32 = 4;
@@ -235,7 +235,8 @@ fn a_host_that_worked_once_is_given_up_when_it_stays_away_for_its_time() {
         let settings = Settings { workers: 0, hosts: vec![1], ..Settings::default() };
         let mut tried = Tried { core: Core::new(settings), now: Time(5) };
         tried.core.open(tried.now, &mut Vec::new());
-        tried.core.set_reconnect_timeout(WorkerId(0), timeout * SECOND);
+        let retry = HostRetry { timeout: timeout * SECOND, ..HostRetry::STARTED };
+        tried.core.set_retry(WorkerId(0), retry);
         let join = |tried: &mut Tried| {
             tried.core.host_joined(WorkerId(0), 1, &mut Vec::new());
             tried.core.host_has(tried.now, WorkerId(0), 1, 1, &mut Vec::new());
@@ -264,5 +265,26 @@ fn a_host_that_worked_once_is_given_up_when_it_stays_away_for_its_time() {
         let [Action::End { payload: "call", end: End::NoWorkers(_), .. }] = &ended[..] else {
             panic!("{ended:?}");
         };
+    }
+}
+
+#[test]
+fn a_host_that_only_has_to_be_connected_to_is_tried_sooner() {
+    const MS: u64 = 1_000_000;
+    for (retry, pauses) in [
+        (HostRetry::CONNECTED, [50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]),
+        (HostRetry::STARTED, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]),
+    ] {
+        let settings = Settings { workers: 0, hosts: vec![1], ..Settings::default() };
+        let mut tried = Tried { core: Core::new(settings), now: Time(5) };
+        tried.core.open(tried.now, &mut Vec::new());
+        tried.core.set_retry(WorkerId(0), retry);
+        tried.core.host_joined(WorkerId(0), 1, &mut Vec::new());
+        tried.core.host_has(tried.now, WorkerId(0), 1, 1, &mut Vec::new());
+        assert_eq!(tried.lose(0), [Action::Start(WorkerId(0))], "at once");
+        for pause in pauses {
+            assert_eq!(tried.lose(0), []);
+            assert_eq!(tried.pause(), (pause * MS, vec![WorkerId(0)]));
+        }
     }
 }

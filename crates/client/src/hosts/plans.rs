@@ -1,7 +1,7 @@
 //! Plans: the hosts of all groups, in order, and what the core knows of them in advance.
 
-use gridrpc_config::HostGroup;
-use gridrpc_core::{Core, WorkerId};
+use gridrpc_config::{HostGroup, LauncherKind};
+use gridrpc_core::{Core, HostRetry, WorkerId};
 
 use crate::sync::ns;
 
@@ -42,9 +42,14 @@ pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, groups: &[HostG
         let begin = next;
         next += group.hosts.len() as u32;
         let offers = group.offers(None);
+        let retry = match group.launcher {
+            LauncherKind::Session { .. } | LauncherKind::Server { .. } => HostRetry::CONNECTED,
+            _ => HostRetry::STARTED,
+        };
+        let retry = HostRetry { timeout: ns(group.reconnect_timeout), ..retry };
         for id in (begin..next).map(WorkerId) {
             core.host_offers(id, &group.name, &offers);
-            core.set_reconnect_timeout(id, ns(group.reconnect_timeout));
+            core.set_retry(id, retry);
         }
         if let Some(least) = group.min_hosts {
             let hosts = (begin..next).map(WorkerId).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::group::HostGroup;
-use crate::host::{HostStage, HostStatus};
+use crate::host::{HostRetry, HostStage, HostStatus};
 use crate::ids::{CallId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
@@ -69,10 +69,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.host_has(now, id, 0, wanted, out);
     }
 
-    /// Sets how long this host may stay away after a loss, ns. Then its calls end.
-    pub fn set_reconnect_timeout(&mut self, id: WorkerId, timeout: u64) {
+    /// Sets how this host is requested again after a loss.
+    pub fn set_retry(&mut self, id: WorkerId, retry: HostRetry) {
         if let Some(host) = &mut self.workers[id.index()].host {
-            host.reconnect_timeout = Some(timeout);
+            host.retry = retry;
         }
     }
 

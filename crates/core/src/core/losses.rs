@@ -20,8 +20,6 @@ const TOGETHER: u64 = 500_000_000;
 /// Consecutive failed starts after which a worker that worked once is given up, unless the system is short of a
 /// resource. Including the pauses, they take 13 s.
 const LATER_STARTS: u32 = 8;
-/// How long a host that worked once may stay away, ns. It may be restarted or repaired in the meantime.
-const RECONNECT_TIMEOUT: u64 = 900_000_000_000;
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// A worker's process is gone. `begun`: the number of calls that it had begun (the low bits of the count), if
@@ -160,21 +158,22 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let worker = &mut self.workers[id.index()];
         worker.failed_starts = worker.failed_starts.saturating_add(1);
         let failures = worker.failed_starts;
-        let returns_by = worker.host.as_ref().map(|host| {
-            host.absent_since.unwrap_or(now) + host.reconnect_timeout.unwrap_or(RECONNECT_TIMEOUT)
+        let retry = worker.host.as_ref().map(|host| {
+            let returns_by = host.absent_since.unwrap_or(now) + host.retry.timeout;
+            (returns_by, host.retry.pause_after(failures))
         });
-        let has_hope = match (&loss.cause, returns_by) {
+        let has_hope = match (&loss.cause, retry) {
             _ if !worker.has_worked => failures < self.settings.max_failed_starts,
             // The condition passes sooner or later.
             (Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. }, _) => true,
-            (_, Some(returns_by)) => now < returns_by,
+            (_, Some((returns_by, _))) => now < returns_by,
             (_, None) => failures < LATER_STARTS.max(self.settings.max_failed_starts),
         };
         if has_hope {
-            let at = match returns_by {
-                // Requesting a host costs more than another fork. The last request is made when its time ends.
-                Some(returns_by) => {
-                    let at = now + (10 * pause(failures)).min(LONGEST_PAUSE);
+            let at = match retry {
+                // The last request is made when its time ends.
+                Some((returns_by, pause)) => {
+                    let at = now + pause;
                     let at = if now < returns_by { at.min(returns_by) } else { at };
                     self.with_others(now, at)
                 }
