@@ -28,6 +28,8 @@ class Report:
     calls: int
     failed: int
     seconds: float
+    inside: float = 0.0
+    """Seconds that its calls spent inside the function, where the function measures that."""
     longest: float = 0.0
     """Seconds of its longest call."""
     times: Histogram = field(default_factory=Histogram)
@@ -48,6 +50,11 @@ class Together:
     def failed(self) -> int:
         """Calls without a result."""
         return sum(one.failed for one in self.reports)
+
+    @property
+    def inside(self) -> float:
+        """Share of the clients' time that their calls spent inside the function."""
+        return sum(one.inside for one in self.reports) / sum(one.seconds for one in self.reports)
 
     @property
     def fairness(self) -> float:

@@ -48,7 +48,7 @@ def far(folder: str, server: str, *arguments: object) -> float:
 
 
 def null_calls(folder: str, count: int) -> Values:
-    """Median us of a call, and of a bare round trip; in random order."""
+    """Median us of a call, and of bare round trips; in random order."""
     embedded = {"GRIDRPC_WORKERS": "1"}
     module = Path(folder, "gridbench_hosts.so")
     with Wire(folder) as wire, GridrpcServer([module], 1, tls=True) as server:
@@ -60,6 +60,8 @@ def null_calls(folder: str, count: int) -> Values:
                 "tls again": lambda: far(folder, server.tls, "null", count),
                 "bare": lambda: wire.ping("tls", count),
                 "bare again": lambda: wire.ping("tls", count),
+                "pair": lambda: numbers(folder, "wire", "relay", 2, count)[0],
+                "relay": lambda: numbers(folder, "wire", "relay", 3, count)[0],
             }
         )
 
@@ -132,6 +134,13 @@ def _null_rows(samples: Points) -> list[Row]:
             ours=value("socket"),
             limit=value("embedded"),
             target=Target(1.5, of_limit=True),
+            digits=1,
+        ),
+        Row(
+            what="bare round trip through a third process (C, spinning); limit: between two",
+            unit="us",
+            ours=value("relay"),
+            limit=value("pair"),
             digits=1,
         ),
         Row(

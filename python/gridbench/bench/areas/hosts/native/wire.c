@@ -7,6 +7,9 @@
  *   wire ping tcp|tls ADDRESS PORT BYTES COUNT    us for BYTES there and back
  *   wire send tcp|tls ADDRESS PORT BYTES COUNT    s for BYTES there, into memory that exists, and one
  *                                                 byte back
+ *   wire relay PROCESSES COUNT                    us for 64 bytes there and back through so many processes
+ *                                                 in a row, over Unix sockets. None of them sleeps: all
+ *                                                 poll, and yield their processor between two polls
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,6 +18,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -194,12 +198,68 @@ static double measure(wire w, request wanted, int count) {
     return median(times, count);
 }
 
+static int poll_for(int socket, char *bytes, size_t length) {
+    ssize_t count;
+    while ((count = recv(socket, bytes, length, MSG_DONTWAIT)) < 0) sched_yield();
+    return count > 0;
+}
+
+/* Passes messages on to so many more processes, and their answers back. */
+static void pass_on(int before, int more) {
+    char bytes[64];
+    int next[2] = {-1, -1};
+    if (more > 0) {
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, next) < 0) die("socketpair");
+        if (fork() == 0) {
+            close(before);
+            close(next[0]);
+            pass_on(next[1], more - 1);
+            exit(0);
+        }
+        close(next[1]);
+    }
+    while (poll_for(before, bytes, sizeof bytes)) {
+        if (more > 0) {
+            send(next[0], bytes, sizeof bytes, MSG_NOSIGNAL);
+            poll_for(next[0], bytes, sizeof bytes);
+        }
+        send(before, bytes, sizeof bytes, MSG_NOSIGNAL);
+    }
+}
+
+static double relay(int processes, int count) {
+    char bytes[64] = {0};
+    int ends[2];
+    double *times = malloc((size_t)count * sizeof *times);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0) die("socketpair");
+    if (fork() == 0) {
+        close(ends[0]);
+        pass_on(ends[1], processes - 2);
+        exit(0);
+    }
+    close(ends[1]);
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        send(ends[0], bytes, sizeof bytes, MSG_NOSIGNAL);
+        if (!poll_for(ends[0], bytes, sizeof bytes)) fail("the other end ended");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    close(ends[0]);
+    while (wait(NULL) > 0) continue;
+    return median(times, count);
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 4 && strcmp(argv[1], "relay") == 0 && atoi(argv[2]) >= 2 && atoi(argv[3]) >= 1) {
+        printf("%.9f\n", 1e6 * relay(atoi(argv[2]), atoi(argv[3])));
+        return 0;
+    }
     if (argc == 3 && strcmp(argv[1], "serve") == 0) serve(argv[2]);
     if (argc != 7 || atoi(argv[6]) < 1) {
         fprintf(stderr, "usage: wire serve ADDRESS\n"
-                        "       wire ping|send tcp|tls ADDRESS PORT BYTES COUNT\n");
+                        "       wire ping|send tcp|tls ADDRESS PORT BYTES COUNT\n"
+                        "       wire relay PROCESSES COUNT\n");
         return 2;
     }
     int echo = strcmp(argv[1], "ping") == 0, connected = socket(AF_INET, SOCK_STREAM, 0);

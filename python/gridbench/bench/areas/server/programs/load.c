@@ -1,12 +1,13 @@
 /*
  * A client that calls one function again and again, of wherever the environment says.
  *
- *   load calls FUNCTION SECONDS [NUMBER]    calls for so long, with NUMBER as the argument
+ *   load calls FUNCTION SECONDS [NUMBER]    calls for so long, with NUMBER as the argument; the function
+ *                                           returns the seconds that it took
  *   load first FUNCTION COUNT               s from connecting to the first result; median of COUNT
  *
  * `calls` makes a call, prints `ready`, and waits for a line. Then it calls, and prints JSON: the number
- * of calls, calls that failed, seconds, the longest call, and counts of times by logarithmic buckets (as
- * gridbench.statistics.histogram has them).
+ * of calls, calls that failed, seconds, those inside the function, the longest call, and counts of times by
+ * logarithmic buckets (as gridbench.statistics.histogram has them).
  */
 #include <math.h>
 #include <string.h>
@@ -17,25 +18,25 @@
 #define BUCKETS 4096
 #define ZERO 2560 /* the bucket of 1 s */
 
-static grpc_error_t call(grpc_function_handle_t *function, int with, double number) {
-    double taken;
-    return with ? grpc_call(function, number, &taken) : grpc_call(function);
+/* `taken`: with a number, the seconds inside the function. */
+static grpc_error_t call(grpc_function_handle_t *function, int with, double number, double *taken) {
+    return with ? grpc_call(function, number, taken) : grpc_call(function);
 }
 
 static void calls(const char *name, double seconds, int with, double number) {
     static long counts[BUCKETS];
     long done = 0, failed = 0;
-    double longest = 0, begin, end;
+    double longest = 0, taken = 0, inside = 0, begin, end;
     char line[16];
     grpc_function_handle_t function = handle_of(name);
-    check(call(&function, with, number), name);
+    check(call(&function, with, number, &taken), name);
     printf("ready\n");
     fflush(stdout);
     if (fgets(line, sizeof line, stdin) == NULL) exit(1);
     begin = end = now();
     while (end - begin < seconds) {
         double before = end;
-        grpc_error_t error = call(&function, with, number);
+        grpc_error_t error = call(&function, with, number, &taken);
         end = now();
         if (error != GRPC_NO_ERROR) {
             if (failed++ == 0) fprintf(stderr, "%s: %s\n", name, grpc_error_string(error));
@@ -44,10 +45,11 @@ static void calls(const char *name, double seconds, int with, double number) {
         int bucket = ZERO + (int)floor(log(end - before) / log(1.01));
         counts[bucket < 0 ? 0 : bucket < BUCKETS ? bucket : BUCKETS - 1]++;
         if (end - before > longest) longest = end - before;
+        inside += taken;
         done++;
     }
-    printf("{\"calls\": %ld, \"failed\": %ld, \"seconds\": %.6f, \"longest\": %.6f, \"times\": {", done, failed,
-           end - begin, longest);
+    printf("{\"calls\": %ld, \"failed\": %ld, \"seconds\": %.6f, \"inside\": %.6f, \"longest\": %.6f, \"times\": {",
+           done, failed, end - begin, inside, longest);
     for (int i = 0, first = 1; i < BUCKETS; i++) {
         if (counts[i] == 0) continue;
         printf("%s\"%d\": %ld", first ? "" : ", ", i - ZERO, counts[i]);
