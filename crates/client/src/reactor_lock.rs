@@ -8,8 +8,9 @@
 //!   follower without a leader.
 //! - The grid's thread leads until a caller requests the lock: a caller that got an answer as the only follower,
 //!   and is therefore likely to wait for the next one alone. The thread steps back only while there are no followers.
-//!   While it is away, it checks every millisecond whether a caller has led, and takes the lock again if none has.
-//!   Calls that nobody waits for, timers and losses are therefore never delayed by more than that.
+//!   While it is away, it checks whether a caller has led or leads, and takes the lock again if none does: after a
+//!   millisecond, and then at longer and longer intervals. When callers stop, calls that nobody waits for, timers and
+//!   losses are therefore delayed once, by no more than the longest of these.
 
 //!
 //! A model (crates/client/model) checks that no thread sleeps forever. In the model the grid's thread does not come
@@ -34,8 +35,9 @@ pub(crate) trait Wake {
     fn wake(&self);
 }
 
-/// How long the grid's thread steps back while callers lead.
+/// How long the grid's thread steps back while callers lead: at first, and at most.
 const STEP_BACK: Duration = Duration::from_millis(1);
+const LONGEST_STEP_BACK: Duration = Duration::from_millis(8);
 
 #[derive(Debug)]
 pub(crate) struct ReactorLock<R, W> {
@@ -106,6 +108,7 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
 
     /// Leaves the lock to callers while they use it.
     fn step_back(&self) {
+        let mut pause = STEP_BACK;
         loop {
             let led = self.leads.load(Ordering::SeqCst);
             let called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,12 +116,18 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
                 called
             } else {
                 // A spurious wake-up is harmless: it only ends the pause early.
-                let waited = self.call.wait_timeout(called, STEP_BACK);
+                let waited = self.call.wait_timeout(called, pause);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             };
-            if std::mem::take(&mut *called) || self.leads.load(Ordering::SeqCst) == led {
+            if std::mem::take(&mut *called) {
                 return;
             }
+            drop(called);
+            // A call may take longer than the pause.
+            if self.leads.load(Ordering::SeqCst) == led && self.reactor.try_lock().is_ok() {
+                return;
+            }
+            pause = (2 * pause).min(LONGEST_STEP_BACK);
         }
     }
 
