@@ -108,14 +108,16 @@ def _times(name: str, found: Together) -> Values:
     return {f"{name}p50": found.percentile(50), f"{name}p99": found.percentile(99)}
 
 
-def _case(name: str, function: object, timeout: float, **arguments: object) -> Case:
+def _case(
+    name: str, function: object, timeout: float, most_runs: int = 3, **arguments: object
+) -> Case:
     folder, missing = programs()
     return Case(
         name=name,
         function=function,  # type: ignore[arg-type]  # one of those above
         arguments={"folder": folder, "workers": os.cpu_count() or 1, **arguments},
         missing=missing,
-        most_runs=3,
+        most_runs=most_runs,
         timeout=timeout,
     )
 
@@ -123,7 +125,8 @@ def _case(name: str, function: object, timeout: float, **arguments: object) -> C
 def soak_area(extent: Extent) -> Area:
     """Once in full, as it takes long."""
     clients, seconds = _SOAKED[extent]
-    case = _case(_SOAK, soak, 300 + seconds, clients=clients, seconds=seconds)
+    most_runs = 1 if extent is Extent.FULL else 3
+    case = _case(_SOAK, soak, 300 + seconds, most_runs, clients=clients, seconds=seconds)
     title = f"Null calls of {clients} clients at once over TLS, for {seconds} s"
     return Area("server/soak", title, (case,), _soak_rows, part="soak")
 
