@@ -56,11 +56,8 @@ pub struct HostRetry {
 
 impl HostRetry {
     /// For a host whose request starts something: a job of a batch system, or a program by ssh.
-    pub const STARTED: HostRetry = HostRetry {
-        timeout: 900_000_000_000,
-        pause: 1_000_000_000,
-        longest_pause: 30_000_000_000,
-    };
+    pub const STARTED: HostRetry =
+        HostRetry { timeout: 900_000_000_000, pause: 1_000_000_000, longest_pause: 30_000_000_000 };
     /// For a host that only has to be connected to.
     pub const CONNECTED: HostRetry =
         HostRetry { pause: 50_000_000, longest_pause: 5_000_000_000, ..HostRetry::STARTED };

@@ -24,7 +24,7 @@ pub(crate) struct Caller {
     /// Name of the user.
     pub(crate) user: Arc<str>,
     /// Where the calls come from.
-    pub(crate) address: String,
+    pub(crate) address: Arc<str>,
     pub(crate) role: Role,
 }
 
@@ -149,16 +149,16 @@ impl Caller {
 
     pub(crate) fn record(&self, event: AuditEvent, function: &str, bytes_in: u64) -> AuditRecord {
         AuditRecord {
-            user: Some(self.user.to_string()),
-            address: Some(self.address.clone()),
-            function: Some(function.to_owned()),
+            user: Some(Arc::clone(&self.user)),
+            address: Some(Arc::clone(&self.address)),
+            function: Some(function.into()),
             bytes_in: Some(bytes_in),
             ..AuditRecord::now(event)
         }
     }
 
     fn limited(&self, function: &str, bytes: u64, reached: &LimitReached) -> AccessError {
-        let outcome = Some(reached.limit.to_owned());
+        let outcome = Some(reached.limit.into());
         let record = self.record(AuditEvent::Limit, function, bytes);
         self.shared.audit.record(AuditRecord { outcome, ..record });
         let retry_after = reached.retry_after;
@@ -166,7 +166,7 @@ impl Caller {
     }
 
     pub(crate) fn refused(&self, name: &str, error: &AccessError) {
-        let outcome = Some(error.error.name().to_owned());
+        let outcome = Some(error.error.name().into());
         let record = self.record(AuditEvent::Refuse, name, 0);
         self.shared.audit.record(AuditRecord { outcome, ..record });
     }
@@ -270,8 +270,8 @@ impl Permit for CallPermit {
         let cpu = ran * self.workers.max(1);
         *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
         let (outcome, bytes_out) = match end.outcome {
-            Ok(bytes) => ("ok", Some(bytes)),
-            Err(error) => (error, None),
+            Ok(bytes) => ("ok".into(), Some(bytes)),
+            Err(error) => (error.to_owned().into(), None),
         };
         self.caller.shared.statistics.ended(
             &self.name,
@@ -284,13 +284,13 @@ impl Permit for CallPermit {
             },
         );
         self.caller.shared.audit.record(AuditRecord {
-            user: Some(self.caller.user.to_string()),
-            address: Some(self.caller.address.clone()),
-            function: Some(self.name.to_string()),
+            user: Some(Arc::clone(&self.caller.user)),
+            address: Some(Arc::clone(&self.caller.address)),
+            function: Some(Arc::clone(&self.name)),
             bytes_in: Some(self.bytes),
             bytes_out,
             duration: Some(self.begun.elapsed()),
-            outcome: Some(outcome.to_owned()),
+            outcome: Some(outcome),
             ..AuditRecord::now(AuditEvent::End)
         });
     }

@@ -98,7 +98,7 @@ impl NamedStore {
             }
             Err(error) => Err(match error {
                 ShareError::Limit { .. } => {
-                    let outcome = Some("shared_bytes".to_owned());
+                    let outcome = Some("shared_bytes".into());
                     let record = caller.record(AuditEvent::Limit, full_name, 0);
                     caller.shared.audit.record(AuditRecord { outcome, ..record });
                     failure(RemoteError::LimitReached.name(), &error.to_string())

@@ -384,8 +384,8 @@ fn listen(
         move |from: std::net::SocketAddr, refusal: gridrpc_transport::listener::HandshakeError| {
             log.statistics.refused();
             log.audit.record(AuditRecord {
-                address: Some(from.to_string()),
-                outcome: Some(refusal.to_string()),
+                address: Some(from.to_string().into()),
+                outcome: Some(refusal.to_string().into()),
                 ..AuditRecord::now(AuditEvent::Refuse)
             });
         },
@@ -415,9 +415,9 @@ impl Checks {
             self.shared.pools.check(self.shared.config.workers.idle);
             for record in self.shared.named_data.expire(SystemTime::now()) {
                 self.shared.audit.record(AuditRecord {
-                    user: Some(record.owner.clone()),
-                    function: Some(record.full_name()),
-                    outcome: Some("expired".to_owned()),
+                    user: Some(record.owner.as_str().into()),
+                    function: Some(record.full_name().into()),
+                    outcome: Some("expired".into()),
                     ..AuditRecord::now(AuditEvent::Unshare)
                 });
             }

@@ -120,16 +120,16 @@ impl Users {
         Caller {
             shared: Arc::clone(&self.shared),
             user: Arc::clone(&user.name),
-            address: user.address.clone(),
+            address: user.address.as_str().into(),
             role: self.role(user),
         }
     }
 
     fn record(&self, event: AuditEvent, user: &User, outcome: Option<String>) {
         self.shared.audit.record(AuditRecord {
-            user: Some(user.name.to_string()),
-            address: Some(user.address.clone()),
-            outcome,
+            user: Some(Arc::clone(&user.name)),
+            address: Some(user.address.as_str().into()),
+            outcome: outcome.map(Into::into),
             ..AuditRecord::now(event)
         });
     }

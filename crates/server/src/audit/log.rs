@@ -15,8 +15,9 @@ use crate::config::AuditConfig;
 use super::log_file::LogFile;
 use super::record::{AuditEvent, AuditRecord};
 
-/// Most records in the queue.
+/// Most records in the queue, and for how many its memory stays after more have been there.
 const QUEUE: usize = 8192;
+const KEPT: usize = 1024;
 /// Time between two writes. Records need not wake the writer meanwhile: a wake-up for each would take longer than a small
 /// call, and a processor from those that run it.
 const GATHER: Duration = Duration::from_millis(20);
@@ -283,6 +284,7 @@ impl Writer {
             records.iter().for_each(|record: &AuditRecord| record.append_to(&mut self.lines));
             self.write(records.len() as u64, is_last);
             records.clear();
+            records.shrink_to(KEPT);
             self.report_recovery(is_last);
         }
     }

@@ -1,5 +1,7 @@
 //! One line of the audit log.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
@@ -43,14 +45,14 @@ pub struct AuditRecord {
     /// What happened.
     pub event: AuditEvent,
     /// Name of the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text")]
+    pub user: Option<Arc<str>>,
     /// Address of the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text")]
+    pub address: Option<Arc<str>>,
     /// The function, as `module/function`, or the shared data, as `owner/name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text")]
+    pub function: Option<Arc<str>>,
     /// Bytes of arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_in: Option<u64>,
@@ -66,7 +68,7 @@ pub struct AuditRecord {
     pub duration: Option<Duration>,
     /// How it ended: `ok`, or the name of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
+    pub outcome: Option<Cow<'static, str>>,
     /// Number of missing records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
@@ -92,14 +94,16 @@ impl AuditRecord {
 
     /// Shortens texts, so that a queue of records has a bound.
     pub(super) fn shorten(&mut self) {
-        let texts = [&mut self.user, &mut self.address, &mut self.function, &mut self.outcome];
-        for text in texts.into_iter().flatten() {
-            if text.len() > LONGEST {
-                let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
-                text.truncate(end.unwrap_or(0));
-                text.push('…');
-                text.shrink_to_fit();
+        let shared = [&mut self.user, &mut self.address, &mut self.function];
+        for text in shared.into_iter().flatten() {
+            if let Some(short) = shortened(text) {
+                *text = short.into();
             }
+        }
+        if let Some(outcome) = &mut self.outcome
+            && let Some(short) = shortened(outcome)
+        {
+            *outcome = short.into();
         }
     }
 
@@ -113,6 +117,19 @@ impl AuditRecord {
         }
         lines.push(b'\n');
     }
+}
+
+/// A text that is too long, shortened.
+fn shortened(text: &str) -> Option<String> {
+    if text.len() <= LONGEST {
+        return None;
+    }
+    let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    Some(format!("{}…", &text[..end]))
+}
+
+fn text<S: Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
 }
 
 /// RFC 3339 in UTC, with microseconds.
@@ -190,10 +207,12 @@ mod tests {
     #[test]
     fn long_texts_are_cut_between_characters() {
         let mut record = AuditRecord::now(AuditEvent::Refuse);
-        record.user = Some(format!("x{}", "é".repeat(1000)));
-        record.function = Some("y".repeat(LONGEST));
+        record.user = Some(format!("x{}", "é".repeat(1000)).into());
+        record.function = Some("y".repeat(LONGEST).into());
+        record.outcome = Some("z".repeat(LONGEST + 1).into());
         record.shorten();
-        assert_eq!(record.user.unwrap(), format!("x{}…", "é".repeat(255)));
+        assert_eq!(*record.user.unwrap(), *format!("x{}…", "é".repeat(255)));
         assert_eq!(record.function.unwrap().len(), LONGEST);
+        assert_eq!(record.outcome.unwrap(), format!("{}…", "z".repeat(LONGEST)));
     }
 }

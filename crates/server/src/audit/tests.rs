@@ -50,7 +50,7 @@ impl Reports {
 }
 
 fn call(number: usize) -> AuditRecord {
-    let function = Some(format!("fft/f{number}"));
+    let function = Some(format!("fft/f{number}").into());
     AuditRecord { function, ..AuditRecord::now(AuditEvent::Call) }
 }
 
@@ -373,7 +373,7 @@ fn a_record_holds_bounded_texts() {
     let folder = Folder::new("long");
     let config = folder.config();
     let log = Reports::default().open(&config);
-    log.record(AuditRecord { user: Some("x".repeat(1 << 20)), ..call(1) });
+    log.record(AuditRecord { user: Some("x".repeat(1 << 20).into()), ..call(1) });
     drop(log);
     assert!(fs::metadata(&config.file).unwrap().len() < 1000);
 }

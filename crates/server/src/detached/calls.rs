@@ -150,7 +150,7 @@ impl DetachedCalls {
         let caller = Arc::new(Caller {
             shared: Arc::clone(&self.shared),
             user: record.user.as_str().into(),
-            address: "detached".to_owned(),
+            address: "detached".into(),
             role: Role::of(&self.shared.config, &record.user, &record.groups),
         });
         self.shared.presence.enter(&caller.user, Tie::DetachedCall);
@@ -484,7 +484,7 @@ impl DetachedCalls {
         let values = self.values(id).unwrap_or_default();
         let user = &caller.user;
         self.shared.audit.record(AuditRecord {
-            outcome: Some(failure.error.clone()),
+            outcome: Some(failure.error.clone().into()),
             ..caller.record(AuditEvent::End, &record.function, 0)
         });
         self.end(id, user, Record { failure: Some(failure), ..record }, &[&values]);

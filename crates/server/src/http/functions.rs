@@ -67,7 +67,7 @@ impl ServerFunctions {
         Arc::new(Caller {
             shared: Arc::clone(&self.shared),
             user: Arc::clone(&caller.user),
-            address: caller.address.map_or_else(String::new, |address| address.to_string()),
+            address: caller.address.map_or_else(String::new, |address| address.to_string()).into(),
             role: self.role(caller),
         })
     }
@@ -112,8 +112,8 @@ impl ServerFunctions {
     fn record_refusal(&self, peer: Option<SocketAddr>, outcome: String) {
         self.shared.statistics.refused();
         self.shared.audit.record(AuditRecord {
-            address: peer.map(|peer| peer.to_string()),
-            outcome: Some(outcome),
+            address: peer.map(|peer| peer.to_string().into()),
+            outcome: Some(outcome.into()),
             ..AuditRecord::now(AuditEvent::Refuse)
         });
     }
