@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from blocks import ROOT
 
-from gridbench.bench.areas import data, hosts, sync
+from gridbench.bench.areas import data, hosts, server, sync
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area
 from gridbench.bench.areas.table import markdown_of
@@ -32,13 +32,13 @@ def page(name: str) -> str:
 
 
 BENCH: dict[str, Callable[[Extent], Iterable[Area]]] = {
-    "hosts": hosts.areas, "sync": sync.areas, "data": data.areas,
+    "hosts": hosts.areas, "sync": sync.areas, "data": data.areas, "server": server.areas,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BENCH)
 def test_tables_of_bench_are_those_of_the_kept_points(name: str) -> None:
-    """docs/benchmarks/hosts.md, docs/benchmarks/sync.md and docs/benchmarks/data.md."""
+    """docs/benchmarks/hosts.md, sync.md, data.md and server.md."""
     record = read(f"{name}.json")
     points = Points(from_record(Point, one) for one in record["points"])
     shown = page(f"benchmarks/{name}.md")
