@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{DeserializeSeed, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::datatype::DataType;
@@ -12,16 +12,24 @@ use crate::tensor::{add_string, strings};
 
 /// The elements of a JSON array, which may be nested, with at most `count` elements.
 pub(super) fn decode(json: &RawValue, datatype: DataType, count: u64) -> Result<Bytes, DataError> {
-    if matches!(datatype, DataType::Fp16 | DataType::Bf16) {
-        return Err(DataError::BinaryOnly(datatype));
-    }
-    // Grows as elements come: the shape is only a claim.
-    let mut elements = Elements { datatype, data: Vec::new(), count: 0, limit: count };
+    let mut elements = Elements::new(datatype, count);
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
     elements
         .deserialize(&mut deserializer)
         .map_err(|error| DataError::Element { datatype, problem: error.to_string() })?;
-    Ok(elements.data.into())
+    elements.finish()
+}
+
+/// The same of the next value of a map, without a pass over its text that only looks for its end. The outer error is
+/// one of the JSON.
+pub(super) fn decode_next<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    datatype: DataType,
+    count: u64,
+) -> Result<Result<Bytes, DataError>, A::Error> {
+    let mut elements = Elements::new(datatype, count);
+    map.next_value_seed(&mut elements)?;
+    Ok(elements.finish())
 }
 
 struct Elements {
@@ -29,31 +37,52 @@ struct Elements {
     data: Vec<u8>,
     count: u64,
     limit: u64,
+    /// The first element that is wrong. What follows is skipped.
+    problem: Option<String>,
 }
 
 impl Elements {
-    fn add<E: serde::de::Error>(&mut self, bytes: &[u8]) -> Result<(), E> {
-        self.one_more()?;
-        self.data.extend_from_slice(bytes);
-        Ok(())
+    fn new(datatype: DataType, limit: u64) -> Elements {
+        // The data grow as elements come: the shape is only a claim.
+        Elements { datatype, data: Vec::new(), count: 0, limit, problem: None }
     }
 
-    fn one_more<E: serde::de::Error>(&mut self) -> Result<(), E> {
+    fn finish(self) -> Result<Bytes, DataError> {
+        let Elements { datatype, data, problem, .. } = self;
+        match problem {
+            _ if matches!(datatype, DataType::Fp16 | DataType::Bf16) => {
+                Err(DataError::BinaryOnly(datatype))
+            }
+            Some(problem) => Err(DataError::Element { datatype, problem }),
+            None => Ok(data.into()),
+        }
+    }
+
+    fn refuse(&mut self, problem: impl Into<String>) {
+        self.problem.get_or_insert_with(|| problem.into());
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if self.takes_one_more() {
+            self.data.extend_from_slice(bytes);
+        }
+    }
+
+    fn takes_one_more(&mut self) -> bool {
         if self.count == self.limit {
-            return Err(E::custom(format!(
-                "there are more than the {} elements of the shape",
-                self.limit
-            )));
+            self.refuse(format!("there are more than the {} elements of the shape", self.limit));
         }
         self.count += 1;
-        Ok(())
+        self.problem.is_none()
     }
 
-    fn integer<E: serde::de::Error>(&mut self, value: i128) -> Result<(), E> {
-        let misfit = || E::custom(format!("{value} does not fit"));
+    fn integer(&mut self, value: i128) {
         macro_rules! put {
             ($of:ty) => {
-                self.add(&<$of>::try_from(value).map_err(|_| misfit())?.to_le_bytes())
+                match <$of>::try_from(value) {
+                    Ok(value) => self.add(&value.to_le_bytes()),
+                    Err(_) => self.refuse(format!("{value} does not fit")),
+                }
             };
         }
         match self.datatype {
@@ -68,7 +97,7 @@ impl Elements {
             DataType::Fp32 => self.add(&(value as f32).to_le_bytes()),
             DataType::Fp64 => self.add(&(value as f64).to_le_bytes()),
             DataType::Bool | DataType::Fp16 | DataType::Bf16 | DataType::Bytes => {
-                Err(E::custom("there is a number"))
+                self.refuse("there is a number");
             }
         }
     }
@@ -94,35 +123,53 @@ impl<'de> Visitor<'de> for &mut Elements {
         Ok(())
     }
 
-    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
-        if self.datatype == DataType::Bool {
-            return self.add(&[value.into()]);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.refuse("there is an object");
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.refuse("there is null");
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        match self.datatype {
+            DataType::Bool => self.add(&[value.into()]),
+            _ => self.refuse("there is a truth value"),
         }
-        Err(E::custom("there is a truth value"))
+        Ok(())
     }
 
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        self.integer(value.into())
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.integer(value.into());
+        Ok(())
     }
 
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        self.integer(value.into())
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.integer(value.into());
+        Ok(())
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
         match self.datatype {
             DataType::Fp32 => self.add(&(value as f32).to_le_bytes()),
             DataType::Fp64 => self.add(&value.to_le_bytes()),
-            _ => Err(E::custom(format!("there is the number {value}"))),
+            _ => self.refuse(format!("there is the number {value}")),
         }
+        Ok(())
     }
 
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
         if self.datatype != DataType::Bytes {
-            return Err(E::custom("there is a string"));
+            self.refuse("there is a string");
+        } else if self.takes_one_more()
+            && let Err(error) = add_string(value.as_bytes(), &mut self.data)
+        {
+            self.refuse(error.to_string());
         }
-        self.one_more()?;
-        add_string(value.as_bytes(), &mut self.data).map_err(E::custom)
+        Ok(())
     }
 }
 

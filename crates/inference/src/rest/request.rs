@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::io::Read;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -37,16 +39,91 @@ struct JsonRequest<'a> {
     outputs: Option<Vec<JsonOutput>>,
 }
 
-#[derive(Deserialize)]
 struct JsonInput<'a> {
     name: String,
     shape: Vec<u64>,
-    #[serde(borrow)]
-    datatype: Cow<'a, str>,
-    #[serde(default)]
+    datatype: String,
     parameters: Parameters,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
+    data: Option<JsonData<'a>>,
+}
+
+/// The elements of an input.
+enum JsonData<'a> {
+    /// Decoded while the request was read, as their shape and type came before them.
+    Decoded(Result<Bytes, DataError>),
+    Text(&'a RawValue),
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum InputKey {
+    Name,
+    Shape,
+    Datatype,
+    Parameters,
+    Data,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonInput<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonInput<'a>, D::Error> {
+        deserializer.deserialize_map(InputVisitor)
+    }
+}
+
+struct InputVisitor;
+
+impl<'de> Visitor<'de> for InputVisitor {
+    type Value = JsonInput<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an input")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonInput<'de>, A::Error> {
+        let (mut name, mut shape, mut type_name) = (None, None, None);
+        let (mut parameters, mut data) = (None, None);
+        while let Some(key) = map.next_key()? {
+            match key {
+                InputKey::Name => only(&mut name, "name", map.next_value()?)?,
+                InputKey::Shape => only(&mut shape, "shape", map.next_value::<Vec<u64>>()?)?,
+                InputKey::Datatype => only(&mut type_name, "datatype", map.next_value()?)?,
+                InputKey::Parameters => only(&mut parameters, "parameters", map.next_value()?)?,
+                InputKey::Data => {
+                    let shape = shape.as_deref().and_then(|shape| count(shape).ok());
+                    let known = type_name.as_deref().and_then(|name: &str| datatype(name).ok());
+                    let found = match (shape, known) {
+                        (Some(count), Some(datatype)) => {
+                            JsonData::Decoded(json::decode_next(&mut map, datatype, count)?)
+                        }
+                        _ => JsonData::Text(map.next_value()?),
+                    };
+                    only(&mut data, "data", found)?;
+                }
+                InputKey::Other => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(JsonInput {
+            name: name.ok_or_else(|| A::Error::missing_field("name"))?,
+            shape: shape.ok_or_else(|| A::Error::missing_field("shape"))?,
+            datatype: type_name.ok_or_else(|| A::Error::missing_field("datatype"))?,
+            parameters: parameters.unwrap_or_default(),
+            data,
+        })
+    }
+}
+
+/// Sets a field, which may be there once.
+fn only<T, E: serde::de::Error>(
+    field: &mut Option<T>,
+    name: &'static str,
+    value: T,
+) -> Result<(), E> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::duplicate_field(name)),
+    }
 }
 
 #[derive(Deserialize)]
@@ -192,9 +269,12 @@ fn inputs(inputs: Vec<JsonInput<'_>>, binary: Bytes) -> Result<Vec<InputTensor>,
     Ok(tensors)
 }
 
-fn elements(data: &RawValue, datatype: DataType, shape: &[u64]) -> Result<Bytes, DataError> {
+fn elements(data: JsonData<'_>, datatype: DataType, shape: &[u64]) -> Result<Bytes, DataError> {
     let expected = count(shape)?;
-    let elements = json::decode(data, datatype, expected)?;
+    let elements = match data {
+        JsonData::Decoded(decoded) => decoded?,
+        JsonData::Text(text) => json::decode(text, datatype, expected)?,
+    };
     // For numbers, count elements rather than bytes in the message.
     if let Some(size) = datatype.size() {
         let found = (elements.len() / size) as u64;
@@ -363,6 +443,51 @@ mod tests {
         ] {
             let damaged = json.replacen(old, new, 1);
             assert!(read_with(&[], damaged.as_bytes()).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn keys_of_an_input_come_in_any_order() {
+        for (datatype, data, expected) in [
+            ("INT16", "[[1],[2]]", Ok([1, 0, 2, 0])),
+            ("INT16", "[1,40000]", Err("input `a` has invalid data for INT16: 40000 does not fit")),
+            (
+                "INT16",
+                "[1,2.5]",
+                Err("input `a` has invalid data for INT16: there is the number 2.5"),
+            ),
+            ("INT16", "[\"1\",2]", Err("input `a` has invalid data for INT16: there is a string")),
+            (
+                "INT16",
+                "[1,{\"b\":[2]}]",
+                Err("input `a` has invalid data for INT16: there is an object"),
+            ),
+            ("INT16", "[1,null]", Err("input `a` has invalid data for INT16: there is null")),
+            ("INT16", "[1]", Err("input `a` has 1 elements, but shape [2] needs 2")),
+            ("BOOL", "[1,0]", Err("input `a` has invalid data for BOOL: there is a number")),
+        ] {
+            let shape = r#""shape":[2]"#;
+            let (datatype, data) =
+                (format!(r#""datatype":"{datatype}""#), format!(r#""data":{data}"#));
+            for [first, second, third] in
+                [[shape, &datatype, &data], [&datatype, &data, shape], [&data, shape, &datatype]]
+            {
+                let json =
+                    format!(r#"{{"inputs":[{{{first},"name":"a","x":[1],{second},{third}}}]}}"#);
+                let read = read_with(&[], json.as_bytes());
+                let read = read.map(|(request, _)| request.inputs[0].data.to_vec());
+                let read = read.map_err(|error| error.to_string());
+                assert_eq!(read, expected.map(Vec::from).map_err(str::to_owned), "{json}");
+            }
+        }
+        for key in ["name", "shape", "datatype", "data", "parameters"] {
+            let json = r#"{"inputs":[{"name":"a","shape":[1],"datatype":"INT8","data":[1],"parameters":{}}]}"#;
+            let value = json.split_once(&format!("\"{key}\":")).unwrap().1;
+            let value = value.split_once([',', '}']).unwrap().0;
+            let twice = json.replacen(r#"{"name""#, &format!("{{\"{key}\":{value},\"name\""), 1);
+            let twice = twice.replace("{,", "{},");
+            let message = error(&[], twice.as_bytes());
+            assert!(message.contains("duplicate field"), "{twice}: {message}");
         }
     }
 
