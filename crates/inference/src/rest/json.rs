@@ -20,16 +20,16 @@ pub(super) fn decode(json: &RawValue, datatype: DataType, count: u64) -> Result<
     elements.finish()
 }
 
-/// The same of the next value of a map, without a pass over its text that only looks for its end. The outer error is
-/// one of the JSON.
+/// The same of the next value of a map, without a pass over its text that only looks for its end; none for `null`. The
+/// outer error is one of the JSON.
 pub(super) fn decode_next<'de, A: MapAccess<'de>>(
     map: &mut A,
     datatype: DataType,
     count: u64,
-) -> Result<Result<Bytes, DataError>, A::Error> {
+) -> Result<Option<Result<Bytes, DataError>>, A::Error> {
     let mut elements = Elements::new(datatype, count);
     map.next_value_seed(&mut elements)?;
-    Ok(elements.finish())
+    Ok((!elements.is_null).then(|| elements.finish()))
 }
 
 struct Elements {
@@ -39,12 +39,16 @@ struct Elements {
     limit: u64,
     /// The first element that is wrong. What follows is skipped.
     problem: Option<String>,
+    is_list: bool,
+    /// The whole is `null`.
+    is_null: bool,
 }
 
 impl Elements {
     fn new(datatype: DataType, limit: u64) -> Elements {
         // The data grow as elements come: the shape is only a claim.
-        Elements { datatype, data: Vec::new(), count: 0, limit, problem: None }
+        let (is_list, is_null) = (false, false);
+        Elements { datatype, data: Vec::new(), count: 0, limit, problem: None, is_list, is_null }
     }
 
     fn finish(self) -> Result<Bytes, DataError> {
@@ -119,6 +123,7 @@ impl<'de> Visitor<'de> for &mut Elements {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
+        self.is_list = true;
         while sequence.next_element_seed(&mut *self)?.is_some() {}
         Ok(())
     }
@@ -130,6 +135,7 @@ impl<'de> Visitor<'de> for &mut Elements {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
+        self.is_null = !self.is_list;
         self.refuse("there is null");
         Ok(())
     }

@@ -95,9 +95,9 @@ impl<'de> Visitor<'de> for InputVisitor {
                     let known = type_name.as_deref().and_then(|name: &str| datatype(name).ok());
                     let found = match (shape, known) {
                         (Some(count), Some(datatype)) => {
-                            JsonData::Decoded(json::decode_next(&mut map, datatype, count)?)
+                            json::decode_next(&mut map, datatype, count)?.map(JsonData::Decoded)
                         }
-                        _ => JsonData::Text(map.next_value()?),
+                        _ => map.next_value::<Option<_>>()?.map(JsonData::Text),
                     };
                     only(&mut data, "data", found)?;
                 }
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for InputVisitor {
             shape: shape.ok_or_else(|| A::Error::missing_field("shape"))?,
             datatype: type_name.ok_or_else(|| A::Error::missing_field("datatype"))?,
             parameters: parameters.unwrap_or_default(),
-            data,
+            data: data.flatten(),
         })
     }
 }
@@ -479,6 +479,12 @@ mod tests {
                 let read = read.map_err(|error| error.to_string());
                 assert_eq!(read, expected.map(Vec::from).map_err(str::to_owned), "{json}");
             }
+        }
+        for json in [
+            r#"{"inputs":[{"name":"a","shape":[1],"datatype":"INT8","data":null}]}"#,
+            r#"{"inputs":[{"data":null,"name":"a","shape":[1],"datatype":"INT8"}]}"#,
+        ] {
+            assert_eq!(error(&[], json.as_bytes()), "input `a` has no data");
         }
         for key in ["name", "shape", "datatype", "data", "parameters"] {
             let json = r#"{"inputs":[{"name":"a","shape":[1],"datatype":"INT8","data":[1],"parameters":{}}]}"#;
