@@ -25,6 +25,4 @@ def test_crates_have_the_features_that_python_asks_for(package: str) -> None:
     differ = {
         crate: of for crate, of in features(package).items() if for_python.get(crate, of) != of
     }
-    # Only the program reads requests for certificates and has a server, which need these.
-    differ = {crate for crate in differ if crate.split()[0] not in {"rcgen", "serde_json", "syn"}}
-    assert not differ, "crates/sys/Cargo.toml has to ask for what pyo3 asks for"
+    assert not differ, "the common crates sys or transport have to ask for these features as well"
