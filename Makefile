@@ -129,9 +129,12 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope
 .PHONY: test
 test: $(STAMPS)/venv test-programs ## run all tests
 	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
-	printf '%s\n' 'test-rust test-model test-fuzz' 'test-java test-environment' | \
-		xargs -L 1 -P 2 $(MAKE) --no-print-directory
-	$(MAKE) --no-print-directory test-python
+	printf '%s\n' 'test-rust test-model test-fuzz' 'test-java test-environment' | xargs -L 1 -P 2 scripts/make-timed
+	scripts/make-timed test-python
+
+.PHONY: test-one
+test-one: install $(STAMPS)/test-packages ## run one test file: T=tests/gridrpc/test_grid_map.py, or T='FILE -k NAME'
+	$(BIN)/python -m pytest --durations 10 --durations-min 1 $(T)
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
@@ -178,7 +181,8 @@ test-datagrids: install $(STAMPS)/test-packages redis slurm datagrid-engines ## 
 
 .PHONY: test-python
 test-python: test-programs test-environment ## end to end, with real processes, a browser, and the packages
-	$(PYTEST) --durations 15
+	@# Ends with the slowest tests, and with the CPU time of each file. target/tests.xml has all tests.
+	$(PYTEST) --durations 40 --durations-min 5 --junitxml target/tests.xml
 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-environment

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from cpu_time import CpuTime
 from fresh import environment, full_environment, packages, sdist, static_wheel, unpacked, wheel
 from hypothesis import settings
 
@@ -64,6 +65,10 @@ LONG = (
     "gridbench/test_model_command.py",
     "gridbench/test_environments.py",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CpuTime())
 
 
 @pytest.hookimpl(wrapper=True)
