@@ -12,8 +12,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-#: As click and clap list commands, and as argparse does.
-_COMMANDS = re.compile(r"^(?:Commands:|  COMMAND)\n(?P<lines>(?:  .*\n)+)", re.MULTILINE)
+#: As gridbench lists groups of commands, click and clap all of them, and argparse does.
+_COMMANDS = re.compile(
+    r"^(?:Start here:|Special:|Laboratory:|Help:|Commands:|  COMMAND)\n(?P<lines>(?:  .*\n)+)",
+    re.MULTILINE,
+)
 #: `  run         Measure the workload of SETUP.xml.`; what it says may go on in further lines.
 _COMMAND = re.compile(r"^ {2,4}(?P<name>[\w-]+)(?:  |$)", re.MULTILINE)
 
@@ -31,8 +34,11 @@ def help_of(words: list[str]) -> str:
 
 def commands_of(text: str) -> list[str]:
     """The names of the commands that a help lists."""
-    found = _COMMANDS.search(text)
-    names = [command["name"] for command in _COMMAND.finditer(found["lines"])] if found else []
+    names = [
+        command["name"]
+        for group in _COMMANDS.finditer(text)
+        for command in _COMMAND.finditer(group["lines"])
+    ]
     return [name for name in names if name != "help"]
 
 

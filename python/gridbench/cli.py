@@ -1,57 +1,101 @@
 """The program `gridbench`.
 
-The options of each command stand beside what it does. What that needs is imported when the command
-is called, so that help comes at once.
+`COMMANDS` lists the commands. The module of a command is imported when the command is used, and
+what the command needs when it runs, so that help comes at once.
 """
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import click
 
-from gridbench.advise.options import advise
-from gridbench.bench.areas.options import bench
-from gridbench.bench.micro.options import micro
-from gridbench.check.options import check
-from gridbench.completion import completion
-from gridbench.datagrid.options import data
 from gridbench.encodings import replace_missing_signs
-from gridbench.engines.options import engines
-from gridbench.errors import InputError
-from gridbench.links.options import links
-from gridbench.model.options import model
-from gridbench.published.options import published
-from gridbench.results.options import report
-from gridbench.run.options import run
-from gridbench.scenario.options import scenario
-from gridbench.services.options import services
-from gridbench.simulate.options import simulate
-from gridbench.sync.options import sync
-from gridbench.workload.options import list_times
+from gridbench.errors import InputError, print_error
+from gridbench.usage import usage_error
 
-_COMMANDS = (
-    advise,
-    bench,
-    check,
-    completion,
-    data,
-    engines,
-    links,
-    list_times,
-    micro,
-    model,
-    published,
-    report,
-    run,
-    scenario,
-    services,
-    simulate,
-    sync,
-)
+
+class Entry(NamedTuple):
+    """A command: its group in the help, `module:object` in gridbench, and a summary of one line."""
+
+    group: str
+    where: str
+    summary: str
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, _, name = self.where.partition(":")
+        command: click.Command = getattr(importlib.import_module(f"gridbench.{module}"), name)
+        return command
+
+
+START, SPECIAL, LABORATORY, HELP = "Start here", "Special", "Laboratory", "Help"
+
+# One entry for each command, in the order of the help.
+COMMANDS = {
+    "run": Entry(START, "run.options:run", "Run one workload on engines, and compare them."),
+    "micro": Entry(
+        START,
+        "bench.micro.options:micro",
+        "Measure calls, arrays, start-up and memory of all engines.",
+    ),
+    "scenario": Entry(
+        START, "scenario.options:scenario", "Answer one question about engines with a grid of runs."
+    ),
+    "advise": Entry(
+        START, "advise.options:advise", "Say how to divide a job, and on how many cores to run it."
+    ),
+    "report": Entry(
+        START, "results.options:report", "Make a page, a table or a comparison of results."
+    ),
+    "engines": Entry(
+        START, "engines.options:engines", "List the engines, and install or remove them."
+    ),
+    "sync": Entry(
+        SPECIAL, "sync.options:sync", "Run a program on all workers at the same instant."
+    ),
+    "data": Entry(
+        SPECIAL, "datagrid.options:data", "Measure data grids: tasks read and update objects."
+    ),
+    "simulate": Entry(
+        SPECIAL, "simulate.options:simulate", "Simulate a workload on systems that you don't have."
+    ),
+    "check": Entry(
+        LABORATORY, "check.options:check", "Check results against the rules for valid claims."
+    ),
+    "model": Entry(
+        LABORATORY,
+        "model.options:model",
+        "Fit a performance model to results, and report its error.",
+    ),
+    "bench": Entry(
+        LABORATORY,
+        "bench.areas.options:bench",
+        "Benchmark gridrpc-specific features against hardware limits.",
+    ),
+    "links": Entry(
+        LABORATORY,
+        "links.options:links",
+        "Emulate network links on this machine, and measure them.",
+    ),
+    "services": Entry(
+        LABORATORY, "services.options:services", "Start servers and file systems to put under load."
+    ),
+    "published": Entry(
+        LABORATORY,
+        "published.options:published",
+        "Show the figures of the original report, recomputed.",
+    ),
+    "list-times": Entry(
+        LABORATORY, "workload.options:list_times", "Write a list of task times for a set-up file."
+    ),
+    "help": Entry(HELP, "cli:help_", "Show the help of a command."),
+    "completion": Entry(HELP, "completion:completion", "Print the completion script of a shell."),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,25 +104,69 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         replace_missing_signs(stream)
     try:
-        cli.main(args=arguments, prog_name="gridbench")
+        sys.exit(cli.main(args=arguments, prog_name="gridbench", standalone_mode=False))
     except InputError as error:
-        print(f"gridbench: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(error.exit_status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        print_error(usage_error(error))
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        # Click itself would exit with 1, the status of a run in which something failed.
+        print("gridbench: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
 
 
-class _Program(click.Group):
-    """A program that Ctrl-C ends with the status that a shell expects, where nothing else is said.
+class Program(click.Group):
+    """The program: commands in groups, each imported when it is used."""
 
-    Click itself has it end with 1, which is the status of a run in which something failed.
-    """
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names in the order of the help."""
+        del ctx
+        return list(COMMANDS)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            print("gridbench: interrupted", file=sys.stderr)
-            sys.exit(128 + signal.SIGINT)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        entry = COMMANDS.get(cmd_name)
+        return entry and entry.load()
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first word names. InputError if there is none."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise no_such_command(name, "gridbench", list(COMMANDS))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups of commands, without importing any."""
+        del ctx
+        for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+            with formatter.section(group):
+                formatter.write_dl(
+                    [
+                        (f"{name:10}", entry.summary)
+                        for name, entry in COMMANDS.items()
+                        if entry.group == group
+                    ]
+                )
+
+
+def no_such_command(name: str, program: str, known: Sequence[str]) -> InputError:
+    """The error for a command that does not exist."""
+    import difflib
+
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    return InputError(
+        f"{program} has no command `{name[:80]}`",
+        remedy=f"{hint}`{program} --help` lists the commands",
+    )
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -94,8 +182,7 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
 
 
 @click.group(
-    cls=_Program,
-    commands=_COMMANDS,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -107,8 +194,24 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Run one workload on any engine, and see where the time goes.
+    """Run the same workload on several engines, and see which is fastest and why.
 
-    The workload is that of the compute-grid benchmark: tasks that receive data, sleep, and
-    return data. Every engine gets the same tasks and the same timestamps.
+    `gridbench run` compares engines with a small workload. `gridbench help COMMAND` shows the
+    options of a command, with examples.
     """
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show the help of a command, such as `gridbench help data run`."""
+    shown = context.find_root()
+    for word in words:
+        group = shown.command
+        found = group.get_command(shown, word) if isinstance(group, click.Group) else None
+        if found is None:
+            known = group.list_commands(shown) if isinstance(group, click.Group) else []
+            raise no_such_command(word, shown.command_path, known)
+        shown = click.Context(found, info_name=word, parent=shown)
+    click.echo(shown.get_help())

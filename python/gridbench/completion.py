@@ -15,7 +15,6 @@ from gridbench.command_with_examples import CommandWithExamples
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Print what a shell needs to complete commands and options.",
     examples=(
         "source <(gridbench completion bash)              # in ~/.bashrc",
         "source <(gridbench completion zsh)               # in ~/.zshrc",

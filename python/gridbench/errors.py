@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 
@@ -37,3 +38,8 @@ class BusyMachine(InputError):
     """Other programs use the machine, so that what is measured on it could claim nothing."""
 
     exit_status = 3
+
+
+def print_error(what: object) -> None:
+    """Print an error on standard error, in one write: threads may print at the same time."""
+    print(f"gridbench: error: {what}\n", end="", file=sys.stderr, flush=True)

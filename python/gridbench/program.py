@@ -19,7 +19,7 @@ def main() -> None:
         if missing not in EXTRA:
             raise
         print(
-            f"gridbench: it needs the package `{missing}`, which is not installed\n"
+            f"gridbench: error: it needs the package `{missing}`, which is not installed\n"
             "hint: pip install 'gridrpc[gridbench]' installs all that it needs",
             file=sys.stderr,
         )

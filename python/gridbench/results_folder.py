@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.formats import counted
 from gridbench.rules import named
 from gridbench.terminal import say
@@ -78,6 +77,6 @@ def report_in(folder: Path, write: Callable[[Path, Path], object]) -> int:
     try:
         write(folder, folder / REPORT)
     except InputError as error:
-        print(f"gridbench: {error}", file=sys.stderr)
+        print_error(error)
         return 1
     return 0

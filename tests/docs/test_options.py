@@ -8,7 +8,7 @@ import click
 import pytest
 from blocks import pages, prose_of
 
-from gridbench.cli import cli
+from gridbench.cli import COMMANDS
 from gridbench.datagrid.options import DefaultToRun
 
 #: `gridbench scenario --rounds`
@@ -26,7 +26,7 @@ def test_pages_name_commands() -> None:
 
 @pytest.mark.parametrize(("name", "words"), NAMED)
 def test_command_is_there(name: str, words: list[str]) -> None:
-    command = cli.commands[name]
+    command: click.Command = COMMANDS[name].load()
     if isinstance(command, DefaultToRun) and words:
         words = command.with_command(words)
     if isinstance(command, click.Group) and words and not words[0].startswith("-"):

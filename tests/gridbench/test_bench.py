@@ -259,13 +259,15 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     done = gridbench("bench", "speed")
     assert done.returncode == 2
     assert done.stderr == (
-        "gridbench: there is no area `speed`\n"
+        "gridbench: error: there is no area `speed`\n"
         "hint: the areas are grain, modules, large, libraries, journal, starts, hosts, cluster,"
         " sync, data, server\n"
     )
     done = gridbench("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2
-    assert done.stderr.startswith("gridbench: none/x.json: cannot write the results: No such file")
+    assert done.stderr.startswith(
+        "gridbench: error: none/x.json: cannot write the results: No such file"
+    )
 
 
 @pytest.fixture

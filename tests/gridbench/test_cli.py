@@ -8,32 +8,65 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.cli import COMMANDS
 from running import PROGRAM, REPOSITORY, MakeSetup, Run
 
 
-def test_help_names_the_commands_and_gives_examples(gridbench: Run) -> None:
+def test_help_lists_the_commands_in_groups(gridbench: Run) -> None:
     done = gridbench("--help")
     assert done.returncode == 0
-    for command in ("run", "list-times", "report", "engines"):
-        assert f"\n  {command} " in done.stdout
-        help_of = gridbench(command, "-h")
-        assert help_of.returncode == 0
-        assert "Usage: gridbench" in help_of.stdout
+    places = [done.stdout.index(f"\n{group}:\n") for group in ("Start here", "Special")]
+    for command in ("run", "micro", "scenario", "advise", "report"):
+        assert places[0] < done.stdout.index(f"\n  {command} ") < places[1]
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_can_be_loaded_and_explains_itself(command: str) -> None:
+    loaded = COMMANDS[command].load()
+    assert loaded.name == command
+    assert loaded.help
+
+
+@pytest.mark.parametrize("command", [(), ("run",), ("engines", "install"), ("data", "run")])
+def test_help_of_a_command_is_that_of_its_option(gridbench: Run, command: tuple[str, ...]) -> None:
+    done = gridbench("help", *command)
+    assert done.returncode == 0
+    assert done.stdout == gridbench(*command, "--help").stdout
+    assert done.stdout.startswith(" ".join(("Usage: gridbench", *command)))
+
+
+def test_help_gives_examples(gridbench: Run) -> None:
     assert "gridbench run examples/compute/setup.xml\n" in gridbench("run", "-h").stdout
 
 
-def test_help_loads_no_heavy_library(environment: dict[str, str]) -> None:
+def loaded_by(environment: dict[str, str], *arguments: str) -> set[str]:
+    """The modules that the program has imported at its end."""
     script = (
-        "import sys, gridbench.cli\n"
-        "try: gridbench.cli.main(['run', '--help'])\n"
+        "import sys, gridbench.program\n"
+        f"sys.argv = ['gridbench', *{arguments!r}]\n"
+        "try: gridbench.program.main()\n"
         "except SystemExit: pass\n"
-        "heavy = ('numpy', 'pyarrow', 'plotly', 'psutil', 'rich')\n"
-        "print('loaded:', [name for name in heavy if name in sys.modules])"
+        "print('loaded:', *sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.endswith("loaded: []\n")
+    return set(done.stdout.rpartition("loaded: ")[2].split())
+
+
+def test_help_loads_no_command(environment: dict[str, str]) -> None:
+    loaded = loaded_by(environment, "--help")
+    own = {name for name in loaded if name.startswith("gridbench.")}
+    assert own == {
+        f"gridbench.{name}" for name in ("cli", "encodings", "errors", "program", "usage")
+    }
+    assert not loaded & {"dataclasses", "difflib", "json", "subprocess"}
+
+
+def test_help_of_a_command_loads_no_heavy_library(environment: dict[str, str]) -> None:
+    loaded = loaded_by(environment, "run", "--help")
+    assert not loaded & {"numpy", "pyarrow", "plotly", "psutil", "rich"}
 
 
 def test_the_version_is_told(gridbench: Run) -> None:
@@ -45,41 +78,42 @@ def test_the_version_is_told(gridbench: Run) -> None:
     [
         (
             ("run", "none.xml"),
-            "gridbench: none.xml: cannot read the set-up file: No such file or directory\n"
+            "gridbench: error: none.xml: cannot read the set-up file: No such file or directory\n"
             "hint: give the path of an XML set-up file, such as examples/compute/setup.xml\n",
         ),
         (
             ("run", "bad.xml"),
-            "gridbench: bad.xml:3: <NNodes> must be from 1 to 100,000, not `0`\n"
+            "gridbench: error: bad.xml:3: <NNodes> must be from 1 to 100,000, not `0`\n"
             "hint: write a whole number such as 100\n",
         ),
         (
             ("run", "short.xml"),
-            "gridbench: times:8: the list ends after 8 times, but NTasks is 9\n"
+            "gridbench: error: times:8: the list ends after 8 times, but NTasks is 9\n"
             "hint: set NTasks to 8, or make a longer list with `gridbench list-times`\n",
         ),
         (
             ("run", "long.xml"),
-            "gridbench: times:8: the list goes on after 7 times, but NTasks is 7\n"
+            "gridbench: error: times:8: the list goes on after 7 times, but NTasks is 7\n"
             "hint: set NTasks to the length of the list, or shorten the list\n",
         ),
         (
             ("run", "lost.xml"),
-            "gridbench: lost: cannot read the list of task times: No such file or directory\n"
+            "gridbench: error: lost: cannot read the list of task times: No such file or"
+            " directory\n"
             "hint: make one with `gridbench list-times`, or correct InputFile in the set-up file\n",
         ),
         (
             ("report", "a"),
-            "gridbench: a: does not exist\nhint: give folders of results, or task logs\n",
+            "gridbench: error: a: does not exist\nhint: give folders of results, or task logs\n",
         ),
         (
             ("report", ".", ".", "."),
-            "gridbench: several sources or a log need the name of the page to write\n"
+            "gridbench: error: several sources or a log need the name of the page to write\n"
             "hint: add --out FILE\n",
         ),
         (
             ("list-times", "--tasks", "3", "--mean", "-1", "--out", "t"),
-            "gridbench: --mean must be from 0 to 1,000,000 seconds, not -1\n",
+            "gridbench: error: --mean must be from 0 to 1,000,000 seconds, not -1\n",
         ),
     ],
 )
@@ -100,22 +134,62 @@ def test_messages(
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "what", "hint"),
     [
-        (),
-        ("run",),
-        ("fly",),
-        ("run", "x.xml", "--start", "tepid"),
-        ("run", "x.xml", "--fast"),
-        ("list-times", "--tasks", "3.5", "--mean", "1", "--out", "t"),
-        ("report",),
+        (
+            ("fly",),
+            "gridbench has no command `fly`",
+            "`gridbench --help` lists the commands",
+        ),
+        (
+            ("scenarios",),
+            "gridbench has no command `scenarios`",
+            "did you mean `scenario`? `gridbench --help` lists the commands",
+        ),
+        (
+            ("help", "data", "rum"),
+            "gridbench data has no command `rum`",
+            "did you mean `run`? `gridbench data --help` lists the commands",
+        ),
+        (
+            ("run", "x.xml", "--start", "tepid"),
+            "--start: `tepid` is not one of `cold`, `warm`",
+            "`gridbench run --help` lists the options",
+        ),
+        (
+            ("run", "x.xml", "--fast"),
+            "gridbench run has no option `--fast`",
+            "`gridbench run --help` lists the options",
+        ),
+        (
+            ("run", "x.xml", "--engines", "loky"),
+            "gridbench run has no option `--engines`",
+            "did you mean `--engine`? `gridbench run --help` lists the options",
+        ),
+        (
+            ("list-times", "--tasks", "3.5", "--mean", "1", "--out", "t"),
+            "--tasks: `3.5` is not a valid integer",
+            "`gridbench list-times --help` lists the options",
+        ),
+        (
+            ("report",),
+            "missing argument `DIR_OR_LOG...`",
+            "`gridbench report --help` lists the options",
+        ),
     ],
 )
-def test_wrong_usage_exits_with_2(gridbench: Run, arguments: tuple[str, ...]) -> None:
+def test_errors_of_usage_are_like_all_others(
+    gridbench: Run, arguments: tuple[str, ...], what: str, hint: str
+) -> None:
     done = gridbench(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"gridbench: error: {what}\nhint: {hint}\n"
+
+
+def test_no_command_shows_the_help(gridbench: Run) -> None:
+    done = gridbench()
     assert done.returncode == 2
-    assert "Usage: gridbench" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr == gridbench("--help").stdout
 
 
 def test_the_example_runs(gridbench: Run, tmp_path: Path) -> None:

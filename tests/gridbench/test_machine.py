@@ -191,7 +191,7 @@ def test_a_run_on_a_busy_machine_is_refused(
     with stranger():
         done = gridbench("run", make_setup(), "--wait-for-quiet=0", "--out", "out")
     assert done.returncode == 3
-    assert done.stderr.startswith("gridbench: other programs use ")
+    assert done.stderr.startswith("gridbench: error: other programs use ")
     assert "hint: " in done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -231,7 +231,7 @@ def test_all_that_measure_refuse_a_busy_machine(
     with stranger():
         done = gridbench(*command, "--wait-for-quiet=0", "--out", "out")
     assert done.returncode == 3, done.stderr
-    assert "gridbench: other programs use " in done.stderr
+    assert "gridbench: error: other programs use " in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("*.html"))
 

@@ -598,4 +598,4 @@ def test_the_report_command_takes_results_of_micro(gridbench: Run, tmp_path: Pat
     file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
     done = gridbench("report", "micro")
     assert done.returncode == 2
-    assert done.stderr.startswith("gridbench: micro/results.json:1: is cut off\nhint: ")
+    assert done.stderr.startswith("gridbench: error: micro/results.json:1: is cut off\nhint: ")

@@ -538,7 +538,7 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run, tmp_path: Path) 
     done = gridbench("micro", "nul_call")
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "gridbench: there is no workload `nul_call`\n"
+        "gridbench: error: there is no workload `nul_call`\n"
         "hint: did you mean `null_call`? the workloads are null_call, null_rate, "
     )
     done = gridbench("micro", "--engine", "process-pol")

@@ -410,7 +410,7 @@ def test_of_which_engine_too_little_was_measured_is_told_beside_the_others(
     assert _fitted(monkeypatch, Fits("one", enough=False), Fits("two"))() == 1
     printed = capsys.readouterr()
     assert printed.out == "model of two\n"
-    assert "gridbench: one here: 2 runs of one are too few" in printed.err
+    assert "gridbench: error: one here: 2 runs of one are too few" in printed.err
 
 
 def test_where_no_engine_has_enough_the_command_ends_with_the_first(

@@ -23,7 +23,10 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 def _commands(command: click.Command, *path: str) -> Iterator[tuple[str, click.Command]]:
     yield " ".join(path), command
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
             yield from _commands(inner, *path, name)
 
 
@@ -38,6 +41,7 @@ WITHOUT_JSON = {
     "gridbench data engines remove",
     "gridbench engines install",
     "gridbench engines remove",
+    "gridbench help",
     "gridbench services",
     "gridbench services start",
 }
@@ -50,6 +54,7 @@ WITHOUT_PROGRESS = {
     "gridbench data engines",
     "gridbench data engines class-path",
     "gridbench engines",
+    "gridbench help",
     "gridbench list-times",
     "gridbench published",
     "gridbench services",

@@ -218,12 +218,12 @@ def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
     [
         (
             ("published", "5.5.9"),
-            "gridbench: there is no table `5.5.9`\n"
+            "gridbench: error: there is no table `5.5.9`\n"
             f"hint: the tables are {', '.join(TABLES)}; 5.5.4 or model stand for several\n",
         ),
         (
             ("published", "text", "--out", "none/page.md"),
-            "gridbench: none/page.md: cannot be written: No such file or directory\n"
+            "gridbench: error: none/page.md: cannot be written: No such file or directory\n"
             "hint: give a file in a folder that exists and can be written to\n",
         ),
     ],

@@ -181,7 +181,7 @@ def test_scenarios_of_which_no_case_counts_are_told_with_why(
     done = gridbench("report", "good", "busy")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == (
-        "gridbench: busy: has no case that counts, and so nothing to compare: of 4 cases,"
+        "gridbench: error: busy: has no case that counts, and so nothing to compare: of 4 cases,"
         " 3 disturbed by other programs, 1 failed as it broke"
     )
     assert len(done.stderr.splitlines()) == 2

@@ -308,7 +308,7 @@ def test_an_output_folder_that_cannot_be_used(
     for out in ("file", "file/below", "/proc/gridbench-run"):
         done = gridbench("run", make_setup(), *POOL, "--out", out)
         assert done.returncode == 2
-        assert done.stderr.startswith(f"gridbench: {out}: ")
+        assert done.stderr.startswith(f"gridbench: error: {out}: ")
         assert "hint: choose another --out" in done.stderr
 
 

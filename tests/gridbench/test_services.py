@@ -285,7 +285,7 @@ def test_it_is_told_what_is_not_installed(
     done = gridbench("services", "start", "redis", env={"PATH": str(tmp_path)})
     assert done.returncode == 2
     assert done.stderr == (
-        "gridbench: Redis cannot be started: `redis-server` is not installed\n"
+        "gridbench: error: Redis cannot be started: `redis-server` is not installed\n"
         "hint: scripts/ensure-redis does that\n"
     )
 

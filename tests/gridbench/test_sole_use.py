@@ -81,7 +81,7 @@ def test_every_command_says_who_uses_its_folder(
         done = gridbench(*command, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert done.returncode == 2
     assert done.stderr.splitlines()[-2:] == [
-        f"gridbench: out: is in use by another gridbench, process {process.pid}",
+        f"gridbench: error: out: is in use by another gridbench, process {process.pid}",
         "hint: wait until that has ended, or choose another --out",
     ]
     assert done.stdout == ""
@@ -91,7 +91,7 @@ def test_so_does_one_whose_results_are_a_file(gridbench: Run, tmp_path: Path) ->
     with holder(tmp_path / "out.json", name="file") as process:
         done = gridbench("bench", "journal", "--out", "out.json", "--fresh")
     assert done.returncode == 2
-    told = f"gridbench: out.json: is in use by another gridbench, process {process.pid}\n"
+    told = f"gridbench: error: out.json: is in use by another gridbench, process {process.pid}\n"
     assert done.stderr.startswith(told)
     assert list(tmp_path.iterdir()) == []
 

@@ -19,7 +19,6 @@ from gridbench.workload.body_option import parse_body, work_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Say how to divide a job, and on how many cores to run it.",
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",

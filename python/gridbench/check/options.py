@@ -13,7 +13,6 @@ from gridbench.printing import json_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Judge results by the rules for what may be claimed.",
     examples=(
         "gridbench check runs/2031-05-04T10-30-00",
         "gridbench check runs/first runs/second runs/third --json",

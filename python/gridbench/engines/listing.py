@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from gridbench.engines.installing import One, Tell
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.printing import print_json
 
 
@@ -60,7 +60,7 @@ def act_on_each(chosen: Sequence[One], act: Callable[[One, Tell], None], *, quie
         try:
             act(one, partial(tell, one))
         except InputError as error:
-            print(f"gridbench: {error}\n", end="", file=sys.stderr, flush=True)
+            print_error(error)
             return False
         return True
 

@@ -12,7 +12,6 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Make links of a given rate on this machine, and measure them.",
     examples=(
         "gridbench links --nodes 3 --link 1gbit",
         "gridbench links --link 100mbit --json",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.formats import counted
 from gridbench.model.file import document, save
 from gridbench.model.kinds import kind_of
@@ -52,7 +52,7 @@ def fit_models(request: Request) -> int:
         except InputError as error:
             refusals.append(error)
             if len(found.subjects) > 1:
-                print(f"gridbench: {subject.told}: {error}", file=sys.stderr)
+                print_error(f"{subject.told}: {error}")
     if not models:
         raise refusals[0] if refusals else found.none_serves()
     if request.out:

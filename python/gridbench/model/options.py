@@ -13,7 +13,6 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Fit a model to what was measured, and show how wrong it is.",
     examples=(
         "gridbench model runs/scenario-4 runs/scenario-5",
         "gridbench model runs/* --engine gridrpc-native --out model.json",

@@ -13,7 +13,6 @@ from gridbench.printing import json_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Show the figures of the original report, recomputed.",
     examples=(
         "gridbench published                   # all tables",
         "gridbench published 5.5.4 text        # section 5.5.4, and the text",

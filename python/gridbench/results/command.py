@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.formats import percent
 from gridbench.printing import Printing
 from gridbench.results.compare import Compared, compared, failing, parse_share
@@ -145,10 +145,9 @@ def _status(found: Sequence[Compared], tolerated: float | None) -> int:
     """Exit status 1, and why, if the second is worse by more than is tolerated."""
     worse = [] if tolerated is None else failing(found, tolerated)
     for one in worse:
-        click.echo(
-            f"gridbench: {one.what}, {one.engine}: {percent(one.loss)} worse, and"
-            f" {percent(tolerated or 0.0)} is tolerated",
-            err=True,
+        print_error(
+            f"{one.what}, {one.engine}: {percent(one.loss)} worse, and"
+            f" {percent(tolerated or 0.0)} is tolerated"
         )
     return int(bool(worse))
 

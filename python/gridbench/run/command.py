@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
@@ -202,7 +202,7 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
             status = max(status, 1)
     sys.stdout.flush()
     for problem in problems:
-        print(f"gridbench: {problem}", file=sys.stderr)
+        print_error(problem)
     printing.say(f"results: {folder}")
     return status
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -10,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gridbench.engines.servers import ask
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import DISTURBED
@@ -150,7 +149,7 @@ def tell(base: Path, printing: Printing) -> int:
             write()
         except InputError as error:
             status = 1
-            print(f"gridbench: {error}", file=sys.stderr)
+            print_error(error)
     return status
 
 

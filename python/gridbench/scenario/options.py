@@ -26,7 +26,6 @@ from gridbench.workload.body_option import parse_body, task_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Run the benchmark's scenarios: grids of cases with one question each.",
     examples=(
         "gridbench scenario 3 --time-scale 0.01",
         "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, in minutes",

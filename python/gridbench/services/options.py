@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group(short_help="Start servers and file systems to put under load.")
+@click.group()
 def services() -> None:
     """Servers and file systems on this machine that `gridbench sync` puts under load."""
 

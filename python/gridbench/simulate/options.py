@@ -15,7 +15,6 @@ from gridbench.seconds import SECONDS
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Simulate a workload on systems that are not here.",
     examples=(
         "gridbench simulate --profile symphony --cores 400 --sleep 30 --input 1MB",
         "gridbench simulate --profile ninfg --cores 1000 --sleep 10 --link 100mbit",

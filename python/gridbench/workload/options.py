@@ -12,7 +12,6 @@ from gridbench.printing import json_option, print_json
 
 @click.command(
     "list-times",
-    short_help="Write a list of task times for a set-up file.",
     cls=CommandWithExamples,
     examples=(
         "gridbench list-times --tasks 200 --mean 1 --stddev 0.1 --out input.200.1.0.1",

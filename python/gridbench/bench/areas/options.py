@@ -16,7 +16,6 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Measure what only gridrpc does, beside the machine's limits.",
     examples=(
         "gridbench bench                       # all areas, in a few minutes",
         "gridbench bench modules --full --out figures.json",

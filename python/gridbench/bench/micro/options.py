@@ -19,7 +19,6 @@ from gridbench.workload.body_option import busy_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Measure small workloads on all engines, side by side.",
     examples=(
         "gridbench micro --quick               # a few minutes",
         "gridbench micro                       # less than an hour with all engines",
