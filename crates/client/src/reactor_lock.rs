@@ -8,10 +8,9 @@
 //!   follower without a leader.
 //! - The grid's thread leads until a caller requests the lock: a caller that got an answer as the only follower,
 //!   and is therefore likely to wait for the next one alone. The thread steps back only while there are no followers.
-//!   While it is away, it checks whether a caller has led or leads, and takes the lock again if none does: after a
-//!   millisecond, and then at longer and longer intervals. When callers stop, calls that nobody waits for, timers and
-//!   losses are therefore delayed once, by no more than the longest of these.
-
+//!   While it is away, it checks whether a caller has led or leads, and takes the lock again if none does: every
+//!   millisecond, and less and less often while it finds a caller leading. When callers stop, calls that nobody waits
+//!   for, timers and losses are therefore delayed once, by no more than the longest of these intervals.
 //!
 //! A model (crates/client/model) checks that no thread sleeps forever. In the model the grid's thread does not come
 //! back by itself.
@@ -124,10 +123,12 @@ impl<R: Read, W: Wake> ReactorLock<R, W> {
             }
             drop(called);
             // A call may take longer than the pause.
-            if self.leads.load(Ordering::SeqCst) == led && self.reactor.try_lock().is_ok() {
+            let is_led = self.reactor.try_lock().is_err();
+            if !is_led && self.leads.load(Ordering::SeqCst) == led {
                 return;
             }
-            pause = (2 * pause).min(LONGEST_STEP_BACK);
+            // A caller with many calls leads only now and then, and its answers must not wait in between.
+            pause = if is_led { (2 * pause).min(LONGEST_STEP_BACK) } else { STEP_BACK };
         }
     }
 

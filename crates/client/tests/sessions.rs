@@ -6,11 +6,13 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use gridrpc_client::{Config, Grid, HostGroups, Launch, RemoteWorkers};
+use gridrpc_client::{Config, Grid, HostGroups, Launch, RemoteWorkers, Request};
 use gridrpc_config::from_url;
-use gridrpc_core::Settings;
-use gridrpc_wire::Message;
+use gridrpc_core::{CallOptions, Settings};
+use gridrpc_wire::{FunctionForm, Message};
 use played::{Daemon, WAIT, wait_for_detail};
 
 /// Set in the process that has the grid.
@@ -89,4 +91,32 @@ fn a_grid_leaves_its_session_when_it_closes() {
     assert!(!daemon.receive(|_| false), "the client has ended the connection");
     let hosts = grid.hosts();
     assert!(hosts[0].detail.contains("the grid was closed"), "{hosts:?}");
+}
+
+#[test]
+fn callers_that_take_turns_leave_answers_to_the_grid() {
+    let Some(state) = state_folder("callers_that_take_turns_leave_answers_to_the_grid") else {
+        return;
+    };
+    let listener = listen(&state);
+    let grid = open();
+    let mut daemon = Daemon::accept(&listener);
+    daemon.join(1);
+    assert!(grid.wait_for_workers(1, WAIT).unwrap());
+    let function = grid.register("null", FunctionForm::Named, Vec::new());
+    let request = Request::new(function, grid.payload().finish(), CallOptions::DEFAULT);
+    let call = grid.submit(request).unwrap();
+    let waiter = grid.waiter();
+    let lead = |caller| {
+        let led = waiter.lead(caller, &call, Duration::from_millis(1));
+        // The grid's own thread has time to step back, but not to return.
+        thread::sleep(Duration::from_micros(200));
+        led
+    };
+    assert!((0..100).all(|turn| lead(turn % 2).is_none()));
+    let until = Instant::now() + WAIT;
+    while lead(0).is_none() {
+        assert!(Instant::now() < until, "a single caller never leads");
+    }
+    grid.close();
 }

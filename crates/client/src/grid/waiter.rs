@@ -44,11 +44,15 @@ impl Waiter {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
     }
 
-    /// Reads answers up to `timeout`, until the call has ended. Returns whether it has; none if the grid has other calls
-    /// or another thread reads its answers.
+    /// Reads answers up to `timeout`, until the call has ended. Returns whether it has; none if the grid has other
+    /// calls, another thread reads its answers, or the last `caller` was another one: callers that take turns would
+    /// hand the lead from thread to thread with each call.
     #[must_use]
-    pub fn lead(&self, call: &Call, timeout: Duration) -> Option<bool> {
-        let is_alone = self.reactor_lock.wakeup().lock().core.live() <= 1;
+    pub fn lead(&self, caller: usize, call: &Call, timeout: Duration) -> Option<bool> {
+        let mut state = self.reactor_lock.wakeup().lock();
+        let last = state.last_single_caller.replace(caller);
+        let is_alone = last == Some(caller) && state.core.live() <= 1;
+        drop(state);
         is_alone.then(|| self.reactor_lock.lead(now() + ns(timeout), || call.done()))?
     }
 

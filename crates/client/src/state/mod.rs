@@ -85,6 +85,8 @@ pub(crate) struct State {
     freed: Vec<Arc<SharedData>>,
     /// Only submissions have happened since the last flush.
     pub(crate) submitting: bool,
+    /// The last caller that had a single call and wanted to read its answer.
+    pub(crate) last_single_caller: Option<usize>,
     /// Threads that wait for room for more calls.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
@@ -177,6 +179,7 @@ impl State {
             garbage: Vec::new(),
             freed: Vec::new(),
             submitting: false,
+            last_single_caller: None,
             waiting_for_room: 0,
             closing: false,
             closing_heard: false,
