@@ -36,10 +36,16 @@ def from_record(kind: type[T], record: Any, place: str = "") -> T:
     return kind(**found)
 
 
-def _fields(kind: type[Any]) -> list[tuple[dataclasses.Field[Any], Any]]:
-    hints = typing.get_type_hints(kind)
-    fields = dataclasses.fields(kind)
-    return [(field, hints[field.name]) for field in fields]
+_Fields = tuple[tuple[dataclasses.Field[Any], Any], ...]
+_known: dict[type[Any], _Fields] = {}
+
+
+def _fields(kind: type[Any]) -> _Fields:
+    """Fields with their types. To look these up takes longer than to read a record."""
+    if kind not in _known:
+        hints = typing.get_type_hints(kind)
+        _known[kind] = tuple((field, hints[field.name]) for field in dataclasses.fields(kind))
+    return _known[kind]
 
 
 def _value(hint: Any, value: Any, place: str) -> Any:
