@@ -54,6 +54,31 @@ def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
 
 
 @pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Calls the program in `tmp_path`, but in this process: for what it refuses to do.
+
+    A process of its own takes half a second to import what it needs.
+    """
+    from gridbench.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        words = [str(argument) for argument in arguments]
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        status = ended.value.code
+        assert isinstance(status, int)
+        return subprocess.CompletedProcess(words, status, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
 def make_setup(tmp_path: Path) -> MakeSetup:
     """Writes a set-up file and its list of task times; returns the set-up file's path."""
 

@@ -118,7 +118,7 @@ def test_the_version_is_told(gridbench: Run) -> None:
     ],
 )
 def test_messages(
-    gridbench: Run,
+    refused: Run,
     make_setup: MakeSetup,
     tmp_path: Path,
     arguments: tuple[str, ...],
@@ -129,7 +129,7 @@ def test_messages(
     (tmp_path / "short.xml").write_text(good.replace("<NTasks> 8", "<NTasks> 9"))
     (tmp_path / "long.xml").write_text(good.replace("<NTasks> 8", "<NTasks> 7"))
     (tmp_path / "lost.xml").write_text(good.replace("times", "lost"))
-    done = gridbench(*arguments)
+    done = refused(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 

@@ -229,9 +229,9 @@ def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: P
     ],
 )
 def test_bad_input_is_told_before_anything_is_measured(
-    gridbench: Run, tmp_path: Path, options: tuple[str, ...], told: str
+    refused: Run, tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
-    done = gridbench("data", "crossover", *options, "--accept-load")
+    done = refused("data", "crossover", *options, "--accept-load")
     assert done.returncode == 2, done.stderr
     assert told in done.stderr
     assert done.stderr.count("\n") <= 2

@@ -132,8 +132,8 @@ def test_workers_are_awaited_as_long_as_they_may_take() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e10", "soon"])
-def test_a_bad_time_limit_is_refused(gridbench: Run, make_setup: MakeSetup, seconds: str) -> None:
-    done = gridbench("run", make_setup(), "--start-timeout", seconds)
+def test_a_bad_time_limit_is_refused(refused: Run, make_setup: MakeSetup, seconds: str) -> None:
+    done = refused("run", make_setup(), "--start-timeout", seconds)
     assert done.returncode == 2
     assert "--start-timeout" in done.stderr
 

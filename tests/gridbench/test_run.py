@@ -130,8 +130,8 @@ def test_sleeps_are_scaled_and_the_log_shows_the_time_slept(
 
 
 @pytest.mark.parametrize("scale", ["-1", "nan", "inf", "x", "1e9"])
-def test_a_bad_time_scale_is_refused(gridbench: Run, make_setup: MakeSetup, scale: str) -> None:
-    done = gridbench("run", make_setup(), *POOL, "--out", "out", "--time-scale", scale)
+def test_a_bad_time_scale_is_refused(refused: Run, make_setup: MakeSetup, scale: str) -> None:
+    done = refused("run", make_setup(), *POOL, "--out", "out", "--time-scale", scale)
     assert done.returncode == 2
     assert "--time-scale" in done.stderr
     assert "Traceback" not in done.stderr

@@ -282,9 +282,9 @@ def test_an_interrupted_scenario_keeps_what_it_has(
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(
-    gridbench: Run, tmp_path: Path, arguments: list[str], message: str
+    refused: Run, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = gridbench("scenario", *arguments, "--out", "out")
+    done = refused("scenario", *arguments, "--out", "out")
     assert done.returncode == 2
     assert message in done.stderr
     assert "hint: " in done.stderr

@@ -168,10 +168,10 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    arguments: list[str], message: str, gridbench: Run, tmp_path: Path
+    arguments: list[str], message: str, refused: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "setup.xml").touch()
-    done = gridbench("simulate", *arguments)
+    done = refused("simulate", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert message in done.stderr

@@ -209,11 +209,11 @@ def test_a_round_has_a_limit(gridbench: Run, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_told(
-    gridbench: Run, tmp_path: Path, arguments: Sequence[str], message: str
+    refused: Run, tmp_path: Path, arguments: Sequence[str], message: str
 ) -> None:
     (tmp_path / "hosts").write_text("localhost 2\n127.0.0.2 2\n")
     (tmp_path / "bad.conf").write_text("workres = 2\n")
-    done = gridbench("sync", "--dry-run", *arguments)
+    done = refused("sync", "--dry-run", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
