@@ -68,6 +68,8 @@ def refused(
 
     def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         words = [str(argument) for argument in arguments]
+        if words[0] == "advise":  # what it keeps is of this test alone
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(words)

@@ -178,9 +178,9 @@ def test_the_command_takes_a_name_or_a_file(tmp_path: Path, gridbench: Run) -> N
     ],
 )
 def test_what_does_not_go_with_a_profile_is_refused(
-    gridbench: Run, more: tuple[str, ...], what: str
+    refused: Run, more: tuple[str, ...], what: str
 ) -> None:
-    done = gridbench("advise", "--work", "1s", "--cores", "2", *more)
+    done = refused("advise", "--work", "1s", "--cores", "2", *more)
     assert done.returncode == 2
     assert what in done.stderr
     assert "Traceback" not in done.stderr

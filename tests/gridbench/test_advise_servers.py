@@ -126,11 +126,11 @@ def test_advice_is_for_the_servers_that_are_named(
     ids=["engine", "server", "cores", "URL", "from", "profile"],
 )
 def test_what_cannot_be_is_refused(
-    model: Model, grid: Path, gridbench: Run, options: list[str], told: tuple[str, str]
+    model: Model, grid: Path, refused: Run, options: list[str], told: tuple[str, str]
 ) -> None:
     save_models([model], grid.with_name("model.json"))
     command = ("advise", "--work", "1s", "--cores", "4", "--out", "advice", "--grid", "grid.toml")
-    done = gridbench(*command, *options)
+    done = refused(*command, *options)
     assert done.returncode == 2
     assert all(text in done.stderr for text in told), done.stderr
     assert not grid.with_name("advice").exists()

@@ -360,9 +360,9 @@ def test_an_interrupt_ends_all_that_runs(
     ],
 )
 def test_nonsense_is_refused(
-    saved: Path, tmp_path: Path, gridbench: Run, options: list[str], message: str
+    saved: Path, tmp_path: Path, refused: Run, options: list[str], message: str
 ) -> None:
-    done = gridbench("advise", *FEW, "--from", saved, "--out", "advice", *options)
+    done = refused("advise", *FEW, "--from", saved, "--out", "advice", *options)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -255,15 +255,15 @@ def test_what_counts_as_reached(target: Target, ours: float, reached: bool | Non
     assert replace(row, ours=disturbed).reached is None
 
 
-def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
-    done = gridbench("bench", "speed")
+def test_bad_input_is_told_before_anything_runs(refused: Run) -> None:
+    done = refused("bench", "speed")
     assert done.returncode == 2
     assert done.stderr == (
         "gridbench: error: there is no area `speed`\n"
         "hint: the areas are grain, modules, large, libraries, journal, starts, hosts, cluster,"
         " sync, data, server\n"
     )
-    done = gridbench("bench", "grain", "--out", "none/x.json")
+    done = refused("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2
     assert done.stderr.startswith(
         "gridbench: error: none/x.json: cannot write the results: No such file"
@@ -308,11 +308,11 @@ def test_nothing_stays_behind_when_it_is_ended(
     ["{", "[]", '{"mine": 1}', '{"complete": false, "points": [1]}', '{"complete": false}', "\xff"],
 )
 def test_a_file_that_is_not_of_a_benchmark_is_not_replaced(
-    gridbench: Run, tmp_path: Path, text: str
+    refused: Run, tmp_path: Path, text: str
 ) -> None:
     path = tmp_path / "out.json"
     path.write_text(text, encoding="latin-1")
-    done = gridbench("bench", "journal", "--quick", "--out", path, "--accept-load")
+    done = refused("bench", "journal", "--quick", "--out", path, "--accept-load")
     assert done.returncode == 2
     assert "is no file of gridbench bench, or it is damaged" in done.stderr
     assert "--fresh" in done.stderr

@@ -176,11 +176,11 @@ def test_one_part_alone_leaves_a_record_and_a_page(gridbench: Run, tmp_path: Pat
     assert "not measured" not in page
 
 
-def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
-    done = gridbench("bench", "hosts", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
+    done = refused("bench", "hosts", "--case", "speed")
     assert done.returncode == 2
     assert "there is no case `speed`\nhint: the cases are null, argument, map," in done.stderr
-    done = gridbench("bench", "hosts", "--full", "--quick")
+    done = refused("bench", "hosts", "--full", "--quick")
     assert done.returncode == 2
     assert "--full and --quick exclude each other" in done.stderr
 

@@ -139,7 +139,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
     assert [one for one in family if one.is_running() and one.pid != os.getpid()] == []
 
 
-def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
-    done = gridbench("bench", "server", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
+    done = refused("bench", "server", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, argument, first, rate, inference, tasks, idle, " in done.stderr

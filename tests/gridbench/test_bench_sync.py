@@ -44,7 +44,7 @@ def test_stamps_that_are_missing_are_told() -> None:
         hosts._apart(both, 3)
 
 
-def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
-    done = gridbench("bench", "sync", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
+    done = refused("bench", "sync", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, hosts, simultaneity, files, gfarm, redis\n" in done.stderr

@@ -210,8 +210,8 @@ def test_links_are_shown(gridbench: Run) -> None:
         (["--seconds", "nan"], "--seconds: nan is not from"),
     ],
 )
-def test_wrong_arguments(gridbench: Run, arguments: list[str], said: str) -> None:
-    ran = gridbench("links", *arguments)
+def test_wrong_arguments(refused: Run, arguments: list[str], said: str) -> None:
+    ran = refused("links", *arguments)
     assert ran.returncode == 2
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -534,18 +534,18 @@ def test_results_are_those_of_the_points_even_if_these_make_no_figure(
 # ---- The program.
 
 
-def test_bad_input_is_told_before_anything_runs(gridbench: Run, tmp_path: Path) -> None:
-    done = gridbench("micro", "nul_call")
+def test_bad_input_is_told_before_anything_runs(refused: Run, tmp_path: Path) -> None:
+    done = refused("micro", "nul_call")
     assert done.returncode == 2
     assert done.stderr.startswith(
         "gridbench: error: there is no workload `nul_call`\n"
         "hint: did you mean `null_call`? the workloads are null_call, null_rate, "
     )
-    done = gridbench("micro", "--engine", "process-pol")
+    done = refused("micro", "--engine", "process-pol")
     assert done.returncode == 2
     assert "hint: did you mean `process-pool`? the engines are " in done.stderr
     (tmp_path / "file").write_text("")
-    done = gridbench("micro", "--out", "file/x")
+    done = refused("micro", "--out", "file/x")
     assert done.returncode == 2
     assert "cannot use the output folder" in done.stderr
     assert not (tmp_path / "runs").exists()

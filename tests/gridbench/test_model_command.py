@@ -64,19 +64,19 @@ def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_pat
     assert one.measured.total > one.ideal == pytest.approx(0.01)
 
 
-def test_a_folder_without_runs_is_refused(gridbench: Run, tmp_path: Path) -> None:
+def test_a_folder_without_runs_is_refused(refused: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    done = gridbench("model", "empty")
+    done = refused("model", "empty")
     assert done.returncode == 2
     assert "empty: there are no runs in this folder" in done.stderr
-    assert "does not exist" in gridbench("model", "nowhere").stderr
+    assert "does not exist" in refused("model", "nowhere").stderr
 
 
-def test_where_no_run_can_serve_it_is_told_why(gridbench: Run, tmp_path: Path) -> None:
+def test_where_no_run_can_serve_it_is_told_why(refused: Run, tmp_path: Path) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "run.json").write_text('{"status": "interrupted", "valid": false}')
     for command in (["model", "cut"], ["advise", "--work", "1s", "--cores", "2", "--from", "cut"]):
-        done = gridbench(*command)
+        done = refused(*command)
         assert done.returncode == 2
         assert "none of the runs can be used: 1 run: it is not complete or not valid" in done.stderr
     assert not list((tmp_path / "runs").glob("*"))

@@ -298,9 +298,9 @@ def test_models_of_another_kind_are_refused_by_those_who_need_tasks(
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(
-    gridbench: Run, arguments: list[str], told: str
+    refused: Run, arguments: list[str], told: str
 ) -> None:
-    done = gridbench("simulate", *arguments)
+    done = refused("simulate", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
 

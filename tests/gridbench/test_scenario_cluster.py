@@ -139,9 +139,9 @@ def test_a_scenario_runs_on_the_nodes_of_a_cluster(
     ids=["links", "engine", "server", "few"],
 )
 def test_what_cannot_be_meant_is_refused(
-    gridbench: Run, grid: Path, tmp_path: Path, arguments: list[str], what: str
+    refused: Run, grid: Path, tmp_path: Path, arguments: list[str], what: str
 ) -> None:
-    done = gridbench("scenario", 3, "--grid", grid, *arguments, timeout=DEADLINE)
+    done = refused("scenario", "3", "--grid", grid, *arguments)
     assert done.returncode == 2
     assert what in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -127,9 +127,9 @@ def test_a_written_list_is_read_back(tmp_path: Path, gridbench) -> None:  # type
         ("--out", "."),
     ],
 )
-def test_bad_parameters_are_refused(tmp_path: Path, gridbench, option: str, value: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_parameters_are_refused(tmp_path: Path, refused, option: str, value: str) -> None:  # type: ignore[no-untyped-def]
     given = {"--tasks": "5", "--mean": "1", "--stddev": "0", "--out": "t"} | {option: value}
-    done = gridbench("list-times", *[part for pair in given.items() for part in pair])
+    done = refused("list-times", *[part for pair in given.items() for part in pair])
     assert done.returncode == 2
     assert done.stderr.startswith("gridbench: ")
     assert "Traceback" not in done.stderr
