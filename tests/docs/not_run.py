@@ -134,7 +134,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray": NotRun(
             _HAS_NO_ENGINES
         ),
-        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_FIT),
+        "gridbench scenario all --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_FIT),
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
             NotRun(_CALIBRATES)
         ),
@@ -253,11 +253,11 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     "docs/measured.md": {"make bench-measured": NotRun("takes 65 minutes")},
     "docs/scenarios.md": {
         "gridbench scenario 3 --time-scale 0.01": NotRun(_MINUTES),
-        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_READ),
+        "gridbench scenario all --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_READ),
         "gridbench scenario 4 --engine gridrpc-native --engine ray --sizes 0,100KB,1MB": NotRun(
             _MINUTES
         ),
-        "gridbench scenario 1 2 3 4 5 6 --server 'slurm:?nodes=4&workers=100&partition=batch'"
+        "gridbench scenario all --server 'slurm:?nodes=4&workers=100&partition=batch'"
         " --time-scale 0.01 --out runs/cluster": NotRun(_ON_CLUSTER),
         "gridbench scenario 6 --engine gridrpc-slurm --engine slurm-array --sizes 0,1MB"
         " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),

@@ -148,8 +148,10 @@ def test_a_scenario_that_is_none_is_refused() -> None:
     for wrong in ("0", "4", "1.0", "", "one"):
         with pytest.raises(InputError, match="unknown scenario") as caught:
             parse_scenarios(["1", wrong])
-        assert "1, 2, 3" in caught.value.remedy
-    with pytest.raises(InputError, match="asked for twice"):
+        assert "1 object-size, 2 clients, 3 members" in caught.value.remedy
+    assert parse_scenarios(["all"]) == [1, 2, 3]
+    assert parse_scenarios(["members,object-size"]) == [3, 1]
+    with pytest.raises(InputError, match="is given twice"):
         parse_scenarios(["1", "1"])
 
 

@@ -91,10 +91,41 @@ def test_names_of_cases_tell_sizes_apart() -> None:
     assert (compact_size(1536), compact_size(0), compact_size(10 * MB)) == ("1.5KB", "0", "10MB")
 
 
-@pytest.mark.parametrize("names", [["7"], ["0"], ["one"], ["1", "x"], ["-1"], ["01"], ["1", "1"]])
-def test_unknown_scenarios_are_refused(names: list[str]) -> None:
-    with pytest.raises(InputError, match=r"unknown scenario|asked for twice"):
-        parse_scenarios(names)
+@pytest.mark.parametrize(
+    ("words", "scenarios"),
+    [
+        (["6", "1"], [6, 1]),
+        (["startup"], [3]),
+        (["Split", "2"], [6, 2]),
+        (["all"], [1, 2, 3, 4, 5, 6]),
+        (["1-3", "split"], [1, 2, 3, 6]),
+        (["1,3,input"], [1, 3, 4]),
+        (["2-2"], [2]),
+    ],
+)
+def test_scenarios_have_numbers_names_and_ranges(words: list[str], scenarios: list[int]) -> None:
+    assert parse_scenarios(words) == scenarios
+
+
+@pytest.mark.parametrize(
+    "word", ["7", "0", "one", "x", "-1", "01", "", "3-1", "0-3", "1-7", "1-", "1,,2", "²", "9" * 50]
+)
+def test_unknown_scenarios_are_refused(word: str) -> None:
+    with pytest.raises(InputError, match=r"unknown scenario `") as caught:
+        parse_scenarios(["2", word])
+    assert "1 shared, 2 task-time, 3 startup, 4 input, 5 output, 6 split" in caught.value.remedy
+
+
+@pytest.mark.parametrize("words", [["1", "1"], ["startup", "3"], ["all", "2"], ["1-3", "2-4"]])
+def test_a_scenario_is_given_once(words: list[str]) -> None:
+    with pytest.raises(InputError, match=r"scenario \d \(.*\) is given twice"):
+        parse_scenarios(words)
+
+
+def test_a_misspelt_scenario_has_a_hint() -> None:
+    with pytest.raises(InputError, match="unknown scenario `start-up`") as caught:
+        parse_scenarios(["start-up"])
+    assert caught.value.remedy.startswith("did you mean `startup`?")
 
 
 @pytest.mark.parametrize(

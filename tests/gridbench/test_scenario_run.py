@@ -266,7 +266,7 @@ def test_an_interrupted_scenario_keeps_what_it_has(
     ("arguments", "message"),
     [
         (["7"], "unknown scenario `7`"),
-        (["1", "--cores", "-3"], "--cores: `-3` is not a number of cores"),
+        (["1", "--cores", "-3"], "--cores: `-3` is not a whole number from 1"),
         (["1", "--sizes", "-1KB"], "--sizes: `-1KB` is below 0"),
         (["1", "--sizes", "5000GB"], "is more than a terabyte"),
         (["1", "--time-scale", "-1"], "--time-scale must be from 0"),

@@ -12,14 +12,30 @@ from gridbench.seconds import SECONDS, parse_seconds
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("3", 3.0), ("-1", -1.0), ("1e-5", 1e-5), ("3s", 3.0), ("90 ms", 0.09), (".5h", 1800.0)],
+    [
+        ("3", 3.0),
+        ("-1", -1.0),
+        ("1e-5", 1e-5),
+        ("3s", 3.0),
+        ("90 ms", 0.09),
+        (".5h", 1800.0),
+        ("2 hours", 7200.0),
+        ("1hour", 3600.0),
+        ("3 minutes", 180.0),
+        ("1 day", 86400.0),
+        ("5 sec", 5.0),
+        ("1e3", 1000.0),
+        ("1e+3 milliseconds", 1.0),
+    ],
 )
 def test_a_time_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
     assert parse_seconds("--limit", text) == pytest.approx(seconds)
     assert SECONDS.convert(text, None, None) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "s", "3 parsecs", "nan", "inf", "1_0", "3S", "1" + "0" * 50])
+@pytest.mark.parametrize(
+    "text", ["", "s", "3 parsecs", "nan", "inf", "1_0", "3S", "2 mins s", "1 ss", "1" + "0" * 50]
+)
 def test_what_is_no_time_is_told(text: str) -> None:
     with pytest.raises(InputError, match=r"--limit: `.*` is not a time") as caught:
         parse_seconds("--limit", text)

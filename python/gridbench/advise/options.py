@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINES
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
@@ -47,7 +48,7 @@ from gridbench.workload.body_option import parse_body, work_option
 @click.option(
     "--threads-per-task",
     "threads",
-    type=click.IntRange(1, 100_000),
+    type=Count(1, 100_000),
     metavar="N",
     help="Threads of each task that computes: on this machine, as many tasks run at once as have a"
     " processor for each of their threads. --work is then the time of the job with one task after"
@@ -96,7 +97,7 @@ from gridbench.workload.body_option import parse_body, work_option
 )
 @click.option(
     "--most-tasks",
-    type=click.IntRange(1, 10_000_000),
+    type=Count(1, 10_000_000),
     default=100_000,
     show_default=True,
     metavar="N",
@@ -121,7 +122,7 @@ from gridbench.workload.body_option import parse_body, work_option
 )
 @click.option(
     "--pieces",
-    type=click.IntRange(1, 100_000),
+    type=Count(1, 100_000),
     metavar="N",
     help="With --stddev: the job consists of N pieces, files for example, which deviate by SHARE,"
     " each on its own. A task of n of them then deviates by less: its root-n-th part.",
@@ -169,7 +170,7 @@ from gridbench.workload.body_option import parse_body, work_option
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 1000),
+    type=Count(1, 1000),
     metavar="N",
     help="With --try: how often each split is run.  [default: 3]",
 )

@@ -24,6 +24,7 @@ from gridbench.datagrid.parameters import BYTES_PER_KB, Parameters
 from gridbench.datagrid.workload import Mix, Workload
 from gridbench.errors import InputError
 from gridbench.formats import size
+from gridbench.selection import parse_selection
 from gridbench.workload.numbers import shown
 
 KINDS = {"read": "read_data_size", "update": "update_data_size", "insert": "write_data_size"}
@@ -65,15 +66,12 @@ _SCENARIOS = {
 }
 
 
-def parse_scenarios(names: Sequence[str]) -> list[int]:
+_NAMES = {1: "object-size", 2: "clients", 3: "members"}
+
+
+def parse_scenarios(words: Sequence[str]) -> list[int]:
     """The numbers of scenarios as given on the command line. InputError for one that is not."""
-    known = {str(number): number for number in _SCENARIOS}
-    remedy = f"the scenarios are {', '.join(known)}"
-    if wrong := [name for name in names if name not in known]:
-        raise InputError(f"unknown scenario `{shown(wrong[0])}`", remedy=remedy)
-    if len(set(names)) < len(names):
-        raise InputError("a scenario is asked for twice", remedy="name it once")
-    return [known[name] for name in names]
+    return parse_selection(words, _NAMES, "scenario")
 
 
 def scenario(number: int, choice: Choice, capacity: Capacity | None) -> list[Workload]:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.printing import Printing, printing_options
 
 
@@ -19,7 +20,7 @@ from gridbench.printing import Printing, printing_options
     ),
 )
 @click.option(
-    "--nodes", type=int, default=1, show_default=True, metavar="K", help="How many nodes."
+    "--nodes", type=Count(1, 250), default=1, show_default=True, metavar="K", help="How many nodes."
 )
 @click.option(
     "--link",

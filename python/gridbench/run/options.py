@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINES, default_engine
 from gridbench.formats import as_given
 from gridbench.machine.options import load_options
@@ -93,7 +94,7 @@ start_timeout_option = click.option(
 @servers_option
 @click.option(
     "--cores",
-    type=click.IntRange(1, 100_000),
+    type=Count(1, 100_000),
     metavar="N",
     help="How many workers. [default: NNodes of SETUP.xml, or as many as the servers have]",
 )

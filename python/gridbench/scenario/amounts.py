@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from gridbench.counts import parse_count
 from gridbench.errors import InputError
 from gridbench.seconds import parse_seconds
 from gridbench.workload.numbers import shown
@@ -53,12 +54,7 @@ def parse_bytes(option: str, text: str, most: float, most_told: str) -> int:
 
 def parse_cores(option: str, text: str) -> int:
     """A number of cores. InputError names `option`."""
-    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_NODES:
-        raise InputError(
-            f"{option}: `{shown(text)}` is not a number of cores from 1 to {MOST_NODES:,}",
-            remedy=f"for example {option} 1,10,100",
-        )
-    return int(text)
+    return parse_count(option, text, 1, MOST_NODES)
 
 
 def parse_stddev(option: str, text: str) -> tuple[float, float]:

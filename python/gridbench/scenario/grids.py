@@ -1,13 +1,13 @@
 """The grids of the six scenarios: which cases each has, as the report or its slides give them.
 
-| | question | varied |
-|---|---|---|
-| 1 | cores against shared data | cores, shared data |
-| 2 | task time against data | task time, input and output of the same size |
-| 3 | start-up cost | tasks |
-| 4 | delay by input data | cores, blocks of tasks, input |
-| 5 | delay by output data | cores, blocks of tasks, output |
-| 6 | work split into n tasks | n, total work, input |
+| | name | question | varied |
+|---|---|---|---|
+| 1 | shared | cores against shared data | cores, shared data |
+| 2 | task-time | task time against data | task time, input and output of the same size |
+| 3 | startup | start-up cost | tasks |
+| 4 | input | delay by input data | cores, blocks of tasks, input |
+| 5 | output | delay by output data | cores, blocks of tasks, output |
+| 6 | split | work split into n tasks | n, total work, input |
 
 Sizes are the same in all: 0, 10 KB to 100 MB in steps of ten, and 1 GB in the slides.
 """
@@ -19,11 +19,19 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
-from gridbench.errors import InputError
 from gridbench.formats import as_given, compact_size, counted
 from gridbench.scenario.amounts import GB, KB, MB, exact_size
-from gridbench.workload.numbers import shown
+from gridbench.selection import parse_selection
 
+SCENARIOS = {
+    1: "shared",
+    2: "task-time",
+    3: "startup",
+    4: "input",
+    5: "output",
+    6: "split",
+}
+"""The names of the scenarios on the command line."""
 _SIZES = (0, 10 * KB, 100 * KB, MB, 10 * MB, 100 * MB)
 _SMALL_SIZES = (0, 10 * KB, 100 * KB, MB)
 _CORES = (1, 10, 50, 100, 200, 400)
@@ -117,21 +125,13 @@ class _Axes:
 
 def cases_of(scenario: int, choice: Choice) -> list[Case]:
     """The cases of a scenario, in the order of its grid. InputError if there is no such one."""
-    if scenario not in _GRIDS:
-        raise InputError(f"unknown scenario `{scenario}`", remedy=_KNOWN)
+    parse_scenarios([str(scenario)])
     return list(dict.fromkeys(_GRIDS[scenario](_Axes(choice))))
 
 
-def parse_scenarios(names: Sequence[str]) -> list[int]:
+def parse_scenarios(words: Sequence[str]) -> list[int]:
     """The numbers of scenarios as given on the command line. InputError for one that is not."""
-    found = []
-    for name in names:
-        if name not in map(str, _GRIDS):
-            raise InputError(f"unknown scenario `{shown(name)}`", remedy=_KNOWN)
-        found.append(int(name))
-    if len(set(found)) < len(found):
-        raise InputError("a scenario is asked for twice", remedy="name it once")
-    return found
+    return parse_selection(words, SCENARIOS, "scenario")
 
 
 def _first(axes: _Axes) -> Iterator[Case]:
@@ -191,4 +191,3 @@ _GRIDS: dict[int, Callable[[_Axes], Iterator[Case]]] = {
     5: _fifth,
     6: _sixth,
 }
-_KNOWN = f"the scenarios are {', '.join(map(str, _GRIDS))}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.engines.default import default_engine
 from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
@@ -27,17 +28,17 @@ from gridbench.workload.body_option import parse_body, task_option
 @click.command(
     cls=CommandWithExamples,
     examples=(
-        "gridbench scenario 3 --time-scale 0.01",
-        "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, in minutes",
-        "gridbench scenario 1 --dry-run             # what it would take",
-        "gridbench scenario 3 --cores 1,2 --task spin --time-scale 0.1   # compute",
-        "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
-        "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
-        "gridbench scenario 1 2 3 4 5 6 --grid grid.toml --server cluster",
+        "gridbench scenario startup --time-scale 0.01",
+        "gridbench scenario all --quick             # in minutes",
+        "gridbench scenario shared --dry-run        # what it would take",
+        "gridbench scenario startup --cores 1,2 --task spin --time-scale 0.1",
+        "gridbench scenario input --cores 1,10,100 --sizes 0,1MB --engine process-pool",
+        "gridbench scenario shared --nodes 4 --link 1gbit --time-scale 0.1",
+        "gridbench scenario 1-3,split --grid grid.toml --server cluster",
         "gridbench scenario 3 6 --engine gridrpc-slurm --engine slurm-jobs",
     ),
 )
-@click.argument("scenarios", nargs=-1, required=True, metavar="1..6...")
+@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
 @engines_option
 @click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
 @click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
@@ -65,7 +66,7 @@ from gridbench.workload.body_option import parse_body, task_option
 @click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
 @click.option(
     "--nodes",
-    type=click.IntRange(1, 250),
+    type=Count(1, 250),
     metavar="K",
     help="Put the workers behind K shaped links; needs root and iproute2. [default: beside the"
     " client, on one host]",
@@ -92,7 +93,7 @@ from gridbench.workload.body_option import parse_body, task_option
 @click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**31 - 1),
+    type=Count(0, 2**31 - 1),
     default=1,
     show_default=True,
     metavar="K",
@@ -132,8 +133,15 @@ def scenario(
 ) -> None:
     """Run the cases of one or more scenarios, and report what they tell.
 
-    1: cores against shared data. 2: task time against data. 3: what starting costs. 4: delay by
-    input data. 5: delay by output data. 6: work split into n tasks.
+    \b
+    1 shared      cores against shared data
+    2 task-time   task time against data
+    3 startup     cost of starting
+    4 input       delay by input data
+    5 output      delay by output data
+    6 split       work split into n tasks
+
+    SCENARIO is a number, a name, a range such as 1-3, a list such as 1,split, or `all`.
 
     With --grid or --server the workers run on the servers of a grid, such as the nodes of a
     cluster; each case uses as many as it has cores.

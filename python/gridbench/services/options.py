@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.printing import json_option
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _mounting(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.option(
         "--mounts",
-        type=click.IntRange(1, 1000),
+        type=Count(1, 1000),
         default=1,
         show_default=True,
         metavar="N",
@@ -103,7 +104,7 @@ def _mounting(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(1, 250),
+    type=Count(1, 250),
     default=1,
     show_default=True,
     metavar="N",
@@ -173,7 +174,7 @@ def passthrough(
 )
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
+    type=Count(1, 65535),
     metavar="N",
     help="At which port of 127.0.0.1 it listens, by default a free one.",
 )

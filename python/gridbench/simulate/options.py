@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.printing import Printing, printing_options
 from gridbench.seconds import SECONDS
@@ -34,9 +35,13 @@ from gridbench.seconds import SECONDS
     help="symphony, ninfg, condor, gridrpc, or a file: a profile (.toml), or what `gridbench model`"
     " has fitted (.json).",
 )
-@click.option("--cores", type=int, default=100, show_default=True, metavar="N")
-@click.option("--tasks", type=int, metavar="M", help="How many. [default: 10 for each core]")
-@click.option("--tasks-per-core", type=click.IntRange(1), metavar="K", help="Instead of --tasks.")
+@click.option("--cores", type=Count(1, 1_000_000), default=100, show_default=True, metavar="N")
+@click.option(
+    "--tasks", type=Count(1, 10_000_000), metavar="M", help="How many. [default: 10 for each core]"
+)
+@click.option(
+    "--tasks-per-core", type=Count(1, 10_000_000), metavar="K", help="Instead of --tasks."
+)
 @click.option(
     "--sleep",
     type=SECONDS,
@@ -75,7 +80,7 @@ from gridbench.seconds import SECONDS
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**31 - 1),
+    type=Count(0, 2**31 - 1),
     default=1,
     show_default=True,
     metavar="K",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.printing import json_option, print_json
 
 
@@ -18,7 +19,9 @@ from gridbench.printing import json_option, print_json
         "gridbench list-times --tasks 1200 --mean 30 --stddev 0 --seed 7 --out input.30",
     ),
 )
-@click.option("--tasks", type=int, required=True, metavar="N", help="How many times.")
+@click.option(
+    "--tasks", type=Count(1, 10_000_000), required=True, metavar="N", help="How many times."
+)
 @click.option("--mean", type=float, required=True, metavar="M", help="Mean, in seconds.")
 @click.option(
     "--stddev",
@@ -29,7 +32,12 @@ from gridbench.printing import json_option, print_json
     help="Standard deviation, in seconds.",
 )
 @click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="K", help="Same seed, same list."
+    "--seed",
+    type=Count(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Same seed, same list.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.going_on import retry_failed_option
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
@@ -40,7 +41,7 @@ from gridbench.printing import Printing, printing_options
 )
 @click.option(
     "--runs",
-    type=click.IntRange(1, 1000),
+    type=Count(1, 1000),
     metavar="N",
     help="Runs of each case. [default: 5, with --full 7, with --quick 1]",
 )

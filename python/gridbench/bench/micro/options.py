@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.counts import Count
 from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
@@ -42,7 +43,7 @@ from gridbench.workload.body_option import busy_option
 @busy_option
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 1000),
+    type=Count(1, 1000),
     metavar="N",
     help="How often each is measured. [default: 5, with --quick 2; fewer for what takes long]",
 )
