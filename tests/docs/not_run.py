@@ -68,6 +68,7 @@ _DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
+_IN_README = "README.md shows it as well, and there it is run"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -123,6 +124,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/gridbench.md": {
         "gridbench engines install ray dask": NotRun(_DOWNLOADS),
+        "gridbench run examples/compute/setup.xml --engine gridrpc-native --engine process-pool": (
+            NotRun(_IN_README)
+        ),
         "make rpc-peers": NotRun("installs packages of the system"),
         "gridbench engines install pyro5 ray-serve mlserver tritonclient": NotRun(_DOWNLOADS),
         "gridbench bench server --quick": NotRun(_BENCH_SERVER),
@@ -309,6 +313,11 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "hq submit --array 1-100000 --cpus 1 price": NotRun(_NO_CLUSTER),
         "hq job wait last": NotRun(_NO_CLUSTER),
+    },
+    "examples/compute/README.md": {
+        "gridbench run examples/compute/setup.xml --engine gridrpc-native --engine process-pool": (
+            NotRun(_IN_README)
+        ),
     },
     "examples/server/README.md": {
         "make run": NotRun("needs root: tests/examples/test_server_example.py runs it"),
