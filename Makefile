@@ -314,7 +314,7 @@ lint-python: $(STAMPS)/lint-packages
 
 .PHONY: lint-types
 lint-types: install $(STAMPS)/test-packages $(STAMPS)/lint-packages
-	$(BIN)/mypy --strict python/gridrpc python/gridbench
+	$(BIN)/mypy --strict python/gridrpc python/gridbench python/benchmarks
 	$(BIN)/python -m mypy.stubtest gridrpc._native \
 		--allowlist scripts/stubtest-allowlist --ignore-unused-allowlist
 
@@ -330,7 +330,7 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 
 .PHONY: bench
 bench: compilers openssl install datagrid-engines $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
-	$(BIN)/gridbench bench
+	$(BIN)/python -m benchmarks
 
 .PHONY: bench-micro
 bench-micro: compilers install engines ## compare all engines, in an hour, and write docs/performance.md
@@ -341,67 +341,67 @@ bench-micro: compilers install engines ## compare all engines, in an hour, and w
 .PHONY: bench-simulate
 bench-simulate: compilers install simgrid ## hold the simulator against SimGrid and real runs, and simulate large grids
 	@mkdir -p docs/benchmarks
-	$(BIN)/python scripts/bench-simulate --out docs/benchmarks/simulate.json
-	$(BIN)/python scripts/bench-simulated-runs --out docs/benchmarks/simulated-runs.json
+	$(BIN)/python -m benchmarks.pages.simulate --out docs/benchmarks/simulate.json
+	$(BIN)/python -m benchmarks.pages.simulated_runs --out docs/benchmarks/simulated-runs.json
 
 .PHONY: bench-advice
 bench-advice: install ## run what is advised for ten works beside other splits, in some 15 minutes
 	@mkdir -p docs/benchmarks
-	$(BIN)/python scripts/bench-first-advice --out docs/benchmarks/first-advice.json
-	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
+	$(BIN)/python -m benchmarks.pages.first_advice --out docs/benchmarks/first-advice.json
+	$(BIN)/python -m benchmarks.pages.advice --out docs/benchmarks/advice.json
 
 .PHONY: bench-scenarios
 bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 30 minutes
-	@scripts/bench-scenarios
+	@python/benchmarks/pages/scenarios
 
 .PHONY: bench-measured
 bench-measured: compilers install ## run the scenarios on this machine with gridrpc, a pool and Ray, in 65 minutes
 	$(BIN)/gridbench engines install ray
-	@scripts/bench-measured
+	@python/benchmarks/pages/measured
 
 .PHONY: bench-hosts
 bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
 	@mkdir -p docs/benchmarks
-	$(BIN)/gridbench bench hosts --full --out docs/benchmarks/hosts.json \
+	$(BIN)/python -m benchmarks hosts --full --out docs/benchmarks/hosts.json \
 		--markdown docs/benchmarks/hosts.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-cluster
 bench-cluster: install slurm gridengine htcondor sshfs ## measure workers that batch systems start, in an hour at most
 	@mkdir -p docs/benchmarks
 	$(BIN)/gridbench engines install dask hyperqueue
-	$(BIN)/gridbench bench cluster --full --out docs/benchmarks/cluster.json \
+	$(BIN)/python -m benchmarks cluster --full --out docs/benchmarks/cluster.json \
 		--markdown docs/benchmarks/cluster.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-sync
 bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks that begin at one instant, and what is under them
 	@mkdir -p docs/benchmarks
-	$(BIN)/gridbench bench sync --full --out docs/benchmarks/sync.json \
+	$(BIN)/python -m benchmarks sync --full --out docs/benchmarks/sync.json \
 		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-sync-storage
 bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in eight minutes
-	@scripts/bench-sync-storage
+	@python/benchmarks/pages/sync-storage
 
 .PHONY: bench-server
 bench-server: compilers openssl rpc-peers install ## measure a server beside bare TLS, gRPC, Pyro5, Ray Serve and MLServer
 	@mkdir -p docs/benchmarks
 	$(BIN)/gridbench engines install pyro5 ray-serve mlserver tritonclient || true  # what is missing is told
-	$(BIN)/gridbench bench server --full --out docs/benchmarks/server.json \
+	$(BIN)/python -m benchmarks server --full --out docs/benchmarks/server.json \
 		--markdown docs/benchmarks/server.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-crossover
 bench-crossover: install datagrid-engines ## bring shared data by compute grids and data grids, in 10 minutes
 	$(BIN)/gridbench engines install ray
-	@scripts/bench-crossover
+	@python/benchmarks/pages/crossover
 
 .PHONY: bench-data
 bench-data: install datagrid-engines ## measure data grids: the three scenarios, the driver, loading, open and closed loops
 	@mkdir -p docs/benchmarks
-	$(BIN)/gridbench bench data --full --out docs/benchmarks/data.json \
+	$(BIN)/python -m benchmarks data --full --out docs/benchmarks/data.json \
 		--markdown docs/benchmarks/data.md || test $$? = 1  # what could not be measured is told
 
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
-	$(BIN)/gridbench bench $* --full
+	$(BIN)/python -m benchmarks $* --full
 
 $(STAMPS)/test-packages: $(STAMPS)/packages
 	@scripts/install-packages $(BIN)/python test

@@ -7,16 +7,13 @@ what the command needs when it runs, so that help comes at once.
 from __future__ import annotations
 
 import importlib
-import signal
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
 
-from gridbench.encodings import replace_missing_signs
-from gridbench.errors import InputError, print_error
-from gridbench.usage import usage_error
+from gridbench.errors import InputError
+from gridbench.usage import run_command
 
 
 class Entry(NamedTuple):
@@ -40,7 +37,7 @@ COMMANDS = {
     "run": Entry(START, "run.options:run", "Run one workload on engines, and compare them."),
     "micro": Entry(
         START,
-        "bench.micro.options:micro",
+        "micro.options:micro",
         "Measure calls, arrays, start-up and memory of all engines.",
     ),
     "scenario": Entry(
@@ -72,11 +69,6 @@ COMMANDS = {
         "model.options:model",
         "Fit a performance model to results, and report its error.",
     ),
-    "bench": Entry(
-        LABORATORY,
-        "bench.areas.options:bench",
-        "Benchmark gridrpc-specific features against hardware limits.",
-    ),
     "links": Entry(
         LABORATORY,
         "links.options:links",
@@ -99,25 +91,8 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: exit status 2 for bad input and 3 for a busy machine, with one message and no
-    traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        replace_missing_signs(stream)
-    try:
-        sys.exit(cli.main(args=arguments, prog_name="gridbench", standalone_mode=False))
-    except InputError as error:
-        print_error(error)
-        sys.exit(error.exit_status)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except click.UsageError as error:
-        print_error(usage_error(error))
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        # Click itself would exit with 1, the status of a run in which something failed.
-        print("gridbench: interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+    """Entry point."""
+    run_command(cli, "gridbench", arguments)
 
 
 class Program(click.Group):

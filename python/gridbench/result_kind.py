@@ -22,8 +22,9 @@ class Measure:
     better: Literal["less", "more"] = "less"
 
 
-class JudgedKind(Protocol):
-    """What a benchmark says of its results, so that `gridbench check` can judge them.
+class ResultKind(Protocol):
+    """How `gridbench report` shows and compares the results of a benchmark, and how `gridbench
+    check` judges them.
 
     It is a module of the benchmark's package, result_kind.py, and imports little: each kind is
     asked whether a source is of its own.
@@ -31,20 +32,15 @@ class JudgedKind(Protocol):
 
     rules: str
     """The module whose RULES, a `gridbench.rules.Rules`, judge them."""
-
-    def holds(self, source: Path) -> bool:
-        """Whether a source looks like results of this kind; whether it is, loading tells."""
-
-
-class ResultKind(JudgedKind, Protocol):
-    """What it says besides, so that `gridbench report` can show and compare them."""
-
     title: str
     """The command that makes them, in messages."""
     model: str | None
     """The module that is the `gridbench.model_kind.ModelKind` of them; None: there is no model."""
     compares: bool
     """Whether the page of two shows their comparison alone, as one page cannot hold both."""
+
+    def holds(self, source: Path) -> bool:
+        """Whether a source looks like results of this kind; whether it is, loading tells."""
 
     def measures(self, source: Path) -> dict[Quantity, Measure]:
         """All figures of them. What does not count in their own report does not count here.

@@ -1,14 +1,40 @@
-"""Errors of the command line in the style of all others."""
+"""Running a command, with errors of the command line in the style of all others."""
 
 from __future__ import annotations
 
 import re
+import signal
+import sys
+from collections.abc import Sequence
 
 import click
 
-from gridbench.errors import InputError
+from gridbench.encodings import replace_missing_signs
+from gridbench.errors import InputError, print_error
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
+
+
+def run_command(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: status 2 for bad input and 3 for a busy machine, with one message and
+    no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        replace_missing_signs(stream)
+    try:
+        sys.exit(command.main(args=arguments, prog_name=name, standalone_mode=False))
+    except InputError as error:
+        print_error(error)
+        sys.exit(error.exit_status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        print_error(usage_error(error))
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        # Click itself would exit with 1, the status of a run in which something failed.
+        print("gridbench: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
 
 
 def usage_error(error: click.UsageError) -> InputError:

@@ -129,8 +129,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "make rpc-peers": NotRun("installs packages of the system"),
         "gridbench engines install pyro5 ray-serve mlserver tritonclient": NotRun(_DOWNLOADS),
-        "gridbench bench server --quick": NotRun(_BENCH_SERVER),
-        "gridbench bench server --case null --case rate": NotRun(_BENCH_SERVER),
+        "python -m benchmarks server --quick": NotRun(_BENCH_SERVER),
+        "python -m benchmarks server --case null --case rate": NotRun(_BENCH_SERVER),
         "make bench-server": NotRun("takes an hour"),
         "gridbench micro --quick": NotRun(
             "takes minutes: tests/gridbench/test_micro_run.py has it measure less"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from blocks import ROOT, pages
 
-from gridbench.bench.micro.figures import load_results
-from gridbench.bench.micro.present.markdown import markdown
 from gridbench.formats import bit_rate, duration, percent
+from gridbench.micro.figures import load_results
+from gridbench.micro.present.markdown import markdown
 from gridbench.results.kinds import kind_of
 from gridbench.scenario.present.published import NINFG
 from gridbench.statistics.medians import ratio_bounds
@@ -127,7 +127,7 @@ def agree(cell: str, value: float) -> bool:
 
 
 AREAS = ("docs/benchmarks/cluster.md",)
-"""Pages that `gridbench bench` has written, with its results beside them."""
+"""Pages that `python -m benchmarks` has written, with its results beside them."""
 
 
 def kept_rows(page: str) -> dict[tuple[str, str], Any]:

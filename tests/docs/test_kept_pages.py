@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from blocks import ROOT
 
-from gridbench.bench.areas import data, hosts, server, sync
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.figures import Area
-from gridbench.bench.areas.table import markdown_of
+from benchmarks import data, hosts, server, sync
+from benchmarks.extent import Extent
+from benchmarks.figures import Area
+from benchmarks.table import markdown_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.formats import amount, percent

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
-from blocks import ROOT
 
+from benchmarks.pages import measured_tables as made
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.scenario.amounts import KB, MB
 from gridbench.scenario.cells import Cell
-
-sys.path.append(str(ROOT / "scripts"))
-
-import measured_tables as made
 
 KEPT = made.read_kept()
 PAGE = made.PAGE.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fresh import once
 
 from gridbench.model.model import Model
-from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run
+from running import BENCHMARKS, DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +32,17 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path.rstrip(os.pathsep), "COLUMNS": "200"}
 
 
-@pytest.fixture
-def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
-    """Runs the program in `tmp_path`, with `environment` and what is given on top of it."""
+def program(words: tuple[str, ...], folder: Path, environment: dict[str, str]) -> Run:
+    """Runs a program in `folder`, with `environment` and what is given on top of it."""
 
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         env = environment | dict(options.pop("env", {}))  # type: ignore[call-overload]
         if arguments[:1] == ("advise",):  # what it keeps is of this test alone
-            env = env | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+            env = env | {"XDG_CACHE_HOME": str(folder / "cache")}
         options.setdefault("timeout", DEADLINE)
         return subprocess.run(
-            [*PROGRAM, *map(str, arguments)],
-            cwd=tmp_path,
+            [*words, *map(str, arguments)],
+            cwd=folder,
             env=env,
             capture_output=True,
             text=True,
@@ -54,30 +54,58 @@ def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
 
 
 @pytest.fixture
-def refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
+def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
+    return program(PROGRAM, tmp_path, environment)
+
+
+@pytest.fixture
+def benchmarks(tmp_path: Path, environment: dict[str, str]) -> Run:
+    return program(BENCHMARKS, tmp_path, environment)
+
+
+@pytest.fixture
+def refused(in_process: Callable[..., Run]) -> Run:
     """Calls the program in `tmp_path`, but in this process: for what it refuses to do.
 
     A process of its own takes half a second to import what it needs.
     """
     from gridbench.cli import main
 
+    return in_process(main)
+
+
+@pytest.fixture
+def refused_benchmarks(in_process: Callable[..., Run]) -> Run:
+    """The same for `python -m benchmarks`."""
+    from benchmarks.options import measure_areas
+    from gridbench.usage import run_command
+
+    return in_process(lambda words: run_command(measure_areas, "python -m benchmarks", words))
+
+
+@pytest.fixture
+def in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Run]:
+    """Makes a `Run` of a function that takes arguments and exits."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        words = [str(argument) for argument in arguments]
-        if words[0] == "advise":  # what it keeps is of this test alone
-            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        status = ended.value.code
-        assert isinstance(status, int)
-        return subprocess.CompletedProcess(words, status, *capsys.readouterr())
+    def run_of(main: Callable[[list[str]], object]) -> Run:
+        def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+            words = [str(argument) for argument in arguments]
+            if words[0] == "advise":  # what it keeps is of this test alone
+                monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+            capsys.readouterr()
+            with pytest.raises(SystemExit) as ended:
+                main(words)
+            status = ended.value.code
+            assert isinstance(status, int)
+            return subprocess.CompletedProcess(words, status, *capsys.readouterr())
 
-    return call
+        return call
+
+    return run_of
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typing import Any
 import crossover_results
 import datagrid_cases
 import sync_rounds
-from gridbench.bench.micro.figures import RESULTS, Extent, Results
-from gridbench.bench.micro.results import results_of
+from benchmarks.check import rules_for as benchmarks_rules_for
 from gridbench.bench.points import Point, PointsFile, open_points
 from gridbench.datagrid.record import Case as DataCase
+from gridbench.micro.figures import RESULTS, Extent, Results
+from gridbench.micro.results import results_of
 from gridbench.record_file import Header
 from gridbench.results.kinds import rules_for
 from gridbench.rules import Finding
@@ -25,7 +26,7 @@ DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1
 
 
 def judged(source: Path) -> dict[str, Finding]:
-    rules = rules_for(source)
+    rules = benchmarks_rules_for(source) or rules_for(source)
     assert rules is not None
     (place,) = rules.places(source)
     return {one.rule: one for one in rules.judge(rules.read(place))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from gridbench.bench.areas.figures import Values
+from benchmarks.figures import Values
 from gridbench.bench.client import LimitReached
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridbench.bench.micro.figures import (
+from gridbench.micro.figures import (
     Axis,
     Claim,
     Curve,

@@ -15,6 +15,7 @@ import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "gridbench")
+BENCHMARKS = (sys.executable, "-m", "benchmarks")
 
 DEADLINE = 300.0  # seconds until what does not happen is a failure
 

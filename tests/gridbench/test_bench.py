@@ -1,4 +1,4 @@
-"""The instrument behind `gridbench bench`: that it measures, pairs, judges and cleans up."""
+"""The instrument behind `python -m benchmarks`: that it measures, pairs, judges and cleans up."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.bench.areas import grain, journal, large, libraries, runner
-from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.runner import as_record
-from gridbench.bench.areas.table import markdown_of, print_area
+from benchmarks import grain, journal, large, libraries, runner
+from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.measuring import measure
+from benchmarks.runner import as_record
+from benchmarks.table import markdown_of, print_area
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.machine.policy import Policy
@@ -30,7 +30,7 @@ from gridbench.printing import Printing
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Series
 from quiet import as_if_quiet
-from running import PROGRAM, Run
+from running import BENCHMARKS, Run
 
 MB = 1_000_000
 
@@ -192,7 +192,7 @@ def test_what_failed_before_a_call_was_cut_off_is_kept(
                 point["disturbed"] = disturbed
                 point["why"] = point["why"] and "as it was"
             file.write_text(json.dumps(record))
-        runner.run_bench(request)
+        runner.run_areas(request)
         (reason,) = filter(None, (one["why"] for one in json.loads(file.read_text())["points"]))
         assert isinstance(reason, str)
         return reason
@@ -255,15 +255,15 @@ def test_what_counts_as_reached(target: Target, ours: float, reached: bool | Non
     assert replace(row, ours=disturbed).reached is None
 
 
-def test_bad_input_is_told_before_anything_runs(refused: Run) -> None:
-    done = refused("bench", "speed")
+def test_bad_input_is_told_before_anything_runs(refused_benchmarks: Run) -> None:
+    done = refused_benchmarks("speed")
     assert done.returncode == 2
     assert done.stderr == (
         "gridbench: error: there is no area `speed`\n"
         "hint: the areas are grain, modules, large, libraries, journal, starts, hosts, cluster,"
         " sync, data, server\n"
     )
-    done = refused("bench", "grain", "--out", "none/x.json")
+    done = refused_benchmarks("grain", "--out", "none/x.json")
     assert done.returncode == 2
     assert done.stderr.startswith(
         "gridbench: error: none/x.json: cannot write the results: No such file"
@@ -273,7 +273,7 @@ def test_bad_input_is_told_before_anything_runs(refused: Run) -> None:
 @pytest.fixture
 def bench_of_large(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*PROGRAM, "bench", "large", "--runs", "1", "--out", "out.json"],
+        [*BENCHMARKS, "large", "--runs", "1", "--out", "out.json"],
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,
@@ -308,13 +308,13 @@ def test_nothing_stays_behind_when_it_is_ended(
     ["{", "[]", '{"mine": 1}', '{"complete": false, "points": [1]}', '{"complete": false}', "\xff"],
 )
 def test_a_file_that_is_not_of_a_benchmark_is_not_replaced(
-    refused: Run, tmp_path: Path, text: str
+    refused_benchmarks: Run, tmp_path: Path, text: str
 ) -> None:
     path = tmp_path / "out.json"
     path.write_text(text, encoding="latin-1")
-    done = refused("bench", "journal", "--quick", "--out", path, "--accept-load")
+    done = refused_benchmarks("journal", "--quick", "--out", path, "--accept-load")
     assert done.returncode == 2
-    assert "is no file of gridbench bench, or it is damaged" in done.stderr
+    assert "is no file of `python -m benchmarks`, or it is damaged" in done.stderr
     assert "--fresh" in done.stderr
     assert path.read_text(encoding="latin-1") == text
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import batch
+from benchmarks.extent import Extent
+from benchmarks.measuring import measure
 from gridbench.batch.network_folder import NetworkFolder, why_not
-from gridbench.bench.areas import batch
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.measuring import measure
 from gridbench.bench.series import Points
 from quiet import as_if_quiet
 

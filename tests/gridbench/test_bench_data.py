@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks import data
+from benchmarks.data import scenarios
+from benchmarks.data.clusters import judged, steady
+from benchmarks.extent import Extent
+from benchmarks.figures import Area
 from datagrid_cases import four, windows_of
-from gridbench.bench.areas import data
-from gridbench.bench.areas.data import scenarios
-from gridbench.bench.areas.data.clusters import judged, steady
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.figures import Area
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.datagrid.record import Case, WarmUp

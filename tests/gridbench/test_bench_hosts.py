@@ -16,20 +16,20 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from gridbench.bench.areas import hosts
-from gridbench.bench.areas.clusters.task import Job, Node
-from gridbench.bench.areas.curves import Line, curves
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.figures import Area, Case, Row, Values
-from gridbench.bench.areas.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.table import markdown_of
+from benchmarks import hosts
+from benchmarks.clusters.task import Job, Node
+from benchmarks.curves import Line, curves
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
+from benchmarks.measuring import measure
+from benchmarks.table import markdown_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.engines.environments import Environment
 from linking import left_of
 from quiet import as_if_quiet
-from running import DEADLINE, PROGRAM, Run, cmdline, until
+from running import BENCHMARKS, DEADLINE, Run, cmdline, until
 
 #: Ray takes half a minute to start; it is measured by a test of its own.
 _SLOW = "ray"
@@ -87,9 +87,9 @@ def test_dask_keeps_the_copies_of_a_broadcast(tmp_path: Path, environment: dict[
     Job(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2})).save(tmp_path / "job")  # type: ignore[arg-type]
     program = """
 import sys, time
-from gridbench.bench.areas.clusters.dask_cluster import Cluster
-from gridbench.bench.areas.clusters.measures import data_of
-from gridbench.bench.areas.clusters.task import read
+from benchmarks.clusters.dask_cluster import Cluster
+from benchmarks.clusters.measures import data_of
+from benchmarks.clusters.task import read
 job = read(sys.argv[1])
 engine = Cluster(job)
 try:
@@ -130,7 +130,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
     if why := lacks(OURS):
         pytest.skip(why)
     bench = subprocess.Popen(
-        [*PROGRAM, "bench", "hosts", "--quick", "--case", "peers"],
+        [*BENCHMARKS, "hosts", "--quick", "--case", "peers"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
         family = psutil.Process(bench.pid).children(recursive=True)
         return [one.pid for one in family if any(module in word for word in cmdline(one))]
 
-    until(lambda: running("gridbench.bench.areas.clusters"))
+    until(lambda: running("benchmarks.clusters"))
     # What looks out for the end of gridbench has the same command line, and no children.
     (case,) = [pid for pid in running("gridbench.bench.child") if psutil.Process(pid).children()]
     assert left_of(case)
@@ -164,9 +164,9 @@ def test_what_is_missing_is_told_and_nothing_is_tried() -> None:
     assert samples.of("x", "s").problem == "x, round 2: no ssh\nhint: install it"
 
 
-def test_one_part_alone_leaves_a_record_and_a_page(gridbench: Run, tmp_path: Path) -> None:
+def test_one_part_alone_leaves_a_record_and_a_page(benchmarks: Run, tmp_path: Path) -> None:
     files = ["--out", str(tmp_path / "o.json"), "--markdown", str(tmp_path / "o.md")]
-    done = gridbench("bench", "hosts", "--quick", "--case", "map", *files)
+    done = benchmarks("hosts", "--quick", "--case", "map", *files)
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "o.json").read_text())
     assert list(record["areas"]) == ["hosts/map"]
@@ -176,11 +176,11 @@ def test_one_part_alone_leaves_a_record_and_a_page(gridbench: Run, tmp_path: Pat
     assert "not measured" not in page
 
 
-def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
-    done = refused("bench", "hosts", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:
+    done = refused_benchmarks("hosts", "--case", "speed")
     assert done.returncode == 2
     assert "there is no case `speed`\nhint: the cases are null, argument, map," in done.stderr
-    done = refused("bench", "hosts", "--full", "--quick")
+    done = refused_benchmarks("hosts", "--full", "--quick")
     assert done.returncode == 2
     assert "--full and --quick exclude each other" in done.stderr
 

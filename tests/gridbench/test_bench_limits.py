@@ -16,15 +16,15 @@ import psutil
 import pytest
 
 import limit_cases
+from benchmarks.batch.engines import on_cluster
+from benchmarks.figures import Area, Case, Row
+from benchmarks.measuring import measure
+from benchmarks.table import markdown_of
 from gridbench.batch import slurm
-from gridbench.bench.areas.batch.engines import on_cluster
-from gridbench.bench.areas.figures import Area, Case, Row
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.table import markdown_of
 from gridbench.bench.client import LimitReached
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
-from running import DEADLINE, PROGRAM, until
+from running import BENCHMARKS, DEADLINE, until
 
 
 def _rows(samples: Points) -> list[Row]:
@@ -112,7 +112,7 @@ def test_an_engine_that_does_not_end_tells_how_far_it_came(temporary: Path) -> N
 
 def _bench(environment: dict[str, str], folder: Path, part: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*PROGRAM, "bench", "cluster", "--quick", "--case", part, "--out", "o.json"],
+        [*BENCHMARKS, "cluster", "--quick", "--case", part, "--out", "o.json"],
         env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

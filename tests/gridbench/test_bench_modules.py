@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gridbench.bench.areas import modules
-from gridbench.bench.areas.figures import Target
-from gridbench.bench.areas.measuring import measure
+from benchmarks import modules
+from benchmarks.figures import Target
+from benchmarks.measuring import measure
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from quiet import as_if_quiet

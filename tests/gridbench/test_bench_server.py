@@ -13,18 +13,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gridbench.bench.areas import server
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.figures import Area, Row
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.server import inference, throughput
-from gridbench.bench.areas.server.clients import Clients
-from gridbench.bench.areas.server.latency import programs
+from benchmarks import server
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Row
+from benchmarks.measuring import measure
+from benchmarks.server import inference, throughput
+from benchmarks.server.clients import Clients
+from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
 from gridbench.engines.environments import our_launch
 from gridbench.engines.installable import PLACE
 from quiet import as_if_quiet
-from running import DEADLINE, PROGRAM, Run, until
+from running import BENCHMARKS, DEADLINE, Run, until
 
 #: Of these, peers need what a user installs by hand.
 _WITH_PEERS = ("rate", "inference")
@@ -122,7 +122,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
     end: signal.Signals, environment: dict[str, str]
 ) -> None:
     bench = subprocess.Popen(
-        [*PROGRAM, "bench", "server", "--case", "soak"],
+        [*BENCHMARKS, "server", "--case", "soak"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     family: list[psutil.Process] = []
@@ -139,7 +139,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
     assert [one for one in family if one.is_running() and one.pid != os.getpid()] == []
 
 
-def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
-    done = refused("bench", "server", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:
+    done = refused_benchmarks("server", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, argument, first, rate, inference, tasks, idle, " in done.stderr

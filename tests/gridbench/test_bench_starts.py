@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from gridbench.bench.areas import starts
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.starts import area_of, engines
+from benchmarks import starts
+from benchmarks.measuring import measure
+from benchmarks.starts import area_of, engines
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gridbench.bench.areas import sync
-from gridbench.bench.areas.extent import Extent
-from gridbench.bench.areas.measuring import measure
-from gridbench.bench.areas.sync import hosts
-from gridbench.bench.areas.sync.rounds import workers_at
+from benchmarks import sync
+from benchmarks.extent import Extent
+from benchmarks.measuring import measure
+from benchmarks.sync import hosts
+from benchmarks.sync.rounds import workers_at
 from gridbench.bench.series import Points
 from quiet import as_if_quiet
 from running import Run
@@ -44,7 +44,7 @@ def test_stamps_that_are_missing_are_told() -> None:
         hosts._apart(both, 3)
 
 
-def test_a_part_that_does_not_exist_is_told(refused: Run) -> None:
-    done = refused("bench", "sync", "--case", "speed")
+def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:
+    done = refused_benchmarks("sync", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, hosts, simultaneity, files, gfarm, redis\n" in done.stderr

@@ -1,9 +1,11 @@
-"""How `gridbench check` judges files of `gridbench bench`: good ones keep all rules, and what a
+"""How `python -m benchmarks.check` judges files of benchmarks: good ones keep all rules, and what a
 rule is against breaks it."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -11,16 +13,15 @@ from typing import Any
 
 import pytest
 
-from gridbench.bench.areas.figures import Row
-from gridbench.bench.areas.runner import as_record
+from benchmarks.figures import Row
+from benchmarks.runner import as_record
 from gridbench.bench.points import Point
 from gridbench.statistics.series import Series
 from judging import HEADER, judged, outcomes
-from running import Run
 
 
 def area_file(file: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> Path:
-    """As `gridbench bench` leaves it, but for the change."""
+    """As `python -m benchmarks` leaves it, but for the change."""
     row = Row(
         what="null calls",
         unit="us",
@@ -94,8 +95,24 @@ def test_of_older_files_of_areas_less_is_known(tmp_path: Path) -> None:
     assert set(found.values()) == {"kept"}
 
 
-def test_a_damaged_file_of_areas_is_told(gridbench: Run, tmp_path: Path) -> None:
+def check(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.check", "figures.json"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_program_judges_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
+    area_file(tmp_path / "figures.json")
+    done = check(tmp_path, environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "All rules are kept." in done.stdout
+    area_file(tmp_path / "figures.json", lambda record: record.update(complete=False))
+    assert check(tmp_path, environment).returncode == 1
+
+
+def test_a_damaged_file_of_areas_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
     area_file(tmp_path / "figures.json", lambda record: record.update(complete="yes"))
-    done = gridbench("check", "figures.json")
+    done = check(tmp_path, environment)
     assert done.returncode == 2
-    assert "is no file of `gridbench bench`, or it is damaged: complete" in done.stderr
+    assert "is no file of `python -m benchmarks`, or it is damaged: complete" in done.stderr

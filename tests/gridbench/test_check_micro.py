@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import micro_results
-from gridbench.bench.micro.figures import RESULTS, Extent, Figure, Ratio, Results
 from gridbench.bench.points import POINTS
+from gridbench.micro.figures import RESULTS, Extent, Figure, Ratio, Results
 from judging import HEADER, judged, micro_folder, outcomes, points_of
 
 

@@ -6,6 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -136,15 +137,16 @@ def test_all_digits_before_the_point_are_shown_of_times_and_sizes() -> None:
 
 # Who may say how many digits numbers have.
 
-GRIDBENCH = REPOSITORY / "python" / "gridbench"
+PYTHON = REPOSITORY / "python"
+GRIDBENCH = PYTHON / "gridbench"
 FORMATS = "formats.py"
 #: What programs read has a format of its own, which no reader's wishes may change.
 FOR_PROGRAMS = {
     "advise/runs.py": "times of tasks in a file, to the microsecond",
-    "bench/areas/curves.py": "coordinates in an SVG, and its powers of ten",
-    "bench/areas/hosts/many.py": "an option in a URL",
-    "bench/areas/sync/simultaneity.py": "an argument of sleep",
-    "bench/micro/workloads.py": "the name of a case, by which its values are found",
+    "benchmarks/curves.py": "coordinates in an SVG, and its powers of ten",
+    "benchmarks/hosts/many.py": "an option in a URL",
+    "benchmarks/sync/simultaneity.py": "an argument of sleep",
+    "micro/workloads.py": "the name of a case, by which its values are found",
     "links/network.py": "options of tc",
     "links/sshd.py": "options of tc",
     "scenario/grids.py": "the name of a folder",
@@ -155,6 +157,12 @@ FOR_PROGRAMS = {
     "tasklog_writer.py": "the task log",
     "workload/task_times.py": "a list of times, and the command that makes it again",
 }
+
+
+def benchmarks() -> list[Path]:
+    """Sources of the benchmarks, without the programs that make pages of docs/."""
+    paths = (PYTHON / "benchmarks").rglob("*.py")
+    return [path for path in paths if path.parent.name != "pages"]
 
 
 def own_digits(source: str) -> list[str]:
@@ -178,8 +186,9 @@ def test_formats_are_found_however_they_are_written() -> None:
 
 def test_only_one_module_says_how_many_digits_numbers_have() -> None:
     own = {
-        path.relative_to(GRIDBENCH).as_posix(): found
-        for path in sorted(GRIDBENCH.rglob("*.py"))
+        path.relative_to(folder).as_posix(): found
+        for folder, paths in ((GRIDBENCH, GRIDBENCH.rglob("*.py")), (PYTHON, benchmarks()))
+        for path in paths
         if (found := own_digits(path.read_text(encoding="utf-8")))
     }
     assert own.pop(FORMATS)

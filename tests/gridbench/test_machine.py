@@ -220,7 +220,6 @@ def test_what_is_measured_on_a_busy_machine_does_not_count(
     "command",
     [
         ("advise", "--work", "1s", "--cores", "2"),
-        ("bench", "journal", "--quick"),
         ("micro", "null_call", "--engine", "process-pool", "--quick"),
         ("scenario", "3", "--quick"),
     ],
@@ -236,11 +235,11 @@ def test_all_that_measure_refuse_a_busy_machine(
     assert not list(tmp_path.rglob("*.html"))
 
 
-def test_what_is_refused_leaves_earlier_results_alone(gridbench: Run, tmp_path: Path) -> None:
+def test_what_is_refused_leaves_earlier_results_alone(benchmarks: Run, tmp_path: Path) -> None:
     before = '{"complete": true}'
     (tmp_path / "out.json").write_text(before)
     with stranger():
-        done = gridbench("bench", "journal", "--quick", "--wait-for-quiet=0", "--out", "out.json")
+        done = benchmarks("journal", "--quick", "--wait-for-quiet=0", "--out", "out.json")
     assert done.returncode == 3, done.stderr
     assert (tmp_path / "out.json").read_text() == before
 

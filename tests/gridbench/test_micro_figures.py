@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import micro_results
-from gridbench.bench.micro.figures import RESULTS, holds_results, load_results
 from gridbench.errors import InputError
+from gridbench.micro.figures import RESULTS, holds_results, load_results
 
 Change = Callable[[dict[str, Any]], object]
 

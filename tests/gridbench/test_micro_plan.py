@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from gridbench.bench.micro.command import reason
-from gridbench.bench.micro.figures import Extent
-from gridbench.bench.micro.remaining import extent_of, missing, seconds_left
-from gridbench.bench.micro.sessions import Elsewhere, sessions_of
-from gridbench.bench.micro.sizes import FULL, QUICK
-from gridbench.bench.micro.workloads import (
+from gridbench.bench.plan import Item, Session, order_of
+from gridbench.bench.points import Point
+from gridbench.engines.servers import Host, Servers
+from gridbench.errors import InputError
+from gridbench.micro.command import reason
+from gridbench.micro.figures import Extent
+from gridbench.micro.remaining import extent_of, missing, seconds_left
+from gridbench.micro.sessions import Elsewhere, sessions_of
+from gridbench.micro.sizes import FULL, QUICK
+from gridbench.micro.workloads import (
     AGAIN,
     EMPTY,
     INHERITED,
@@ -28,10 +32,6 @@ from gridbench.bench.micro.workloads import (
     case_of,
     check_workloads,
 )
-from gridbench.bench.plan import Item, Session, order_of
-from gridbench.bench.points import Point
-from gridbench.engines.servers import Host, Servers
-from gridbench.errors import InputError
 from gridbench.statistics.claims import ENOUGH
 
 ENGINES = {name: f"somewhere:{name}" for name in (PYTHON, NATIVE, POOL, "ray", "dask")} | {C: ""}

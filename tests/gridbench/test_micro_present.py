@@ -13,13 +13,16 @@ import pytest
 from rich.console import Console
 
 import micro_results
-from gridbench.bench.micro.figures import Entry, Extent, Figure, Ratio, Results
-from gridbench.bench.micro.present import print_tables, write_markdown, write_report
-from gridbench.bench.micro.present.charts import bars, curve
-from gridbench.bench.micro.present.each import against_each
-from gridbench.bench.micro.present.families import best_first, engines_best_first, families
-from gridbench.bench.micro.present.markdown import markdown
-from gridbench.bench.micro.present.notes import (
+from gridbench.encodings import replace_missing_signs
+from gridbench.errors import InputError
+from gridbench.formats import amount, bound, digits, either_side, round_amount
+from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
+from gridbench.micro.present import print_tables, write_markdown, write_report
+from gridbench.micro.present.charts import bars, curve
+from gridbench.micro.present.each import against_each
+from gridbench.micro.present.families import best_first, engines_best_first, families
+from gridbench.micro.present.markdown import markdown
+from gridbench.micro.present.notes import (
     behind,
     claims_something,
     compared_engine,
@@ -28,8 +31,8 @@ from gridbench.bench.micro.present.notes import (
     undecided,
     when,
 )
-from gridbench.bench.micro.present.page import render
-from gridbench.bench.micro.present.wording import (
+from gridbench.micro.present.page import render
+from gridbench.micro.present.wording import (
     advantage,
     against_peer,
     compared_values,
@@ -37,10 +40,7 @@ from gridbench.bench.micro.present.wording import (
     peer_interval,
     to_reach,
 )
-from gridbench.bench.micro.workloads import POOL
-from gridbench.encodings import replace_missing_signs
-from gridbench.errors import InputError
-from gridbench.formats import amount, bound, digits, either_side, round_amount
+from gridbench.micro.workloads import POOL
 from running import Run
 
 EVIL = "<script>alert(1)</script> | [bold]*x*[/bold]\nnext"

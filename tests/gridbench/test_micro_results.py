@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gridbench.bench.micro.figures import Entry, Figure, Lead, Results, load_results
-from gridbench.bench.micro.lead import GOALS
-from gridbench.bench.micro.results import results_of
-from gridbench.bench.micro.workloads import AGAIN, EMPTY, INHERITED, POOL, PYTHON, C
 from gridbench.bench.points import Header, Point
+from gridbench.micro.figures import Entry, Figure, Lead, Results, load_results
+from gridbench.micro.lead import GOALS
+from gridbench.micro.results import results_of
+from gridbench.micro.workloads import AGAIN, EMPTY, INHERITED, POOL, PYTHON, C
 from gridbench.statistics.histogram import Histogram
 
 HEADER = Header(machine={}, versions={}, options={}, started="2031-01-01", seed=1)

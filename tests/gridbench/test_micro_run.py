@@ -18,13 +18,18 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.bench.micro import command
-from gridbench.bench.micro.command import Request, make_plan, run_micro, tell
-from gridbench.bench.micro.figures import Results, load_results
-from gridbench.bench.micro.results import results_of
-from gridbench.bench.micro.sessions import START_SECONDS
-from gridbench.bench.micro.sizes import QUICK, Sizes
-from gridbench.bench.micro.workloads import (
+from gridbench.bench.plan import Item, Session
+from gridbench.bench.points import POINTS, Header, Point, load_points
+from gridbench.bench.session import Repeats, Runner
+from gridbench.errors import InputError
+from gridbench.machine.policy import Policy
+from gridbench.micro import command
+from gridbench.micro.command import Request, make_plan, run_micro, tell
+from gridbench.micro.figures import Results, load_results
+from gridbench.micro.results import results_of
+from gridbench.micro.sessions import START_SECONDS
+from gridbench.micro.sizes import QUICK, Sizes
+from gridbench.micro.workloads import (
     AGAIN,
     EMPTY,
     INHERITED,
@@ -35,11 +40,6 @@ from gridbench.bench.micro.workloads import (
     C,
     case_of,
 )
-from gridbench.bench.plan import Item, Session
-from gridbench.bench.points import POINTS, Header, Point, load_points
-from gridbench.bench.session import Repeats, Runner
-from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from running import PROGRAM, Run
@@ -260,7 +260,7 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
 
 # ---- Sessions that go wrong, with engines made for it.
 
-_CALLS = "gridbench.bench.micro.measures.calls"
+_CALLS = "gridbench.micro.measures.calls"
 _ENGINES = """
 import os, subprocess, time
 from gridbench.engines.base import Description
@@ -387,7 +387,7 @@ def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: P
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     item = Item(
         workload="null_rate_4_clients", engine="Reads", arguments={"clients": 2}, seconds=0.1,
-        measure="gridbench.bench.micro.measures.clients:rate_of_clients",
+        measure="gridbench.micro.measures.clients:rate_of_clients",
     )  # fmt: skip
     session = Session(
         name="clients", engine="Reads", label="Reads", place="engines_of_test:Reads", workers=1,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.bench.client import Client
-from gridbench.bench.micro.measures.work import alone
+from gridbench.micro.measures.work import alone
 from running import Run
 
 BODY = """

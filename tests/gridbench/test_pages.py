@@ -86,7 +86,7 @@ def test_no_page_has_a_colour_of_its_own() -> None:
     names = [
         "report/report.js",
         "scenario/present/scenario.js",
-        "bench/micro/present/micro.js",
+        "micro/present/micro.js",
         "advise/advise.js",
         "simulate/sweep.js",
         "sync/present/sync.js",

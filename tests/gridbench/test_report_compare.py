@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.bench.micro.figures import Results
 from gridbench.errors import InputError
+from gridbench.micro.figures import Results
 from gridbench.result_kind import Measure, Quantity
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.kinds import kind_of

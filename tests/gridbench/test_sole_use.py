@@ -87,9 +87,9 @@ def test_every_command_says_who_uses_its_folder(
     assert done.stdout == ""
 
 
-def test_so_does_one_whose_results_are_a_file(gridbench: Run, tmp_path: Path) -> None:
+def test_so_does_one_whose_results_are_a_file(benchmarks: Run, tmp_path: Path) -> None:
     with holder(tmp_path / "out.json", name="file") as process:
-        done = gridbench("bench", "journal", "--out", "out.json", "--fresh")
+        done = benchmarks("journal", "--out", "out.json", "--fresh")
     assert done.returncode == 2
     told = f"gridbench: error: out.json: is in use by another gridbench, process {process.pid}\n"
     assert done.stderr.startswith(told)

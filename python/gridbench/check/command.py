@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,14 @@ class _Judged:
     """Of each, by where it lies."""
 
 
-def check(sources: Sequence[Path], *, as_json: bool) -> int:
+RulesFor = Callable[[Path], Rules[Any] | None]
+"""The rules for a folder or file; None: it holds no results that they judge."""
+
+
+def check(sources: Sequence[Path], *, as_json: bool, rules_for: RulesFor = rules_for) -> int:
     """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no
     result."""
-    judged = _judge(sources)
+    judged = _judge(sources, rules_for)
     together = [one for kind in judged for one in kind.rules.judge_together(kind.results)]
     findings = [one for kind in judged for own in kind.findings.values() for one in own]
     if as_json:
@@ -49,12 +53,12 @@ def check(sources: Sequence[Path], *, as_json: bool) -> int:
     return int(any(one.outcome == "broken" for one in (*findings, *together)))
 
 
-def _judge(sources: Sequence[Path]) -> list[_Judged]:
+def _judge(sources: Sequence[Path], rules_for: RulesFor) -> list[_Judged]:
     """What the rules say of each result; one that is named twice is judged once."""
     judged: dict[str, _Judged] = {}
     seen: set[tuple[str, Path]] = set()
     for source in sources:
-        for rules, place in _results(source):
+        for rules, place in _results(source, rules_for):
             name = (rules.key, place.resolve())
             if name in seen:
                 continue
@@ -66,7 +70,7 @@ def _judge(sources: Sequence[Path]) -> list[_Judged]:
     return list(judged.values())
 
 
-def _results(source: Path) -> list[tuple[Rules[Any], Path]]:
+def _results(source: Path, rules_for: RulesFor) -> list[tuple[Rules[Any], Path]]:
     """What is to be judged in a source, with its rules. InputError if that is nothing."""
     found = [
         (rules, place)

@@ -16,7 +16,7 @@ from gridbench.printing import json_option
     examples=(
         "gridbench check runs/2031-05-04T10-30-00",
         "gridbench check runs/first runs/second runs/third --json",
-        "gridbench check runs/micro runs/sync-null figures.json",
+        "gridbench check runs/micro runs/sync-null",
     ),
 )
 @click.argument(
@@ -27,7 +27,7 @@ def check(sources: tuple[Path, ...], as_json: bool) -> None:
     """Judge results by the rules of docs/rules.md, each kind by its own.
 
     A source is the folder of a run or scenario, of `gridbench micro`, `gridbench sync`, `gridbench
-    data` or `gridbench data crossover`, a folder above these, or the file of `gridbench bench`.
+    data` or `gridbench data crossover`, or a folder above these.
 
     What can be recomputed from stamps is recomputed. Exit status 1 says that a rule is broken, so
     that nothing should be claimed from the result.

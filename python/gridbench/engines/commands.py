@@ -58,7 +58,7 @@ def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
 def _own(name: str) -> Environment | None:
     """The environment of an engine that is known; None, and told, if it needs none.
 
-    Some are no engines, but peers of `gridbench bench` (requirements/NAME.txt).
+    Some are no engines, but peers of `python -m benchmarks` (requirements/NAME.txt).
     """
     own = environment(name)
     if own is None:

@@ -28,8 +28,8 @@ ONLY_IF_NAMED = frozenset(
         "slurm-jobs",
     }
 )
-"""Those that bring up a batch system or a server first: `gridbench bench cluster` and `gridbench
-bench server` measure them, and what compares all engines leaves them out unless they are named."""
+"""Those that bring up a batch system or a server first: comparisons of all engines leave them out
+unless they are named."""
 
 
 def default_engine(body: str) -> str:

@@ -78,7 +78,7 @@ class Environment(Installable):
             | VARIABLES
             | {
                 "PATH": path,
-                "PYTHONPATH": str(_folder_with_gridbench_alone(self.root)),
+                "PYTHONPATH": str(folder_with(_PACKAGE, self.root)),
                 "PYTHONNOUSERSITE": "1",
                 "VIRTUAL_ENV": str(self.folder),
             }
@@ -161,15 +161,16 @@ def launch_of(name: str) -> Launch:
     return Launch(found.command(), found.variables())
 
 
-def _folder_with_gridbench_alone(root: Path) -> Path:
-    """For PYTHONPATH: what else lies beside this package is of no concern to engines.
+def folder_with(package: Path, root: Path) -> Path:
+    """A folder with a link to this package alone, for PYTHONPATH: engines have packages of their
+    own instead of those that lie beside it.
 
     Several installations of gridbench can share environments, so it is named after the place.
     """
-    folder = root / f".gridbench-{hashlib.sha256(os.fsencode(_PACKAGE)).hexdigest()[:12]}"
-    link = folder / _PACKAGE.name
+    folder = root / f".gridbench-{hashlib.sha256(os.fsencode(package)).hexdigest()[:12]}"
+    link = folder / package.name
     if not link.is_symlink():
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
-            link.symlink_to(_PACKAGE)
+            link.symlink_to(package)
     return folder

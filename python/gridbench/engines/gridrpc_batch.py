@@ -20,7 +20,7 @@ from gridbench.engines.base import Cannot, Description
 from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
 
 _MOST_NODES = 4
-_SAME_CALLS = "once its workers run, calls are those to any host: `gridbench bench hosts` measures"
+_SAME_CALLS = "once its workers run, calls are those to any host"
 NAME = "cluster"
 """Of the server."""
 

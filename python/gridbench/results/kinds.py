@@ -7,21 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from gridbench.result_kind import JudgedKind, ResultKind
+from gridbench.result_kind import ResultKind
 from gridbench.rules import Rules
 
 SCENARIO, RUNS = "gridbench.scenario", "gridbench.report"
 _PACKAGES = (
-    "gridbench.bench.micro",
+    "gridbench.micro",
     SCENARIO,
     "gridbench.sync",
     "gridbench.datagrid",
     "gridbench.datagrid.crossover",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
-_JUDGED = ("gridbench.bench.areas",)
-"""Those whose results are judged only. They are asked first, as any JSON may be of a micro
-benchmark."""
 
 
 def kind_of(sources: Sequence[Path]) -> ResultKind:
@@ -37,20 +34,15 @@ def all_kinds() -> Iterator[ResultKind]:
 
 def module_of(package: str) -> ResultKind:
     """What the package has."""
-    return cast("ResultKind", _imported(package))
+    return cast("ResultKind", importlib.import_module(f"{package}.result_kind"))
 
 
 def rules_for(source: Path) -> Rules[Any] | None:
     """What a folder or file is judged by, if it is of another kind than runs and logs."""
-    kinds = (cast("JudgedKind", _imported(package)) for package in (*_JUDGED, *_PACKAGES))
-    kind = next((kind for kind in kinds if kind.holds(source)), None)
+    kind = next((kind for kind in map(module_of, _PACKAGES) if kind.holds(source)), None)
     return None if kind is None else rules_of(kind)
 
 
-def rules_of(kind: JudgedKind) -> Rules[Any]:
+def rules_of(kind: ResultKind) -> Rules[Any]:
     """What results of this kind are judged by."""
     return cast("Rules[Any]", importlib.import_module(kind.rules).RULES)
-
-
-def _imported(package: str) -> object:
-    return importlib.import_module(f"{package}.result_kind")

@@ -1,0 +1,97 @@
+"""Clusters of data grids for a case of this area, and cases on them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psutil
+from rich.console import Console
+
+from benchmarks.figures import Values
+from gridbench.bench.series import Points
+from gridbench.datagrid.cluster import Cluster
+from gridbench.datagrid.engines.engine import find_engine
+from gridbench.datagrid.figures import unsteady, verdict
+from gridbench.datagrid.plan import Wanted
+from gridbench.datagrid.record import Case
+from gridbench.datagrid.request import Request, WarmUp
+from gridbench.datagrid.session import Session, open_session
+from gridbench.datagrid.windows import steadiness
+from gridbench.datagrid.workload import Workload
+from gridbench.errors import InputError
+
+REAL = ("hazelcast", "redis", "ignite", "geode", "coherence")
+"""The data grids with members."""
+MEMBERS = 3
+_TOO_SHORT = " too short"
+
+
+def why_not(engines: Sequence[str]) -> str:
+    """Why one of them cannot be run here; empty if all can."""
+    for name in engines:
+        try:
+            find_engine(name).require()
+        except InputError as error:
+            return str(error)
+    return ""
+
+
+@contextlib.contextmanager
+def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[Session]:
+    """A session for an engine; `warm`: seconds of warm-up at most."""
+    request = Request(
+        engines=(find_engine(engine),),
+        workloads=(),
+        warm_up=WarmUp.of(warm),
+        available=psutil.virtual_memory().available,
+        **chosen,
+    )
+    with open_session(request, _no_check, Console(quiet=True)) as session:
+        yield session
+
+
+def wanted(engine: str, workload: Workload, processes: int = 1) -> Wanted:
+    """A case of it."""
+    has_members = find_engine(engine).described.members
+    return Wanted(
+        engine=engine,
+        workload=workload,
+        repeat=0,
+        members=workload.parameters.mnodes if has_members else 0,
+        processes=processes,
+    )
+
+
+def measured(session: Session, one: Wanted, cluster: Cluster) -> Case:
+    """What came of it. RuntimeError if it failed, or if the data are not right."""
+    case = session.measure(one, cluster)
+    kind, reasons = verdict(case)
+    if kind == "failed":
+        raise RuntimeError("; ".join(reasons))
+    return case
+
+
+def steady(case: Case) -> Case:
+    """The case. RuntimeError if its throughput was not steady: nothing is claimed from it then."""
+    if reasons := unsteady(case):
+        raise RuntimeError("; ".join(reasons))
+    return case
+
+
+def judged(case: Case, what: str = "") -> Values:
+    """What says of the figures of a case that it was too short to judge whether it was steady; of
+    several cases of one function, each has a `what` of its own."""
+    return {f"{what}{_TOO_SHORT}": 1.0} if steadiness(case).steady is None else {}
+
+
+def named(row: str, samples: Points, name: str, what: str = "") -> str:
+    """What a row is called, of a case of this area: with a word where its values are too short to
+    judge."""
+    short = samples.of(name, f"{what}{_TOO_SHORT}").values
+    return f"{row} (too short to judge whether it was steady)" if short else row
+
+
+def _no_check() -> None:
+    """Who wants an end of the case ends its process, which unwinds."""

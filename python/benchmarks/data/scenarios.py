@@ -1,0 +1,161 @@
+"""The three scenarios of the source: time of a task over size of objects, clients and members, in a
+table for each.
+
+Tasks that are smaller than the scenario's, as members have no room for more, count as if they had
+as many operations, so that the rows of a table can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from benchmarks.data.clusters import (
+    REAL,
+    judged,
+    measured,
+    named,
+    session_for,
+    wanted,
+    why_not,
+)
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Case, Row, Values
+from gridbench.bench.series import Points
+from gridbench.datagrid.engines.engine import find_engine
+from gridbench.datagrid.figures import unsteady, without_start_up
+from gridbench.datagrid.memory import capacity, need_of
+from gridbench.datagrid.naming import label_shown
+from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.presets import KINDS, Choice, scenario
+from gridbench.datagrid.workload import Workload
+from gridbench.formats import counted, size
+
+_ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL[:1], Extent.FULL: REAL}
+_CHOICES = {
+    Extent.TRIAL: Choice(members=(2,), clients=(2,), object_sizes=(1.0,), operations=20),
+    Extent.USUAL: Choice(),
+    Extent.FULL: Choice(),
+}
+NUMBERS = (1, 2, 3)
+_FIXED = {
+    1: "8 members, 10 clients",
+    2: "8 members, objects of 1 KB",
+    3: "100 clients, objects of 1 KB",
+}
+_BACKUPS = 1
+_MEMORY = 512 << 20
+"""Of each member: by it cases are scaled, which are to be the same on each machine."""
+
+
+def run(engine: str, number: int, extent: str) -> Iterator[Values]:
+    """Median seconds of a task in each case of the scenario, of as many operations as it has there.
+
+    RuntimeError in the end if some were not steady, which have no value.
+    """
+    shaky = []
+    with session_for(engine, backups=_BACKUPS, member_memory=_MEMORY) as session:
+        for members, workloads in _by_members(engine, number, Extent(extent)).items():
+            todo = [wanted(engine, one, 2) for one in workloads]
+            with session.cluster(todo[0]) as cluster:
+                for one in todo:
+                    case, key = measured(session, one, cluster), _key(number, one.workload)
+                    if reasons := unsteady(case):
+                        shaky.append(f"{key}: {reasons[0]}")
+                        continue
+                    times = without_start_up(case)
+                    assert times is not None, members
+                    share = _operations(number) / one.workload.parameters.operations_of_task
+                    yield {key: share * times.median} | judged(case, key)
+    if shaky:
+        raise RuntimeError("; ".join(shaky))
+
+
+def area(extent: Extent, number: int) -> Area:
+    """A case of the scenario for each data grid."""
+    engines = _ENGINES[extent]
+    cases = [
+        Case(
+            name=_name(engine, number),
+            function=run,
+            arguments={"engine": engine, "number": number, "extent": extent.value},
+            missing=why_not([engine]),
+            most_runs=3,
+            timeout=1200,
+        )
+        for engine in engines
+    ]
+    title = (
+        f"Scenario {number}: a task of {_operations(number):,} operations without start-up,"
+        f" {_FIXED[number]}"
+    )
+    rows = partial(_rows, engines=engines, number=number, extent=extent)
+    return Area(f"data/scenario-{number}", title, tuple(cases), rows, part=f"scenario-{number}")
+
+
+def _operations(number: int) -> int:
+    """Of a task of the scenario, as it is where there is room for it."""
+    return next(iter(scenario(number, Choice(), None))).parameters.operations_of_task
+
+
+def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Workload]]:
+    described = find_engine(engine).described
+
+    def room(own: Parameters) -> int:
+        return capacity(own, described, _BACKUPS, _MEMORY)
+
+    found: dict[int, list[Workload]] = {}
+    for one in scenario(number, _CHOICES[extent], room):
+        # What is under way can need more of a member than it has, however few objects there are.
+        if need_of(wanted(engine, one, 2), described, _BACKUPS).member <= _MEMORY:
+            found.setdefault(one.parameters.mnodes, []).append(one)
+    return found
+
+
+def _name(engine: str, number: int) -> str:
+    return f"scenario {number} on {engine}"
+
+
+def _key(number: int, workload: Workload) -> str:
+    """What tells a case from the others of its scenario: `read, 100 KB`."""
+    own = workload.parameters
+    place = {
+        1: size(own.object_bytes),
+        2: counted(own.nnodes, "client"),
+        3: counted(own.mnodes, "member"),
+    }
+    return f"{label_shown(workload.label)}, {place[number]}"
+
+
+def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) -> list[Row]:
+    """By operation, then along what is varied, with the data grids below each other."""
+    found = {
+        engine: [one for ones in _by_members(engine, number, extent).values() for one in ones]
+        for engine in engines
+    }
+    rows = []
+    for label in KINDS:
+        alike: dict[str, list[tuple[str, Workload]]] = {}
+        for engine, ones in found.items():
+            for one in ones:
+                if one.label == label:
+                    alike.setdefault(_key(number, one), []).append((engine, one))
+        for key, those in alike.items():
+            for engine, one in those:
+                name = _name(engine, number)
+                what = key if len(engines) == 1 else f"{key}, {engine}"
+                rows.append(
+                    Row(
+                        what=f"{named(what, samples, name, key)}{_made(number, one)}",
+                        unit="s",
+                        ours=samples.of(name, key),
+                        digits=4,
+                    )
+                )
+    return rows
+
+
+def _made(number: int, workload: Workload) -> str:
+    """How many operations a task had if these were not as many as the scenario's."""
+    made = workload.parameters.operations_of_task
+    return "" if made == _operations(number) else f"; tasks of {made:,}"

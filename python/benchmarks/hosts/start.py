@@ -1,0 +1,99 @@
+"""Workers on hosts behind ssh, from nothing to all at work, beside as many bare `ssh true` at once.
+
+The hosts are network namespaces with an sshd each. The program and the module have been copied
+there by an earlier grid; what that one took is told as well.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from urllib.parse import quote, urlencode
+
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.hosts.places import lacks_sshd, programs, shuffled
+from gridbench.bench.series import Points
+from gridbench.links.sshd import Rig
+from gridbench.statistics.series import Series
+from gridrpc import Grid
+
+_HOSTS = {Extent.TRIAL: 2, Extent.USUAL: 8, Extent.FULL: 8}
+_WORKERS = 2  # on each host
+_REPEATED = {Extent.TRIAL: 1, Extent.USUAL: 2, Extent.FULL: 3}
+_CASE = "workers through ssh"
+_ALLOWANCE = 0.15  # seconds above 1.3 times the bare logins
+
+
+def started(folder: str, hosts: int, repeated: int) -> Values:
+    """Seconds for all workers to work, the first time and later; for the bare logins, twice."""
+    with Rig(hosts) as rig:
+        names = [f"node{number}" for number in rig.nodes]
+
+        def ours() -> float:
+            begin = time.perf_counter()
+            values = {"command": f"ssh -F {rig.config}", "workers": _WORKERS}
+            keys = urlencode(values, quote_via=quote)
+            servers = [f"ssh://{name}?{keys}" for name in names]
+            with Grid(servers=servers, worker="native", modules=[folder]) as grid:
+                grid.wait_until_ready()
+                take = grid.function("gridbench_hosts/take")
+                for call in [take.submit(number) for number in range(_WORKERS * hosts)]:
+                    call.result()
+                return time.perf_counter() - begin
+
+        def logins() -> float:
+            begin = time.perf_counter()
+            options = ["-F", str(rig.config), "-oBatchMode=yes"]
+            running = [
+                subprocess.Popen(["ssh", *options, name, "true"], stdin=subprocess.DEVNULL)
+                for name in names
+            ]
+            statuses = [process.wait() for process in running]
+            if any(statuses):
+                raise RuntimeError("a login failed")
+            return time.perf_counter() - begin
+
+        first = ours()
+        logins()
+        rounds = [shuffled({"ours": ours, "ssh": logins, "again": logins}) for _ in range(repeated)]
+        best = {name: min(one[name] for one in rounds) for name in rounds[0]}
+        return {"first": first, **best}
+
+
+def area(extent: Extent) -> Area:
+    """One case."""
+    folder, missing = programs()
+    hosts = _HOSTS[extent]
+    arguments = {"folder": folder, "hosts": hosts, "repeated": _REPEATED[extent]}
+    case = Case(
+        name=_CASE,
+        function=started,
+        arguments=arguments,
+        missing=missing or lacks_sshd(),
+        timeout=300,
+    )
+    title = f"{_WORKERS * hosts} native workers on {hosts} hosts by ssh; limit: `ssh true` at once"
+    return Area("hosts/start", title, (case,), _rows, part="start")
+
+
+def _rows(samples: Points) -> list[Row]:
+    ours, ssh = samples.of(_CASE, "ours"), samples.of(_CASE, "ssh")
+    allowed = {number: 1.3 * value + _ALLOWANCE for number, value in ssh.by_round.items()}
+    return [
+        Row(
+            what="noise: `ssh true` to all hosts by itself",
+            unit="x",
+            ours=ssh.difference_to(samples.of(_CASE, "again")),
+            digits=2,
+        ),
+        Row(what="from nothing to all at work", unit="s", ours=ours, limit=ssh),
+        Row(
+            what=f"the same; limit: 1.3 x `ssh true` + {_ALLOWANCE} s",
+            unit="s",
+            ours=ours,
+            limit=Series(allowed, ssh.problem),
+            target=Target(1.0, of_limit=True),
+        ),
+        Row(what="the first time, with copying", unit="s", ours=samples.of(_CASE, "first")),
+    ]

@@ -1,0 +1,153 @@
+"""Measures the cases of an area round by round, within the seconds that there are for them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from benchmarks.figures import Area, Case, Values
+from benchmarks.launch import launch_with_benchmarks
+from gridbench.bench.plan import Item, Session
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points
+from gridbench.bench.session import Limits, Repeats, Runner
+from gridbench.engines.environments import our_launch
+from gridbench.formats import as_given
+from gridbench.process.interrupt import Stopped
+from gridbench.process.leftovers import Leftovers
+from gridbench.statistics.series import Status
+
+
+class Watcher(Protocol):
+    """Who is told what happens."""
+
+    def begin(self, number: int, case: Case, *, limit: float, left: float | None) -> None:
+        """A run begins that may take `limit` seconds; `left`: all from here on, at most."""
+
+    def glance(self) -> None:
+        """It goes on: called ten times a second."""
+
+    def end(self, number: int, case: Case, point: Point) -> None:
+        """It has ended, and is kept."""
+
+
+def measure(
+    area: Area,
+    runs: int,
+    points: Points,
+    *,
+    check: Callable[[], object] = lambda: None,
+    watcher: Watcher | None = None,
+) -> None:
+    """Run the area's cases, without those that are there; what they give is added to `points`.
+
+    `check` is called ten times a second; it ends when that raises Stopped. Where the area has a
+    budget, each case is run once as long as that lasts. Further rounds have what is left of it: a
+    case is not begun that will not end in time by how long it took before, nor one again that has
+    reached its limit.
+    """
+
+    def look() -> None:
+        if watcher is not None:
+            watcher.glance()
+        check()
+
+    with Leftovers() as leftovers:
+        for number, case in _due(area, runs, points):
+            left = _left(area, points)
+            limit = case.timeout if left is None else min(case.timeout, left)
+            if case.missing:
+                points.add(_not_run(case, number, "missing", case.missing))
+                continue
+            if area.budget is not None and limit <= 0:
+                why = f"was not begun: the {as_given(area.budget)} of its part were over"
+                points.add(_not_run(case, number, "failed", why))
+                continue
+            if watcher is not None:
+                watcher.begin(number, case, limit=limit, left=left)
+            try:
+                _run(case, number, points, leftovers, limit=limit, look=look)
+            except Stopped:
+                return
+            if watcher is not None:
+                watcher.end(number, case, points.rounds_of(case.name)[number])
+
+
+def _due(area: Area, runs: int, points: Points) -> Iterator[tuple[int, Case]]:
+    """What is to be run, in random order within each round."""
+    order = random.Random(area.name)
+    for number in range(runs):
+        due = [case for case in area.cases if case.most_runs is None or number < case.most_runs]
+        order.shuffle(due)
+        for case in due:
+            # One that this machine lacked something for can be run now.
+            before = points.rounds_of(case.name).get(number)
+            is_new = before is None or (before.status != "ok" and not before.at)
+            if is_new and (number == 0 or _fits(area, case, points)):
+                yield number, case
+
+
+def _fits(area: Area, case: Case, points: Points) -> bool:
+    """Whether a further run of a case has a place in the area's budget."""
+    left = _left(area, points)
+    if left is None or case.missing:
+        return True
+    earlier = points.rounds_of(case.name).values()
+    return not any(one.at_limit or one.seconds >= left or not one.at for one in earlier)
+
+
+def _left(area: Area, points: Points) -> float | None:
+    """Seconds that are left of the area's budget."""
+    if area.budget is None:
+        return None
+    every = (point for case in area.cases for point in points.of_workload(case.name))
+    return area.budget - sum(point.seconds for point in every)
+
+
+def run_apart(
+    function: Callable[..., Values], arguments: dict[str, Any], glance: Callable[[], object]
+) -> Values:
+    """The function's numbers, found in a process below this one. RuntimeError if there are none.
+
+    `glance` is called ten times a second meanwhile.
+    """
+    case, points = Case(name="apart", function=function, arguments=arguments), Points()
+    with Leftovers() as leftovers:
+        _run(case, 0, points, leftovers, limit=math.inf, look=glance)
+    found = points.rounds_of(case.name)[0]
+    if found.status != "ok":
+        raise RuntimeError(found.why)
+    return found.values
+
+
+def _run(
+    case: Case,
+    number: int,
+    points: Points,
+    leftovers: Leftovers,
+    *,
+    limit: float,
+    look: Callable[[], object],
+) -> None:
+    """One run in a fresh process, whose imports and clean memory all have alike."""
+    function = case.function
+    item = Item(
+        workload=case.name,
+        measure=f"{function.__module__}:{function.__name__}",
+        arguments=case.arguments,
+        seconds=limit,
+    )
+    # Engines' own Pythons need not have NumPy.
+    imports = (function.__module__,) if case.python_of else ("numpy", function.__module__)
+    session = Session(name=case.name, imports=imports, items=(item,))
+    # Its start is within its limit, and nothing is repeated.
+    limits = Limits(start=limit, item=0.0)
+    runner = Runner(limits, leftovers, Repeats(0.0), save=points.add, check=look)
+    launch = launch_with_benchmarks(case.python_of) if case.python_of else our_launch()
+    runner.run(session, [item], launch, number)
+
+
+def _not_run(case: Case, number: int, status: Status, why: str) -> Point:
+    return Point(workload=case.name, round=number, status=status, why=why)

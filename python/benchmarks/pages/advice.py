@@ -1,0 +1,194 @@
+"""The advice for ten works beside what they take when divided in other ways.
+
+For each, the engine is calibrated, as `gridbench advise --try` does it, and the advised split is
+run beside 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks, as far as they fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.runner import save_record
+from gridbench.advise.advice import advise
+from gridbench.advise.command import Request, find_model
+from gridbench.advise.effort import Effort
+from gridbench.advise.record import trial_record
+from gridbench.advise.search import Split, best_split
+from gridbench.advise.trial import Trial
+from gridbench.advise.trial_prose import left_out, trial_warnings
+from gridbench.advise.trying import participant_of, try_out
+from gridbench.advise.work import Work
+from gridbench.errors import InputError
+from gridbench.formats import NOTHING, counted, duration
+from gridbench.machine.policy import WAIT, Policy
+from gridbench.machine.quiet import settle
+from gridbench.run.machine import machine_facts, versions
+from gridbench.scenario.amounts import KB, MB
+
+WORKS = {
+    "1 s on 100 cores": Work(seconds=1, cores=100),
+    "0.1 s on 100 cores": Work(seconds=0.1, cores=100),
+    "100 s on 100 cores": Work(seconds=100, cores=100),
+    "10 s on 100 cores, 100 KB for each task": Work(seconds=10, cores=100, bytes_in_each=100 * KB),
+    "5 s on 20 cores, 1 MB for each task": Work(seconds=5, cores=20, bytes_in_each=MB),
+    "2 s on 10 cores, 100 MB of input": Work(seconds=2, cores=10, bytes_in=100 * MB),
+    "3 s on 50 cores, 20 MB of input, 5 MB of output": Work(
+        seconds=3, cores=50, bytes_in=20 * MB, bytes_out=5 * MB
+    ),
+    "20 s on 100 cores, 1 MB of output of each task": Work(
+        seconds=20, cores=100, bytes_out_each=MB
+    ),
+    "60 s on 100 cores, 1 MB in and out of each task": Work(
+        seconds=60, cores=100, bytes_in_each=MB, bytes_out_each=MB
+    ),
+    "30 s on 200 cores, 10 MB of shared data": Work(seconds=30, cores=200, bytes_shared=10 * MB),
+}
+SHORT, LONG = 1.0, 10_000.0
+"""Seconds of two works whose advice must differ; the long one is not run."""
+CORES = 100
+"""For these two."""
+
+
+def main() -> int:
+    """Measure, keep all of it, print a table. Exit status 1: something could not be measured; 3:
+    nothing can be claimed, as other programs used the machine."""
+    chosen = options()
+    console = Console(stderr=True, highlight=False)
+    effort = Effort(rounds=chosen.rounds, limit=chosen.try_limit)
+    record: dict[str, Any] = {
+        "machine": machine_facts(),
+        "versions": versions(),
+        "effort": asdict(effort),
+        "complete": False,
+        "works": [],
+    }
+    save_record(chosen.out, record)  # a file that cannot be written is told before the work
+    policy = Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
+    settle(policy, console)
+    names = [name for name in WORKS if chosen.only in name]
+    rows, verdicts, missing, claims = [], Counter[str](), False, True
+    for number, name in enumerate(names, 1):
+        console.print(f"{number} of {len(names)}: {name}")
+        work = WORKS[name]
+        request = Request(
+            work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
+        )
+        model, _ = find_model(request, console)
+        advice = advise(model, work)
+        trial = try_out(advice, participant_of(model), effort, console, policy)
+        for text in (*left_out(trial), *trial_warnings(trial)):
+            console.print(f"  {text}", soft_wrap=True, markup=False)
+        record["engine"] = model.fit.place.engine
+        rows.append(row(name, advice.split, trial))
+        verdicts[trial.close or NOTHING] += 1
+        missing |= bool(trial.failed) or trial.ratio is None
+        claims &= trial.claims and not model.disturbed
+        record["works"].append(
+            {"name": name, "work": asdict(work), "advised": asdict(advice.split)}
+            | {"tried": trial_record(trial)}
+        )
+        save_record(chosen.out, record)
+    record["short and long"] = short_and_long(chosen, console, policy)
+    save_record(chosen.out, record | {"complete": True})
+    print_table(rows, verdicts, record["short and long"])
+    return int(missing) or policy.exit_status(claims=claims)
+
+
+def options() -> argparse.Namespace:
+    """From the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages.advice", description=__doc__)
+    parser.add_argument("--engine", help="default: gridrpc-native, or the only one of --from")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        help="a model, or a folder of runs; without it the engine is calibrated for each work",
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="how often each split is run")
+    parser.add_argument(
+        "--try-limit",
+        type=float,
+        default=6.0,
+        help="seconds; splits that are expected to take longer are left out",
+    )
+    parser.add_argument(
+        "--accept-load",
+        action="store_true",
+        default=bool(os.environ.get("GRIDBENCH_ACCEPT_LOAD")),
+        help="measure although other programs use the machine",
+    )
+    parser.add_argument("--only", default="", help="works in whose name this stands")
+    parser.add_argument("--out", type=Path, help="keep all values as JSON")
+    chosen = parser.parse_args()
+    if chosen.rounds < 1 or not chosen.try_limit > 0:
+        parser.error("--rounds and --try-limit must be above 0")
+    if not any(chosen.only in name for name in WORKS):
+        parser.error(f"no work has `{chosen.only}` in its name; there are: {'; '.join(WORKS)}")
+    return chosen
+
+
+def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy) -> dict[str, Any]:
+    """What is advised for both, by one model: calibration does not depend on the time."""
+    work = Work(seconds=SHORT, cores=CORES)
+    request = Request(
+        work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
+    )
+    model, _ = find_model(request, console)
+    splits = [best_split(model, replace(work, seconds=time)) for time in (SHORT, LONG)]
+    return {
+        "cores": CORES,
+        "works": [
+            {"seconds": time} | asdict(split)
+            for time, split in zip((SHORT, LONG), splits, strict=True)
+        ],
+    }
+
+
+def row(name: str, split: Split, trial: Trial) -> str:
+    """One work, as a row of the table."""
+    advised, rival = trial.advised, trial.rival
+    if advised is None or rival is None or trial.ratio is None:
+        return f"| {name} | {told(split.tasks, split.cores)} | | | | | not measured |"
+    bounds = trial.bounds
+    between = "" if bounds is None else f" ({bounds[0]:.2f} to {bounds[1]:.2f})"
+    return (
+        f"| {name} | {told(split.tasks, split.cores)} | {duration(median(advised.compared))}"
+        f" | {told(rival.tasks, rival.cores)} | {duration(median(rival.compared))}"
+        f" | {trial.ratio:.3f}{between} | {trial.close or NOTHING} |"
+    )
+
+
+def told(tasks: int, cores: int) -> str:
+    """A split in words."""
+    return f"{counted(tasks, 'task')} on {cores:,}"
+
+
+def print_table(rows: list[str], verdicts: Counter[str], both: dict[str, Any]) -> None:
+    """As Markdown."""
+    print("| work | advised | took | best of the others | took | ratio (bounds) | within 5 % |")
+    print("|---|---|---:|---|---:|---:|---|", *rows, sep="\n")
+    told_of = ", ".join(f"{how}: {verdicts[how]}" for how in ("yes", "not proved", "no"))
+    print(f"\nWithin 5 % of the best, of {len(rows)} works: {told_of}.")
+    splits = [
+        f"{one['seconds']:,.0f} s on {both['cores']} cores: {told(one['tasks'], one['cores'])}"
+        f" cores, {duration(one['total'])} expected"
+        for one in both["works"]
+    ]
+    print(f"Advised for {'; for '.join(splits)}.")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except InputError as error:
+        print(f"bench-advice: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)

@@ -1,0 +1,361 @@
+"""Runs the cases of the chosen areas interleaved, prints their tables and keeps all values."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import (
+    batch,
+    data,
+    grain,
+    hosts,
+    journal,
+    large,
+    libraries,
+    modules,
+    server,
+    starts,
+    sync,
+)
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Case, Row
+from benchmarks.measuring import measure
+from benchmarks.table import markdown_of, print_area
+from gridbench.bench.points import Point, stands
+from gridbench.bench.series import Points
+from gridbench.engines.environments import ONE_THREAD
+from gridbench.errors import InputError
+from gridbench.formats import about, processors
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
+from gridbench.machine.words import disturbed_count, sentence
+from gridbench.printing import Printing
+from gridbench.process.interrupt import Interrupt
+from gridbench.progress import Steps
+from gridbench.records import RecordError, from_record
+from gridbench.results_folder import say_failed_before, unwritable
+from gridbench.run.machine import machine_facts, versions
+from gridbench.sole_use import sole_use_of_file
+from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.series import Series
+from gridbench.terminal import say
+from gridbench.whole_file import replace_file, write_file
+
+AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
+    "grain": lambda extent: [grain.area(extent is Extent.FULL)],
+    "modules": lambda extent: [modules.area(extent is Extent.FULL)],
+    "large": lambda extent: [large.area(extent is Extent.FULL)],
+    "libraries": lambda extent: [libraries.area(extent is Extent.FULL)],
+    "journal": lambda extent: [journal.area(extent is Extent.FULL)],
+    "starts": lambda extent: [starts.area(extent)],
+    "hosts": hosts.areas,
+    "cluster": batch.areas,
+    "sync": sync.areas,
+    "data": data.areas,
+    "server": server.areas,
+}
+
+_TITLES = {
+    "hosts": "Many machines",
+    "cluster": "Workers that batch systems start",
+    "sync": "Tasks that begin at one instant",
+    "data": "Data grids",
+    "server": "A server that many clients share",
+}
+"""Of pages with one area alone."""
+
+RUNS = {Extent.TRIAL: 1, Extent.USUAL: 5, Extent.FULL: 7}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    areas: Sequence[str]
+    """Names; none: all."""
+    cases: Sequence[str] = ()
+    """Parts of areas that have several, by their names; none: all."""
+    extent: Extent = Extent.USUAL
+    runs: int | None = None
+    out: Path | None = None
+    markdown: Path | None = None
+    fresh: bool = False
+    """Forget what `out` holds of a call that was cut off."""
+    retry_failed: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
+
+
+def run_areas(request: Request) -> int:
+    """Measure, print, keep. Returns the exit status: 1 if something could not be measured, 3 if
+    other programs disturbed it, so that nothing can be claimed, and that was not accepted."""
+    unknown = [name for name in request.areas if name not in AREAS]
+    if unknown:
+        raise InputError(
+            f"there is no area `{unknown[0]}`", remedy=f"the areas are {', '.join(AREAS)}"
+        )
+    chosen = _chosen(request)
+    with sole_use_of_file(request.out, request.printing.progress()):
+        return _run(request, chosen)
+
+
+def _run(request: Request, chosen: Sequence[Area]) -> int:
+    runs = request.runs or RUNS[request.extent]
+    console, errors = request.printing.tables(), request.printing.progress()
+    record: dict[str, Any] = {
+        "machine": machine_facts(),
+        "versions": versions(),
+        "environment": ONE_THREAD,
+        "extent": request.extent.value,
+        "runs": runs,
+        "measured": list(request.areas or AREAS),
+        "areas": {},
+        "complete": False,
+    }
+    points = Points() if request.fresh else _earlier(request, record, errors)
+    mine = {case.name for area in chosen for case in area.cases}
+    failed = [one for one in points.run if one.status != "ok" and one.workload in mine]
+    say_failed_before(errors, [f"{one.workload}, round {one.round + 1}" for one in failed], "run")
+
+    def whole() -> dict[str, Any]:
+        return record | {"points": list(map(asdict, points.all))}
+
+    def save() -> None:
+        save_record(request.out, whole())
+
+    page: list[str] = []
+    settle(request.policy, errors)
+    save()  # only now: a call that measures nothing leaves earlier results alone
+    save_page(request.markdown, [_head(record, points)])
+    missing, measured = False, list[Row]()
+    with Interrupt() as interrupt:
+        for number, area in enumerate(chosen):
+            with Steps(errors, f"{area.name}: run") as steps:
+                watcher = _Watcher(steps, area, areas_left=len(chosen) - number - 1, save=save)
+                measure(area, runs, points, check=interrupt.check, watcher=watcher)
+            rows = area.rows(points)
+            print_area(console, area.title, rows)
+            page.append(markdown_of(area.title, rows))
+            page += save_picture(request.markdown, area, points)
+            record["areas"][area.name] = {"title": area.title, "rows": list(map(as_record, rows))}
+            record["complete"] = not interrupt.came and number + 1 == len(chosen)
+            save()
+            save_page(request.markdown, [_head(record, points), *page])
+            measured += rows
+            missing |= any(row.problems for row in rows)
+            if interrupt.came:
+                kept = f"; --out {request.out} goes on with the rest" if request.out else ""
+                say(console, f"stopped: what was measured stands above{kept}")
+                break
+    request.printing.document(whole)
+    if interrupt.came:
+        return interrupt.exit_status
+    if count := _disturbed(record, points):
+        say(console, sentence(count))
+    if missing:
+        return 1
+    return request.policy.exit_status(claims=_claims(measured, points))
+
+
+def _claims(rows: Sequence[Row], points: Points) -> bool:
+    """Whether other programs have left anything that can be claimed."""
+    if not points.disturbed:
+        return True
+    if any(row.peer for row in rows):
+        return any(row.claimed for row in rows)
+    return any(row.ours.undisturbed.values for row in rows)
+
+
+def _disturbed(record: dict[str, Any], points: Points) -> str:
+    processors = record["machine"].get("cores")
+    return disturbed_count(len(points.disturbed), len(points.run), "runs", processors)
+
+
+class _Watcher:
+    """Shows which run goes on, and has each saved as it ends."""
+
+    def __init__(
+        self, steps: Steps, area: Area, *, areas_left: int, save: Callable[[], object]
+    ) -> None:
+        """`areas_left`: how many come after this one."""
+        self._steps = steps
+        self._area = area
+        self._areas_left = areas_left
+        self._save = save
+
+    def begin(self, number: int, case: Case, *, limit: float, left: float | None) -> None:
+        """A run begins."""
+        note = f"at most {about(limit)}"
+        if left is not None:
+            note += f"; this part has {about(left)} left"
+        if self._areas_left:
+            note += f", {self._areas_left} more to come"
+        self._steps.begin(f"round {number + 1}, {case.name}", note=note)
+
+    def glance(self) -> None:
+        """It goes on."""
+        self._steps.glance()
+
+    def end(self, number: int, case: Case, point: Point) -> None:
+        """It has ended, and is kept: what did not give all its values is told at once."""
+        self._steps.end(point.seconds)
+        self._save()
+        # Runs of parts with a budget take long.
+        is_long = self._area.budget is not None and not self._steps.console.is_terminal
+        if point.why or is_long:
+            told = point.why or f"done in {about(point.seconds)}"
+            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
+
+
+def _earlier(request: Request, record: dict[str, Any], console: Console) -> Points:
+    """What the file has of a call that was cut off, if that was one like this one, without what is
+    tried again.
+
+    InputError for a file that is damaged or of something else, which would be lost.
+    """
+    out = request.out
+    try:
+        text = out.read_text(encoding="utf-8") if out else ""
+        if not text:
+            return Points()
+        before = json.loads(text)
+        if before["complete"]:
+            return Points()
+        every = [from_record(Point, point) for point in before["points"]]
+    except OSError:  # it is not there; or it cannot be written either, which is told then
+        return Points()
+    except (ValueError, RecursionError, TypeError, KeyError, RecordError):
+        raise InputError(
+            "is no file of `python -m benchmarks`, or it is damaged",
+            file=out,
+            remedy="choose another --out, or add --fresh to replace it",
+        ) from None
+    points = Points(one for one in every if stands(one, retry_failed=request.retry_failed))
+    count = len(points.run)
+    if not count:
+        return points
+    if _likeness(before) != _likeness(record):
+        say(console, f"{out}: is of another machine, version or extent: all is measured anew")
+        return Points()
+    say(console, f"{out}: {count} runs of a call that was cut off are kept; --fresh forgets them")
+    return points
+
+
+def _likeness(record: dict[str, Any]) -> tuple[Any, ...]:
+    """What calls have in common whose values may stand side by side."""
+    machine = record.get("machine", {})
+    facts = [machine.get(name) for name in ("host", "processor", "cores")]
+    return (*facts, record.get("versions"), record.get("extent"))
+
+
+def _chosen(request: Request) -> list[Area]:
+    """The areas, or parts of them, in the order of the list above."""
+    names = request.areas or AREAS
+    areas = [area for name in AREAS if name in names for area in AREAS[name](request.extent)]
+    if not request.cases:
+        return areas
+    parts = {area.part: area for area in areas if area.part}
+    unknown = [name for name in request.cases if name not in parts]
+    if unknown:
+        known = f"the cases are {', '.join(parts)}" if parts else "these areas have no cases"
+        raise InputError(f"there is no case `{unknown[0]}`", remedy=known)
+    return [area for name, area in parts.items() if name in request.cases]
+
+
+def _head(record: dict[str, Any], points: Points) -> str:
+    machine = record["machine"]
+    title, again = "Measured by `python -m benchmarks`", "make bench"
+    if len(record["measured"]) == 1:
+        (area,) = record["measured"]
+        title, again = _TITLES.get(area, title), f"make bench-{area}"
+    lines = [
+        f"Measured by `python -m benchmarks` on {machine.get('cores', '?')} processors "
+        f"({machine.get('processor', '?')}), in {_rounds(record['runs'])} "
+        f"({record['extent']}); `{again}` measures all of it anew. Shown are medians with the "
+        "smallest and the largest value; ratios are of values of the same round."
+    ]
+    if others := [point.load.get("others_cpu", 0.0) for point in points.run]:
+        lines.append(
+            f"Other work on the machine took {processors(statistics.median(others))} processors"
+            f" during a run (median; from {processors(min(others))} to {processors(max(others))})."
+        )
+    if count := _disturbed(record, points):
+        lines.append(
+            f"{sentence(count)} No ratio to a peer is claimed from these, nor from fewer than"
+            f" {ENOUGH} others, nor where they are on both sides of 1."
+        )
+    return f"# {title}\n\n{' '.join(lines)}\n"
+
+
+def _rounds(number: int) -> str:
+    return f"at most {number} rounds" if number > 1 else "one round"
+
+
+def save_picture(page: Path | None, area: Area, points: Points) -> list[str]:
+    """Write the area's picture beside the page; the text that shows it there, if there is one."""
+    if page is None or area.picture is None:
+        return []
+    file = page.with_name(f"{page.stem}-{area.part or area.name}.svg")
+    write_file(file, area.picture(points))
+    return [f"![{area.title}]({file.name})\n"]
+
+
+def save_page(file: Path | None, parts: Sequence[str]) -> None:
+    """Write the parts as one Markdown file, if there is one. InputError if that cannot be."""
+    if file is not None:
+        write_file(file, "\n".join(parts))
+
+
+def as_record(row: Row) -> dict[str, Any]:
+    """A row for the file."""
+    return {
+        "what": row.what,
+        "unit": row.unit,
+        "gridrpc": _values(row.ours),
+        "peer": _values(row.peer),
+        "limit": _values(row.limit),
+        "ratio_to_peer": _number(row.ratio_to_peer),
+        "ratio_to_limit": _number(row.ratio_to_limit),
+        "ratios": row.ratios,
+        "target": row.target
+        and {
+            "bound": row.target.bound,
+            "at_least": row.target.at_least,
+            "of_peer": row.target.of_peer,
+            "of_limit": row.target.of_limit,
+        },
+        "reached": row.reached,
+        "problems": row.problems,
+    }
+
+
+def _values(measured: Series | None) -> dict[str, Any] | None:
+    if measured is None:
+        return None
+    return {"median": _number(measured.median), "values": measured.values}
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value  # JSON has no NaN
+
+
+def save_record(file: Path | None, record: dict[str, Any]) -> None:
+    """Write all as JSON, if there is a file to write to. InputError if that cannot be.
+
+    Who is ended while it writes leaves the file as it was before.
+    """
+    if file is None:
+        return
+    try:
+        replace_file(file, json.dumps(record, indent=1) + "\n")
+    except OSError as error:
+        raise unwritable(file, error) from error

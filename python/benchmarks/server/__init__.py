@@ -1,0 +1,31 @@
+"""Area `server`: a `gridrpc server` that many clients share, beside bare TLS and other servers.
+
+Servers and clients are all on this machine. Each part measures something twice: how far that
+differs from itself is the noise of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.extent import Extent
+from benchmarks.figures import Area
+from benchmarks.server import endurance, inference, latency, tasks, throughput
+
+PARTS = {
+    "null": latency.null_area,
+    "argument": latency.argument_area,
+    "first": latency.first_area,
+    "rate": throughput.area,
+    "inference": inference.area,
+    "tasks": tasks.area,
+    "idle": endurance.idle_area,
+    "soak": endurance.soak_area,
+    "restart": endurance.restart_area,
+}
+
+
+def areas(extent: Extent) -> Iterator[Area]:
+    """One for each figure."""
+    for make in PARTS.values():
+        yield make(extent)

@@ -1,0 +1,230 @@
+"""Null calls per second of one client and of many, beside gRPC, Pyro5 and Ray Serve."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.extent import Extent
+from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.hosts.places import in_random_order
+from benchmarks.programs import built_echo
+from benchmarks.server.clients import PROGRAMS, Clients, calls
+from benchmarks.server.latency import programs
+from gridbench.bench.series import Points
+from gridbench.engines.environments import environment, launch_of
+from gridbench.errors import InputError
+from gridbench.process.daemons import free_ports
+from gridbench.process.launch import PYTHON
+from gridbench.services.gridrpc_server import GridrpcServer
+
+_MANY = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
+_SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
+_OURS, _GRPC, _PYRO, _RAY = "null calls", "gRPC (C++ echo)", "Pyro5", "Ray Serve"
+PEERS = (_GRPC, _PYRO, _RAY)
+
+
+def ours(folder: str, many: int, seconds: float, workers: int) -> Iterator[Values]:
+    """Calls per second of one client and of many, in C and Python; in random order."""
+    with GridrpcServer([Path(folder, "gridbench_server.so")], workers, tls=True) as server:
+
+        def in_c(url: str, count: int) -> float:
+            with calls(folder, url, count, "null", seconds) as clients:
+                return clients.together().rate
+
+        def in_python(count: int) -> float:
+            command = [*PYTHON, str(PROGRAMS / "load.py"), "gridrpc", server.socket, str(seconds)]
+            return _rate([command] * count)
+
+        yield from in_random_order(
+            {
+                "socket 1": lambda: in_c(server.socket, 1),
+                "socket 1 again": lambda: in_c(server.socket, 1),
+                "socket many": lambda: in_c(server.socket, many),
+                "tls 1": lambda: in_c(server.tls, 1),
+                "tls many": lambda: in_c(server.tls, many),
+                "python 1": lambda: in_python(1),
+                "python many": lambda: in_python(many),
+            }
+        )
+
+
+def grpc(folder: str, many: int, seconds: float) -> Iterator[Values]:
+    """The same of gRPC's clients, by a Unix socket and with TLS; the function runs in it."""
+    echo = str(built_echo(Path(folder)))
+    # It brings certificates along.
+    with GridrpcServer([Path(folder, "gridbench_server.so")], 1, tls=True) as server:
+        (port,) = free_ports(1)
+        unix, tls = f"unix:{server.folder / 'echo'}", f"127.0.0.1:{port}"
+        own, user = str(server.credentials), str(server.user)
+
+        def rate(address: str, serving: str, calling: str, count: int) -> float:
+            with Clients([[echo, "serve", address, serving]]):
+                return _rate([[echo, "calls", address, str(seconds), calling]] * count)
+
+        yield from in_random_order(
+            {
+                "socket 1": lambda: rate(unix, "none", "none", 1),
+                "socket many": lambda: rate(unix, "none", "none", many),
+                "tls 1": lambda: rate(tls, own, user, 1),
+                "tls many": lambda: rate(tls, own, user, many),
+            }
+        )
+
+
+def pyro(many: int, seconds: float) -> Iterator[Values]:
+    """The same of Pyro5's clients, by a Unix socket; the function runs in the server."""
+    launch = launch_of("pyro5")
+    with tempfile.TemporaryDirectory(prefix="gb-") as folder:
+        socket = f"{folder}/socket"
+        script = [str(PROGRAMS / "pyro_server.py"), socket]
+        command = [str(PROGRAMS / "load.py"), "pyro", f"PYRO:null@./u:{socket}", str(seconds)]
+        load = [*launch.command, *command]
+        with Clients([[*launch.command, *script]], launch.variables):
+            yield from in_random_order(
+                {
+                    "python 1": lambda: _rate([load], launch.variables),
+                    "python many": lambda: _rate([load] * many, launch.variables),
+                }
+            )
+
+
+def ray_serve(many: int, seconds: float, processors: int) -> Iterator[Values]:
+    """The same of connections of wrk to Ray Serve's HTTP; the function runs in a replica."""
+    launch = launch_of("ray-serve")
+    (port,) = free_ports(1)
+    script = [str(PROGRAMS / "ray_server.py"), str(port), str(processors)]
+    with Clients([[*launch.command, *script]], launch.variables):
+        url = f"http://127.0.0.1:{port}/"
+        yield from in_random_order(
+            {
+                "python 1": lambda: wrk(url, 1, seconds),
+                "python many": lambda: wrk(url, many, seconds),
+            }
+        )
+
+
+def wrk(url: str, connections: int, seconds: float, request: str = "") -> float:
+    """Answers per second that wrk gets; with the file `request` as the body of each POST."""
+    threads = min(connections, os.cpu_count() or 1)
+    numbers = [f"-t{threads}", f"-c{connections}", f"-d{max(1, round(seconds))}s"]
+    ran = subprocess.run(
+        [program("wrk"), *numbers, "-s", PROGRAMS / "wrk.lua", url],
+        env={**os.environ, "REQUEST": request},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if ran.returncode != 0:
+        raise RuntimeError(f"wrk ended with {ran.returncode}: {ran.stderr.strip()}")
+    found = json.loads(ran.stdout.splitlines()[-1])
+    if found["failed"] or not found["calls"]:
+        raise RuntimeError(f"{found['failed']} of {found['calls']} requests of wrk failed")
+    return float(found["calls"] / found["seconds"])
+
+
+def _rate(commands: list[list[str]], variables: Mapping[str, str] | None = None) -> float:
+    with Clients(commands, variables) as clients:
+        found = clients.together()
+    if found.failed:
+        raise RuntimeError(f"{found.failed} calls failed")
+    return found.rate
+
+
+def lacks(name: str) -> str:
+    """What a peer's environment lacks, and how to get that; empty if all is there."""
+    found = environment(name)
+    try:
+        if found is not None:
+            found.require()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def lacks_program(*names: str) -> str:
+    """The same for programs of the system, and of this Python's folder."""
+    absent = [name for name in names if not program(name)]
+    return f"`{absent[0]}` is not installed\nhint: `make rpc-peers` does that" if absent else ""
+
+
+def program(name: str) -> str:
+    """Where a program is; empty: nowhere."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))])
+    return shutil.which(name, path=path) or ""
+
+
+def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
+    """Ours, and these peers."""
+    folder, missing = programs()
+    many, processors = _MANY[extent], os.cpu_count() or 1
+    load: dict[str, Any] = {"many": many, "seconds": _SECONDS[extent]}
+    inside = {"folder": folder, **load}
+    each: Mapping[str, _Peer] = {
+        _GRPC: (grpc, inside, missing or lacks_program("grpc_cpp_plugin", "protoc")),
+        _PYRO: (pyro, load, lacks("pyro5")),
+        _RAY: (ray_serve, load | {"processors": processors}, lacks("ray-serve") or
+               lacks_program("wrk")),
+    }  # fmt: skip
+    cases = [
+        Case(
+            name=_OURS, function=ours, arguments=inside | {"workers": processors}, missing=missing,
+            timeout=300,
+        ),
+        *(
+            Case(name=peer, function=function, arguments=arguments, missing=why, timeout=300)
+            for peer, (function, arguments, why) in _of(each, peers)
+        ),
+    ]  # fmt: skip
+    title = f"Null calls per second of 1 client and of {many} at once, {processors} native workers"
+    return Area("server/rate", title, cases, lambda s: _rows(s, many, peers), part="rate")
+
+
+_Peer = tuple[Callable[..., Iterator[Values]], dict[str, Any], str]
+
+
+def _of(each: Mapping[str, _Peer], peers: Sequence[str]) -> Iterator[tuple[str, _Peer]]:
+    return ((name, each[name]) for name in peers)
+
+
+def _rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
+    alone = samples.of(_OURS, "socket 1")
+    noise = alone.difference_to(samples.of(_OURS, "socket 1 again"))
+    rows = [Row(what="noise: one client by itself", unit="x", ours=noise, digits=2)]
+    for way, what in (
+        ("socket", "in C, Unix socket"), ("tls", "in C, TLS"), ("python", "in Python, Unix socket"),
+    ):  # fmt: skip
+        one, all_of_them = samples.of(_OURS, f"{way} 1"), samples.of(_OURS, f"{way} many")
+        rows += [
+            Row(what=f"1 client {what}", unit="/s", ours=one, digits=0),
+            Row(
+                what=f"{many} clients {what}; limit: one alone",
+                unit="/s",
+                ours=all_of_them,
+                limit=one,
+                target=Target(0.7, at_least=True, of_limit=True),
+                digits=0,
+            ),
+        ]
+    for peer in peers:
+        for way in ("socket", "tls") if peer == _GRPC else ("python",):
+            for count, number in (("1", "1 client"), ("many", f"{many} clients")):
+                rows.append(
+                    Row(
+                        what=f"{number}, {_WAYS[way]}; peer: {peer}",
+                        unit="/s",
+                        ours=samples.of(_OURS, f"{way} {count}"),
+                        peer=samples.of(peer, f"{way} {count}"),
+                        target=Target(1.0, at_least=True, of_peer=True),
+                        digits=0,
+                    )
+                )
+    return rows
+
+
+_WAYS = {"socket": "Unix socket", "tls": "TLS", "python": "Python"}

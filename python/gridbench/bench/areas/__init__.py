@@ -1,6 +1,0 @@
-"""The project's own figures of what only gridrpc does, beside the limits of the machine.
-
-An area (`modules`, ...) is a set of cases and the rows made of their values. A case is one function
-that runs in a fresh process and returns numbers; the cases of an area run interleaved, in random
-order within each round, so that ratios compare what was measured under the same conditions.
-"""

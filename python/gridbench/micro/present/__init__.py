@@ -1,0 +1,7 @@
+"""The results of the micro benchmarks in the terminal, as a page, and as Markdown."""
+
+from gridbench.micro.present.markdown import write_markdown
+from gridbench.micro.present.page import write_report
+from gridbench.micro.present.terminal import print_tables
+
+__all__ = ["print_tables", "write_markdown", "write_report"]

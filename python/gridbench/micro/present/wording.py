@@ -1,0 +1,178 @@
+"""Comparisons in words: against the best peer, the machine's limit, and the targets."""
+
+from __future__ import annotations
+
+from gridbench.formats import (
+    NOTHING,
+    amount,
+    bound,
+    digits,
+    digits_to_judge,
+    interval,
+    round_amount,
+    times,
+)
+from gridbench.micro.figures import Figure, Lead, Ratio, Results
+
+BEST_PEER = "best peer"
+_LIMITS = {
+    "ping_pong_memory": "ping-pong, memory, spins",
+    "ping_pong_unix": "ping-pong, Unix socket",
+    "ping_pong_tcp": "ping-pong, TCP",
+    "pickled_call_unix": "bare pickled call",
+    "pickled_call_spin": "pickled call that spins",
+    "windowed_echo": "windowed echo",
+}
+_STATUS = {"failed": "failed", "cannot": "cannot", "missing": "not run", "ok": "no value"}
+
+
+def against_peer(figure: Figure, engine: str) -> str:
+    """`16.9× faster`, `no difference`, or that it is the best peer itself."""
+    if engine == figure.best_peer:
+        return BEST_PEER
+    ratio = figure.ratios.get(engine)
+    if ratio is None or not ratio.to_peer:
+        return NOTHING
+    if ratio.claim == "no difference":
+        return "no difference"
+    better, worse = _words(figure)
+    return f"{times(_above_one(ratio.to_peer))} {better if ratio.claim == 'faster' else worse}"
+
+
+def peer_interval(figure: Figure, engine: str) -> str:
+    """The 95 % interval of the factor that `against_peer` names; nothing if there is none."""
+    ratio = figure.ratios.get(engine)
+    if ratio is None or not ratio.to_peer or not ratio.low or not ratio.high:
+        return ""
+    low, high = ratio.low, ratio.high
+    if ratio.claim != "no difference" and ratio.to_peer < 1:
+        low, high = 1 / high, 1 / low
+    return f"{digits(low)}–{digits(high)}"
+
+
+def against_limit(figure: Figure, engine: str) -> str:
+    """`1.33×`, of which limit if it is not the first; a dash if there is none."""
+    ratio = figure.ratios.get(engine)
+    if ratio is None or ratio.to_limit is None:
+        return NOTHING
+    other = ratio.limit and ratio.limit != first_limit(figure)
+    return f"{times(ratio.to_limit)} {label(ratio.limit)}" if other else times(ratio.to_limit)
+
+
+def label(name: str) -> str:
+    """The name of a limit as a reader sees it; names of engines stay as they are."""
+    first, comma, rest = name.partition(", ")
+    return _LIMITS.get(first, first.replace("_", " ")) + comma + rest
+
+
+def titled(text: str) -> str:
+    """As a heading: it begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def first_limit(figure: Figure) -> str:
+    """The name of the limit that ratios are to, unless they say otherwise; may be empty."""
+    return figure.limits[0].engine if figure.limits else ""
+
+
+def advantage(figure: Figure, ratio: Ratio) -> tuple[float, float | None, float | None] | None:
+    """How many times as good as the best peer, with its interval; above 1 is better."""
+    if not ratio.to_peer:
+        return None
+    if figure.better == "more":
+        return ratio.to_peer, ratio.low, ratio.high
+    return (
+        1 / ratio.to_peer,
+        1 / ratio.high if ratio.high else None,
+        1 / ratio.low if ratio.low else None,
+    )
+
+
+def status_word(status: str) -> str:
+    """What stands where a value would."""
+    return _STATUS[status]
+
+
+def figure_by_id(results: Results, name: str) -> Figure | None:
+    """None if it was not measured."""
+    return next((figure for figure in results.figures if figure.id == name), None)
+
+
+def to_reach(results: Results, lead: Lead) -> str:
+    """`≤ 1/8 × best peer`, `≥ 3.00 M/s`."""
+    sense = "≤" if lead.sense == "<=" else "≥"
+    if lead.against:
+        return f"{sense} {bound(lead.bound)} × {label(lead.against)}"
+    figure = figure_by_id(results, lead.figure)
+    return f"{sense} {bound(lead.bound) if figure is None else _bound_amount(figure, lead)}"
+
+
+def measured(results: Results, lead: Lead) -> str:
+    """The ratio, or the value; a dash if there is none.
+
+    It has as many digits as it takes to see whether the bound is kept.
+    """
+    if lead.value is None:
+        return NOTHING
+    significant = digits_to_judge(lead.value, lead.bound, lead.sense)
+    if lead.against:
+        return times(lead.value, significant)
+    figure = figure_by_id(results, lead.figure)
+    unit = "" if figure is None else figure.unit
+    return amount(lead.value, unit, significant)
+
+
+def compared_values(results: Results, lead: Lead) -> tuple[str, ...]:
+    """What the ratio is of: `15.8 µs`, `process-pool 267 µs`. Nothing for bounds on a value."""
+    own = figure_by_id(results, lead.figure)
+    theirs = figure_by_id(results, lead.of or lead.figure)
+    if own is None or theirs is None or not lead.against:
+        return ()
+    kind, _, named = lead.against.partition(": ")
+    other = (named or theirs.best_peer or "") if kind == BEST_PEER else lead.against
+    ours, others = _median(own, lead.engine), _median(theirs, other)
+    if ours is None or others is None:
+        return ()
+    return (amount(ours, own.unit), f"{label(other)} {amount(others, theirs.unit)}")
+
+
+def _median(figure: Figure, name: str) -> float | None:
+    """Of an engine or a limit; None if there is none."""
+    entries = (*figure.entries, *figure.limits)
+    return next((entry.median for entry in entries if entry.engine == name), None)
+
+
+def reached(lead: Lead) -> str:
+    """Yes or no, or that it is not known."""
+    return {True: "yes", False: "no", None: "not measured"}[lead.reached]
+
+
+def median_with_interval(
+    figure: Figure, median: float, low: float | None, high: float | None
+) -> str:
+    """`267 µs (251–290)`."""
+    between = interval(low, high, figure.unit, around=median)
+    return amount(median, figure.unit) + (f" ({between})" if between else "")
+
+
+def _bound_amount(figure: Figure, lead: Lead) -> str:
+    if figure.unit in ("", "x"):
+        return bound(lead.bound)
+    return round_amount(lead.bound, figure.unit)
+
+
+def _words(figure: Figure) -> tuple[str, str]:
+    """What is said of a better value, and of a worse one."""
+    if figure.unit in ("MB", "copies", "calls"):
+        words = ("less", "more")
+    elif figure.id.startswith("metg"):
+        words = ("smaller", "larger")
+    elif figure.unit in ("", "x", "%"):
+        words = ("lower", "higher")
+    else:
+        return ("faster", "slower")
+    return words if figure.better == "less" else (words[1], words[0])
+
+
+def _above_one(ratio: float) -> float:
+    return ratio if ratio >= 1 else 1 / ratio
