@@ -127,9 +127,10 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope
 	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
 .PHONY: test
-test: $(STAMPS)/venv test-programs ## run all tests
+test: $(STAMPS)/venv compilers sshd ## run all tests
 	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
-	printf '%s\n' 'test-rust test-model test-fuzz' 'test-java test-environment' | xargs -L 1 -P 2 scripts/make-timed
+	printf '%s\n' 'test-rust test-model test-fuzz' 'test-programs test-java test-environment' | \
+		xargs -L 1 -P 2 scripts/make-timed
 	scripts/make-timed test-python
 
 .PHONY: test-one
@@ -186,7 +187,12 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-environment
-test-programs: compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl rpc-peers fio pssh cpython-tests jdk
+TEST_PROGRAMS := compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm redis openssl \
+	rpc-peers fio pssh cpython-tests jdk
+test-programs: system-packages $(TEST_PROGRAMS) postgres
+.PHONY: system-packages
+system-packages:
+	@scripts/install-missing $(TEST_PROGRAMS)
 test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages $(STAMPS)/asserts engines datagrid-engines
 
 # pytest compiles all tests to have their asserts tell more: once, instead of in each of its processes.

@@ -11,8 +11,13 @@ fail() {
     exit 1
 }
 
-# install_system_packages PACKAGE...: as root on Debian and its kin; otherwise says what to do.
+# install_system_packages PACKAGE...: as root on Debian and its kin; otherwise says what to do. With a folder
+# in COLLECT it only notes there what is missing, and ends the script.
 install_system_packages() {
+    if [[ -n ${COLLECT-} ]]; then
+        printf '%s\n' "$@" >>"$COLLECT/packages"
+        exit
+    fi
     local command="apt-get install --no-install-recommends $*"
     command -v apt-get >/dev/null || fail "missing on this machine: $*" \
         "Install them with the system's package manager (these are Debian's names)."
@@ -40,6 +45,11 @@ install_system_packages() {
 install_daemons() {
     local services=$1
     shift
+    if [[ -n ${COLLECT-} ]]; then
+        # shellcheck disable=SC2086
+        printf '%s\n' $services >>"$COLLECT/services"
+        install_system_packages "$@"
+    fi
     # Debian starts what it installs, unless this file forbids it.
     if [[ $(id -u) == 0 && ! -e /usr/sbin/policy-rc.d ]]; then
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
@@ -49,6 +59,6 @@ install_daemons() {
     install_system_packages "$@"
     if command -v systemctl >/dev/null; then
         # shellcheck disable=SC2086
-        systemctl --quiet disable $services 2>/dev/null || true
+        [[ -z $services ]] || systemctl --quiet disable $services 2>/dev/null || true
     fi
 }
