@@ -9,7 +9,7 @@ import pytest
 from benchmarks.pages import measured_tables as made
 from gridbench.errors import InputError
 from gridbench.formats import percent
-from gridbench.scenario.amounts import KB, MB
+from gridbench.quantities import KB, MB
 from gridbench.scenario.cells import Cell
 
 KEPT = made.read_kept()

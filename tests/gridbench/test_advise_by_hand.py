@@ -22,8 +22,8 @@ from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough
 from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
+from gridbench.quantities import MOST_CORES
 from gridbench.simulate.systems import system
-from gridbench.workload.setup_file import MOST_NODES
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ def test_what_is_not_there_helps_nothing() -> None:
 
 def test_twice_as_many_cores_are_no_more_than_there_can_be() -> None:
     free = cast(Model, ByHand(values={}))
-    work = Work(seconds=1e6, cores=MOST_NODES // 2, most_tasks=MOST_NODES)
+    work = Work(seconds=1e6, cores=MOST_CORES // 2, most_tasks=MOST_CORES)
     found = {one.what: one.total for one in advise(free, work).helps}
     assert found == {
-        f"{MOST_NODES:,} cores instead of {MOST_NODES // 2:,}": pytest.approx(1e6 / MOST_NODES)
+        f"{MOST_CORES:,} cores instead of {MOST_CORES // 2:,}": pytest.approx(1e6 / MOST_CORES)
     }
-    assert advise(free, replace(work, cores=MOST_NODES)).helps == ()
+    assert advise(free, replace(work, cores=MOST_CORES)).helps == ()
 
 
 def test_data_that_is_shared_is_held_against_sending_it_with_each_task() -> None:

@@ -37,8 +37,8 @@ from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
+from gridbench.quantities import MOST_CORES
 from gridbench.simulate.systems import system
-from gridbench.workload.setup_file import MOST_NODES
 from synthetic import PLACE
 
 GB = 2**30
@@ -288,13 +288,13 @@ def test_what_makes_no_sense_is_refused_in_two_lines(
     ("wrong", "told"),
     [
         ({"threads": 0}, "the number of threads must be from 1 to"),
-        ({"threads": MOST_NODES + 1}, "the number of threads must be from 1 to"),
+        ({"threads": MOST_CORES + 1}, "the number of threads must be from 1 to"),
         ({"traffic": -1.0}, "makes no sense"),
         ({"traffic": 1.001 * MOST_TRAFFIC}, "makes no sense"),
     ],
 )
 def test_other_rooflines_are_refused(wrong: dict[str, float], told: str) -> None:
-    Roofline(threads=MOST_NODES, traffic=MOST_TRAFFIC)
+    Roofline(threads=MOST_CORES, traffic=MOST_TRAFFIC)
     with pytest.raises(InputError, match=told):
         Roofline(**wrong)  # type: ignore[arg-type]
 

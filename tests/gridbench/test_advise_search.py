@@ -24,7 +24,8 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
-from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES, MOST_TASKS
+from gridbench.quantities import LARGEST_KB, MOST_CORES
+from gridbench.workload.setup_file import MOST_TASKS
 
 WORK = Work(seconds=100.0, cores=100)
 
@@ -243,7 +244,7 @@ def test_work_is_divided_with_its_data() -> None:
     [
         {"seconds": LONGEST},
         {"cores": 1},
-        {"cores": MOST_NODES},
+        {"cores": MOST_CORES},
         {"most_tasks": 1},
         {"most_tasks": MOST_TASKS},
         {"bytes_in": LARGEST_KB * 1024.0},
@@ -262,7 +263,7 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, object]) -> No
         ({"seconds": LONGEST * 1.001}, "makes no sense"),
         ({"seconds": math.inf}, "makes no sense"),
         ({"cores": 0}, "the number of cores must be from 1"),
-        ({"cores": MOST_NODES + 1}, "the number of cores must be from 1"),
+        ({"cores": MOST_CORES + 1}, "the number of cores must be from 1"),
         ({"most_tasks": 0}, "the number of tasks must be from 1"),
         ({"most_tasks": MOST_TASKS + 1}, "the number of tasks must be from 1"),
         ({"bytes_in": LARGEST_KB * 1024.0 + 1}, "not a size in bytes"),

@@ -26,10 +26,10 @@ from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import Model
 from gridbench.progress import Steps
+from gridbench.quantities import LARGEST_KB
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.plan import Judge
-from gridbench.workload.setup_file import LARGEST_KB
 
 WORK = Work(seconds=0.02, cores=3, most_tasks=12)
 EFFORT = Effort(rounds=3)

@@ -23,7 +23,7 @@ from gridbench.bench.series import Points
 from gridbench.datagrid.record import Case, WarmUp
 from gridbench.formats import amount
 from gridbench.published.data_grid import data_grid_slides
-from gridbench.scenario.amounts import parse_size
+from gridbench.quantities import parse_size
 from running import REPOSITORY
 
 RISEN = replace(four(), windows=windows_of(0.1, (2,) * 10 + (9,) * 10, (0,) * 20))

@@ -169,7 +169,7 @@ def test_messages(
         (
             ("list-times", "--tasks", "3.5", "--mean", "1", "--out", "t"),
             "--tasks: `3.5` is not a whole number from 1 to 10,000,000",
-            "for example --tasks 1000, or 1e3",
+            "give a number such as 1000, or 1e3",
         ),
         (
             ("report",),

@@ -1,11 +1,11 @@
-"""Whole numbers on the command line."""
+"""Count numbers on the command line."""
 
 from __future__ import annotations
 
 import pytest
 
-from gridbench.counts import parse_count
 from gridbench.errors import InputError
+from gridbench.quantities import parse_count
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_other_text_is_refused(text: str) -> None:
     told = r"--cores: `.*` is not a whole number from 1 to 1,000,000"
     with pytest.raises(InputError, match=told) as caught:
         parse_count("--cores", text, 1, 10**6)
-    assert caught.value.remedy == "for example --cores 1000, or 1e3"
+    assert caught.value.remedy == "give a number such as 1000, or 1e3"

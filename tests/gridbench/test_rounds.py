@@ -14,9 +14,9 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.process.interrupt import Interrupt
+from gridbench.quantities import AUTO, ROUNDS
 from gridbench.report.rounds import studies_of, together
 from gridbench.report.verdict import verdict
-from gridbench.rounds import AUTO, ROUNDS
 from gridbench.run.ahead import ahead
 from gridbench.run.rounds import Rounds, run_rounds
 from gridbench.run.runner import Verdict

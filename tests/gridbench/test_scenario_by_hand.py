@@ -7,7 +7,7 @@ import pytest
 import timelines
 from gridbench.analysis.additive import SYMPHONY
 from gridbench.analysis.summary import summarise
-from gridbench.scenario.amounts import MB
+from gridbench.quantities import MB
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.figures import measured, why_invalid
 from gridbench.scenario.present.pictures import pictures_of

@@ -9,7 +9,7 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.formats import compact_size
-from gridbench.scenario.amounts import (
+from gridbench.quantities import (
     GB,
     KB,
     MB,

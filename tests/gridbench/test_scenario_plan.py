@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from gridbench.quantities import GB, MB
 from gridbench.record_file import missing
 from gridbench.run.client import Facts
 from gridbench.scenario import needs
-from gridbench.scenario.amounts import GB, MB
 from gridbench.scenario.grids import Case, Choice, cases_of
 from gridbench.scenario.needs import Experience, Place, cannot, need_of, too_long
 from gridbench.scenario.plan import failed_before, items_of

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from gridbench.cli import cli
 from gridbench.errors import InputError
-from gridbench.seconds import SECONDS, parse_seconds
+from gridbench.quantities import SECONDS, parse_seconds
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gridbench.model.observation import Situation
 from gridbench.model.saved import save_models
 from gridbench.model_kind import Expected, FittedModel, Parameter
 from gridbench.printing import Printing
+from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
 from gridbench.simulate.command import Request
 from gridbench.simulate.options import simulate as options
@@ -26,8 +27,6 @@ from gridbench.simulate.profile_file import profile_text, read_profile, system_o
 from gridbench.simulate.sweep import Swept, parse_sweep
 from gridbench.simulate.systems import system
 from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
-from gridbench.workload.setup_file import LARGEST_KB
-from gridbench.workload.task_times import LONGEST_TIME
 from test_simulate_shown import ACCOUNT
 
 ASKED = Request(profile="gridrpc", cores=4)

@@ -23,6 +23,7 @@ from gridbench.model.pipeline import Link, Manager, Parameters
 from gridbench.model.ranges import range_of
 from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
+from gridbench.quantities import LONGEST_TIME
 from gridbench.simulate.account import Account, account, notices
 from gridbench.simulate.compared import Against, Comparison
 from gridbench.simulate.fitted import Fitted, read_fitted
@@ -36,7 +37,6 @@ from gridbench.simulate.terminal import print_account, print_against, print_swep
 from gridbench.simulate.throttling import Level, Pressure
 from gridbench.simulate.timeline import described, table_of
 from gridbench.simulate.work import Work
-from gridbench.workload.task_times import LONGEST_TIME
 from synthetic import PLACE
 
 MB = 2**20

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
-from gridbench.sync.cases import cases_of
+from gridbench.sync.cases import cases_of, in_order, number_of, numbers_of
 from gridbench.sync.figures import clock_error, figures_of, parallelism, phases_of, task_times
-from gridbench.sync.parameters import in_order, number_of, numbers_of
 from gridbench.sync.record import FILE, FORM, Phase, Round, Task
 from gridbench.sync.stragglers import fence, often_late, stragglers, straggling_hosts
 from sync_rounds import DISTURBED, four, round_of, sweep, task_of, write_folder

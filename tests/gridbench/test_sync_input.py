@@ -7,6 +7,7 @@ import os
 import shlex
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,15 @@ from hypothesis import strategies as st
 
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host, Placement, place, read_hosts
+from gridbench.quantities import MOST_ELEMENTS, Counts, Texts
+from gridbench.schema import keys_of, read_parameters, record_of
+from gridbench.shared_options import HostOptions, ResultsOptions
 from gridbench.small_file import LARGEST
 from gridbench.sync.arguments import KNOWN, expand, placeholders, split
-from gridbench.sync.lists import MOST, texts, worker_counts
-from gridbench.sync.setup_file import (
-    OLD,
-    OPTIONS,
-    Setup,
-    read_setup,
-    setup_of_environment,
-    setup_of_options,
-)
+from gridbench.sync.options import SyncParameters
 
+texts = Texts("parameter").read
+worker_counts = Counts("count of workers").read
 VALUES = {
     "parameter": "4 k", "worker": "5", "rank": "1", "host": "node2", "round": "0", "total": "56",
 }  # fmt: skip
@@ -295,7 +293,7 @@ def test_lists_are_read_however_they_are_written(text: str, found: list[str]) ->
         ("[1, 2, 1]", "the parameter `1` occurs twice"),
         ('[""]', "must have 1 to 65,536 characters"),
         ('["\\u0000"]', "no zero byte"),
-        (" ".join(map(str, range(MOST + 1))), "more than 10,000 elements"),
+        (" ".join(map(str, range(MOST_ELEMENTS + 1))), "more than 10,000 elements"),
     ],
 )
 def test_lists_that_are_wrong_are_refused(text: str, told: str) -> None:
@@ -376,9 +374,17 @@ def test_counts_of_workers_that_are_wrong(given: str | int, told: str) -> None:
 # ---- The file with all of it
 
 
-def setup(path: Path, text: str | bytes) -> Setup:
+def setup(path: Path, text: str | bytes) -> SyncParameters:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_setup(path)
+    return read_parameters(SyncParameters, {}, file=path)
+
+
+def setup_of_environment(environment: dict[str, str]) -> SyncParameters:
+    return read_parameters(SyncParameters, {}, environment=environment)
+
+
+def setup_of_options(given: dict[str, object]) -> SyncParameters:
+    return read_parameters(SyncParameters, given)
 
 
 WHOLE = """
@@ -404,18 +410,21 @@ out = "results"
 
 
 def test_a_file_has_the_names_of_options(path: Path) -> None:
-    assert set(tomllib.loads(WHOLE)) == set(OPTIONS)
+    assert set(tomllib.loads(WHOLE)) == set(keys_of(SyncParameters))
     folder = path.parent
-    assert setup(path, WHOLE) == Setup(
+    assert setup(path, WHOLE) == SyncParameters(
         task=f"{folder}/./mytask",
         workers=(2, 3, 4, 5, 6, 7),
         parameters=("4", "8 k", "0.50"),
         arguments=("-s", "{parameter}"),
-        hosts=folder / "hosts.txt",
-        grid=Path("/etc/grid.toml"),
-        servers=("lab", "ssh://node1"),
-        emulate="ssh",
-        nodes=4,
+        hosts=HostOptions(
+            hosts=folder / "hosts.txt",
+            grid=Path("/etc/grid.toml"),
+            servers=("lab", "ssh://node1"),
+            emulate="ssh",
+            nodes=4,
+            start_timeout=12.5,
+        ),
         placement="fill",
         oversubscribe=True,
         rounds=5,
@@ -423,12 +432,11 @@ def test_a_file_has_the_names_of_options(path: Path) -> None:
         timeout=60.0,
         chdir=f"{folder}/jobs/{{host}}",
         watch=("gfmd", "postgres"),
-        start_timeout=12.5,
-        out=folder / "results",
+        results=ResultsOptions(out=folder / "results"),
     )
 
 
-OLD_SETUP = Setup(
+OLD_SETUP = SyncParameters(
     workers=(1, 2, 4), parameters=("4k", "8k"), arguments=("-s", "{parameter}", "a b")
 )
 
@@ -459,13 +467,12 @@ def test_the_environment_has_the_same_names(path: Path) -> None:
             "workers": "no variable",
         }
     )
-    assert found == Setup(hosts=Path("hosts.txt")).over(OLD_SETUP)
-    assert setup_of_environment({}) == Setup()
+    assert found == replace(OLD_SETUP, hosts=HostOptions(hosts=Path("hosts.txt")))
+    assert setup_of_environment({}) == SyncParameters()
     with pytest.raises(InputError, match=r"the variable WORKER_COUNT: .* must be a whole number"):
         setup_of_environment({"WORKER_COUNT": "x"})
-    assert set(OLD.values()) <= set(OPTIONS)
     # A file that says the same with an empty value says nothing either.
-    assert setup(path, "TASK_FILE=\nWORKER_COUNT=3") == Setup(workers=(3,))
+    assert setup(path, "TASK_FILE=\nWORKER_COUNT=3") == SyncParameters(workers=(3,))
 
 
 def test_tasks_are_files_or_names(path: Path) -> None:
@@ -474,7 +481,7 @@ def test_tasks_are_files_or_names(path: Path) -> None:
     assert setup(path, "TASK_FILE=null").task == "null"
     assert setup(path, "TASK_FILE=/bin/true").task == "/bin/true"
     assert setup_of_environment({"TASK_FILE": "./null"}).task == "./null"
-    assert setup(path, "HOST_FILE=~/hosts").hosts == Path.home() / "hosts"
+    assert setup(path, "HOST_FILE=~/hosts").hosts.hosts == Path.home() / "hosts"
 
 
 def test_options_are_read_as_files_are() -> None:
@@ -483,21 +490,40 @@ def test_options_are_read_as_files_are() -> None:
         "oversubscribe": False, "watch": (), "servers": ("lab,here",), "hosts": Path("h"),
         "start": "exec",
     }  # fmt: skip
-    assert setup_of_options(given) == Setup(
-        workers=(1, 2), arguments=("a b",), rounds=3, timeout=1.5, servers=("lab", "here"),
-        hosts=Path("h"), start=("exec",),
+    assert setup_of_options(given) == SyncParameters(
+        workers=(1, 2), arguments=("a b",), rounds=3, timeout=1.5, start=("exec",),
+        hosts=HostOptions(servers=("lab", "here"), hosts=Path("h")),
     )  # fmt: skip
     url = "slurm:?nodes=4&exclude=a,b"
-    assert setup_of_options({"servers": (url, "x")}).servers == (url, "x")
+    assert setup_of_options({"servers": (url, "x")}).hosts.servers == (url, "x")
     with pytest.raises(InputError, match="--start-timeout: must be from"):
         setup_of_options({"start_timeout": 0})
-    with pytest.raises(InputError, match="--rounds: must be from"):
+    with pytest.raises(InputError, match="--rounds: `0` is not a whole number"):
         setup_of_options({"rounds": 0})
 
 
-def test_what_is_said_first_counts() -> None:
-    first, second = Setup(workers=(1,), oversubscribe=False), Setup(workers=(2,), rounds=3)
-    assert first.over(second) == Setup(workers=(1,), rounds=3, oversubscribe=False)
+def test_what_is_said_first_counts(path: Path) -> None:
+    path.write_text("workers = 3\nrounds = 3\noversubscribe = false\ntask = 'null'")
+    environment = {"WORKER_COUNT": "2", "TASK_FILE": "sleep"}
+    found = read_parameters(SyncParameters, {"workers": "1"}, environment=environment, file=path)
+    assert found == SyncParameters(task="sleep", workers=(1,), rounds=3)
+
+
+def test_all_errors_of_a_file_are_listed_at_once(path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        setup(path, "worker = 3\nrounds = 0\ntask = 'null'\nstart = 'late'\n")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: has 3 errors:\n  line 1: `worker` is not known; did you")
+    assert "\n  line 2: `rounds`: `0` is not a whole number from 1 to 10,000; " in message
+    assert "\n  line 4: `start`: must be one of entry, exec, both, not `late`; " in message
+
+
+def test_results_keep_what_all_rounds_have_in_common() -> None:
+    parameters = SyncParameters(task="null", chdir="x", watch=("gfmd",), workers=(1, 2))
+    assert record_of(parameters) == {
+        "task": "null", "placement": "spread", "timeout": 600.0, "directory": "x",
+        "watched": ["gfmd"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -525,10 +551,10 @@ def test_what_is_said_first_counts() -> None:
         ("parameters = []", 1, "`parameters`: no parameter is named", ""),
         ("arguments = '{x}'", 1, "`{x}` in the argument `{x}` is not known", "{parameter}"),
         ("ARGUMENTS=./a {x}\n", 1, "`ARGUMENTS`: `{x}` in the argument", "{parameter}"),
-        ("rounds = 0", 1, "`rounds`: must be from 1", ""),
+        ("rounds = 0", 1, "`rounds`: `0` is not a whole number from 1", ""),
         ("rounds = true", 1, "`rounds`: must be a number", ""),
-        ("timeout = 'soon'", 1, "`timeout`: must be a number", ""),
-        ("timeout = inf", 1, "`timeout`: must be finite", ""),
+        ("timeout = 'soon'", 1, "`timeout`: `soon` is not a time", "a number with a unit"),
+        ("timeout = inf", 1, "`timeout`: `inf` is not a time", ""),
         ("start = 'late'", 1, "`start`: must be one of entry, exec, both", ""),
         ("start = ['entry']", 1, "`start`: must be one of entry, exec, both", ""),
         ("placement = 3", 1, "must be one of spread, fill", ""),
@@ -581,7 +607,7 @@ def test_no_damage_does_more_than_be_refused(path: Path, data: st.DataObject) ->
     except InputError as error:
         refusal = error
     else:
-        assert found.workers is None or min(found.workers) >= 1
+        assert not found.workers or min(found.workers) >= 1
         return
     assert refusal.file == path
     assert refusal.remedy

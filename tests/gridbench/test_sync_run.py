@@ -19,9 +19,9 @@ from gridbench.hosts.place import open_place
 from gridbench.hosts.where import Where
 from gridbench.links import sshd
 from gridbench.sync.crew import Crew
-from gridbench.sync.plan import Wanted, planned_of
-from gridbench.sync.record import FILE, FORM, Round, Status
-from gridbench.sync.request import Request
+from gridbench.sync.experiment import planned_of
+from gridbench.sync.options import SyncParameters
+from gridbench.sync.record import FILE, FORM, PlannedRound, Round, Status
 from gridbench.sync.round import Rounds
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
 
@@ -337,14 +337,14 @@ def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
     assert not sshd.why_not()
     with sshd.Rig(2) as rig:
         where = Where(names=tuple(servers_of(rig)))
-        request = Request(task="true", program="/bin/true", workers=(2,), where=where)
+        parameters = SyncParameters(task="/bin/true", workers=(2,))
         planned: list[list[Status]] = []
         with open_place(where, 2, Console(quiet=True), Crew) as place:
             rounds = Rounds(lambda: None)
 
             def statuses() -> list[Status]:
                 place.replace_lost()
-                tasks = planned_of(request, place.members, Wanted(2, "", "entry", 0))
+                tasks = planned_of(parameters, place.members, PlannedRound(workers=2))
                 ran = rounds.run(tasks, "entry", 30.0)
                 planned.append([task.status for task in ran.tasks])
                 return planned[-1]

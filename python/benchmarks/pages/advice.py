@@ -31,8 +31,8 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration
 from gridbench.machine.policy import WAIT, Policy
 from gridbench.machine.quiet import settle
+from gridbench.quantities import KB, MB
 from gridbench.run.machine import machine_facts, versions
-from gridbench.scenario.amounts import KB, MB
 
 WORKS = {
     "1 s on 100 cores": Work(seconds=1, cores=100),

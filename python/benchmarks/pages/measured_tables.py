@@ -16,8 +16,8 @@ from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, percent, size
+from gridbench.quantities import KB, MB
 from gridbench.record_file import latest, load_records
-from gridbench.scenario.amounts import KB, MB
 from gridbench.scenario.cells import Cell, cells_of
 from gridbench.scenario.results import (
     CASES,

@@ -14,12 +14,11 @@ from benchmarks.figures import Values
 from gridbench.hosts.place import Place, open_place
 from gridbench.hosts.where import Where
 from gridbench.sync.crew import Crew
+from gridbench.sync.experiment import planned_of
 from gridbench.sync.figures import RoundFigures, figures_of
-from gridbench.sync.plan import Wanted, planned_of
-from gridbench.sync.record import Round, Start
-from gridbench.sync.request import Request
+from gridbench.sync.options import SyncParameters
+from gridbench.sync.record import PlannedRound, Round, Start
 from gridbench.sync.round import Rounds
-from gridbench.sync.tasks import command
 
 _TIMEOUT = 300.0  # seconds for a round
 
@@ -46,14 +45,11 @@ class Workers:
 
     def run(self, task: str, *words: str, start: Start = "entry") -> Seen:
         """One round. RuntimeError if a task of it does not end well."""
-        program, *arguments = command(task, words)
         # On hosts of one core each as well as on hosts of many: the workers are what is asked for.
-        request = Request(
-            task=task, program=program, arguments=tuple(arguments), oversubscribe=True
-        )
-        wanted = Wanted(self._workers, "", start, self._count)
+        parameters = SyncParameters(task=task, arguments=words, oversubscribe=True)
+        case = PlannedRound(workers=self._workers, start=start, repeat=self._count)
         self._count += 1
-        planned = planned_of(request, self._place.members, wanted)
+        planned = planned_of(parameters, self._place.members, case)
         ran = self._rounds.run(planned, start, _TIMEOUT)
         bad = [one for one in ran.tasks if one.status != "ok"]
         if bad:
@@ -63,7 +59,7 @@ class Workers:
         if any(one.start != start for one in ran.tasks):
             raise RuntimeError(f"tasks of `{task}` could not be held at {start}")
         record = Round(
-            workers=self._workers, parameter="", repeat=wanted.repeat, start=start, at="",
+            workers=self._workers, parameter="", repeat=case.repeat, start=start, at="",
             status="done", prepared_in=ran.prepared_in, tasks=ran.tasks, hosts=ran.hosts,
         )  # fmt: skip
         printed = [output.decode("utf-8", "replace") for output, _ in ran.printed.values()]

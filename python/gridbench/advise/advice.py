@@ -14,7 +14,7 @@ from gridbench.advise.search import Split, best_split, tasks_shown
 from gridbench.advise.within import Within, within
 from gridbench.advise.work import Work
 from gridbench.model.model import Model, Prediction
-from gridbench.workload.setup_file import MOST_NODES
+from gridbench.quantities import MOST_CORES
 
 GROUPS = (
     ("starting workers", ("start.",)),
@@ -194,7 +194,7 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
         roofline = replace(work.roofline, bandwidth=2 * work.roofline.bandwidth)
         faster = best_split(costs, replace(work, roofline=roofline))
         found.append(Help("memory twice as fast", faster.total))
-    if 2 * work.cores <= MOST_NODES:
+    if 2 * work.cores <= MOST_CORES:
         now_used = work.processors if work.units == "processors" else work.cores
         what = f"{2 * now_used:,} {work.units} instead of {now_used:,}"
         found.append(Help(what, best_split(costs, work.doubled()).total))

@@ -9,7 +9,7 @@ from gridbench.advise.recorded import read_log
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work, parse_time
 from gridbench.errors import InputError
-from gridbench.scenario.amounts import parse_cores, parse_size
+from gridbench.quantities import parse_cores, parse_size
 
 
 def work_asked(

@@ -10,7 +10,7 @@ from gridbench.advise.advice import parts_of
 from gridbench.advise.costs import Costs
 from gridbench.advise.search import Split
 from gridbench.advise.work import Work
-from gridbench.scenario.amounts import KB, MB
+from gridbench.quantities import KB, MB
 
 TIMES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Seconds of a task."""

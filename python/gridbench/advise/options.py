@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINES
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.quantities import Count
 from gridbench.run.options import grid_option, servers_option
 from gridbench.workload.body_option import parse_body, work_option
 

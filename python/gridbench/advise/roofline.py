@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.scenario.amounts import parse_bytes, parse_size
+from gridbench.quantities import MOST_CORES, parse_bytes, parse_size
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
-from gridbench.workload.setup_file import MOST_NODES
 
 MOST_TRAFFIC = float(1 << 60)
 """Bytes."""
@@ -33,8 +32,8 @@ class Roofline:
     """Bytes per second of the machine's memory, for all processors together; 0: not known."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.threads <= MOST_NODES:
-            raise InputError(f"the number of threads must be from 1 to {MOST_NODES:,}")
+        if not 1 <= self.threads <= MOST_CORES:
+            raise InputError(f"the number of threads must be from 1 to {MOST_CORES:,}")
         if not 0 <= self.traffic <= MOST_TRAFFIC:
             raise InputError(f"memory traffic of {as_given(self.traffic, 'bytes')} makes no sense")
 

@@ -12,8 +12,7 @@ import numpy as np
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import plain, share_given
-from gridbench.scenario.amounts import parse_stddev
-from gridbench.seconds import parse_seconds
+from gridbench.quantities import parse_seconds, parse_stddev
 from gridbench.workload.numbers import shown
 from gridbench.workload.task_times import draw_task_times
 

@@ -13,10 +13,10 @@ from gridbench.advise.uneven import Uneven
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.model.observation import Situation
-from gridbench.seconds import UNITS, parse_seconds
+from gridbench.quantities import LARGEST_KB, MOST_CORES, UNITS, parse_seconds
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
-from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES, MOST_TASKS
+from gridbench.workload.setup_file import MOST_TASKS
 
 LONGEST = 1e9
 """Seconds; about 30 years of one core."""
@@ -60,8 +60,8 @@ class Work:
                 f"work of {as_given(self.seconds)} makes no sense",
                 remedy=f"give a time above 0 and up to {as_given(LONGEST)} of one core",
             )
-        if not 1 <= self.cores <= MOST_NODES:
-            raise InputError(f"the number of cores must be from 1 to {MOST_NODES:,}")
+        if not 1 <= self.cores <= MOST_CORES:
+            raise InputError(f"the number of cores must be from 1 to {MOST_CORES:,}")
         if not 1 <= self.most_tasks <= MOST_TASKS:
             raise InputError(f"the number of tasks must be from 1 to {MOST_TASKS:,}")
         if self.uneven and 0 < self.uneven.pieces < self.most_tasks:
@@ -165,7 +165,7 @@ class Work:
 
 
 def parse_time(option: str, text: str) -> float:
-    """Seconds of work, as `gridbench.seconds` reads them. InputError names `option`."""
+    """Seconds of work, as `gridbench.quantities` reads them. InputError names `option`."""
     value = parse_seconds(option, text)
     if not 0 < value <= LONGEST:
         raise InputError(

@@ -23,8 +23,8 @@ from gridbench.formats import as_given, size
 from gridbench.hosts.where import chosen
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
+from gridbench.quantities import parse_list, parse_size
 from gridbench.run.machine import available_memory
-from gridbench.scenario.amounts import parse_list, parse_size
 from gridbench.workload.numbers import parse_real, parse_whole, shown
 
 DEFAULT_ENGINE = "embedded"

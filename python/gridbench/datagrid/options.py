@@ -19,7 +19,7 @@ from gridbench.going_on import results_options
 from gridbench.hosts.options import hosts_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.seconds import SECONDS
+from gridbench.quantities import SECONDS
 
 if TYPE_CHECKING:
     from gridbench.datagrid.request import Request

@@ -7,8 +7,8 @@ import sys
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.printing import Printing, printing_options
+from gridbench.quantities import Count
 
 
 @click.command(

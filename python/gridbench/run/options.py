@@ -9,14 +9,12 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINES, default_engine
 from gridbench.formats import as_given
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
-from gridbench.rounds import AUTO, ROUNDS
-from gridbench.seconds import SECONDS
+from gridbench.quantities import AUTO, ROUNDS, SECONDS, Count
 from gridbench.workload.body_option import parse_body, task_option
 
 

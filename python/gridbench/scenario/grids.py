@@ -20,7 +20,7 @@ from itertools import product
 from typing import TypeVar
 
 from gridbench.formats import as_given, compact_size, counted
-from gridbench.scenario.amounts import GB, KB, MB, exact_size
+from gridbench.quantities import GB, KB, MB, exact_size
 from gridbench.selection import parse_selection
 
 SCENARIOS = {

@@ -13,10 +13,10 @@ from statistics import median
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size, whole
+from gridbench.quantities import MB
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.machine import available_memory
-from gridbench.scenario.amounts import MB
 from gridbench.scenario.grids import Case
 from gridbench.scenario.results import CaseResult
 from gridbench.scenario.workloads import setup_of

@@ -8,12 +8,11 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.engines.default import default_engine
 from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.rounds import ROUNDS
+from gridbench.quantities import ROUNDS, SECONDS, Count
 from gridbench.run.options import (
     engines_option,
     grid_option,
@@ -21,7 +20,6 @@ from gridbench.run.options import (
     start_option,
     start_timeout_option,
 )
-from gridbench.seconds import SECONDS
 from gridbench.workload.body_option import parse_body, task_option
 
 
@@ -157,7 +155,7 @@ def scenario(
     counts for that reason.
     """
     from gridbench.engines.servers import names_in
-    from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
+    from gridbench.quantities import parse_cores, parse_list, parse_size, parse_stddev
     from gridbench.scenario.command import run_scenarios
     from gridbench.scenario.grids import Choice, parse_scenarios
     from gridbench.scenario.plan import Limits

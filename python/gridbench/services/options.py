@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.printing import json_option
+from gridbench.quantities import Count
 
 if TYPE_CHECKING:
     from gridbench.services.gfarm import Backend

@@ -18,7 +18,7 @@ from gridbench.errors import InputError
 from gridbench.formats import between, rough, whole
 from gridbench.model.file import load
 from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
-from gridbench.scenario.amounts import parse_list, parse_size
+from gridbench.quantities import parse_list, parse_size
 from gridbench.simulate.sweep import parse_count, parse_time
 from gridbench.terminal import new_table
 from gridbench.workload.numbers import shown

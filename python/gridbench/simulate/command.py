@@ -17,10 +17,10 @@ from gridbench.links.rates import parse_rate
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
+from gridbench.quantities import LONGEST_TIME, parse_size, parse_stddev
 from gridbench.results_folder import default_folder, unusable
 from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
-from gridbench.scenario.amounts import parse_size, parse_stddev
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.cases import predict, print_prediction
 from gridbench.simulate.compared import Against, against_runs
@@ -40,7 +40,6 @@ from gridbench.simulate.terminal import (
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
 from gridbench.whole_file import write_file
-from gridbench.workload.task_times import LONGEST_TIME
 
 _TASKS_PER_CORE = 10
 _BYTES_PER_TASK = 1_500

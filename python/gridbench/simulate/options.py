@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.printing import Printing, printing_options
-from gridbench.seconds import SECONDS
+from gridbench.quantities import SECONDS, Count
 
 
 @click.command(

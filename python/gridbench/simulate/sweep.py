@@ -9,12 +9,10 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, whole
 from gridbench.links.rates import parse_rate
-from gridbench.scenario.amounts import parse_list, parse_size, parse_stddev
-from gridbench.seconds import parse_seconds
+from gridbench.quantities import LONGEST_TIME, parse_list, parse_seconds, parse_size, parse_stddev
 from gridbench.simulate.account import Account
 from gridbench.simulate.work import MOST_TASKS
 from gridbench.workload.numbers import parse_whole, shown
-from gridbench.workload.task_times import LONGEST_TIME
 
 OPTION = "--sweep"
 STDDEV_SHARE = "stddev-share"

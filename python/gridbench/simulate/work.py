@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.workload.setup_file import LARGEST_KB
-from gridbench.workload.task_times import LONGEST_TIME, draw_task_times
+from gridbench.quantities import LARGEST_KB, LONGEST_TIME
+from gridbench.workload.task_times import draw_task_times
 
 MOST_CORES = 1_000_000
 MOST_TASKS = 10_000_000

@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.quantities import Quantity, text_or_texts
 from gridbench.workload.numbers import shown
 
 KNOWN = ("parameter", "worker", "rank", "host", "round", "total")
@@ -43,6 +46,17 @@ def split(arguments: str | Sequence[str]) -> tuple[str, ...]:
             )
         list(_pieces(argument))
     return tuple(found)
+
+
+class Arguments(Quantity[tuple[str, ...]]):
+    """The arguments of a task: a text, or a list."""
+
+    name = "arguments"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The single arguments."""
+        del folder
+        return split(text_or_texts(value))
 
 
 def placeholders(arguments: Iterable[str]) -> frozenset[str]:

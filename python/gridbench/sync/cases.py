@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gridbench.machine.rule import disturbed
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.figures import PhaseFigures, RoundFigures, figures_of
-from gridbench.sync.parameters import in_order
 from gridbench.sync.record import Round, Start
+
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)([kKmMgGtT]?)(i?[bB])?")
+_STEP = 1024.0
 
 
 def counts(one: Round) -> bool:
@@ -19,7 +22,7 @@ def counts(one: Round) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SyncCase:
     """The repeats of a case."""
 
     rounds: tuple[Round, ...]
@@ -40,6 +43,10 @@ class Case:
     def start(self) -> Start:
         """Where tasks waited."""
         return self.rounds[0].start
+
+    def told(self) -> str:
+        """`56 workers, 4k`; with the way to start if that is the less usual one."""
+        return self.rounds[0].told()
 
     @property
     def counts(self) -> bool:
@@ -99,7 +106,7 @@ class Case:
         return measured(self.phase_values(name, of), 0.0)
 
 
-def cases_of(rounds: Iterable[Round]) -> list[Case]:
+def cases_of(rounds: Iterable[Round]) -> list[SyncCase]:
     """All cases, by start, parameter and workers."""
     groups: dict[tuple[int, str, Start], list[Round]] = {}
     for one in rounds:
@@ -109,7 +116,7 @@ def cases_of(rounds: Iterable[Round]) -> list[Case]:
     cases = []
     for key in ordered:
         repeats = sorted(groups[key], key=lambda one: one.repeat)
-        cases.append(Case(tuple(repeats), tuple(map(figures_of, repeats))))
+        cases.append(SyncCase(tuple(repeats), tuple(map(figures_of, repeats))))
     return cases
 
 
@@ -121,7 +128,7 @@ _RATES: tuple[Rate, ...] = (
 )
 
 
-def rate_of(cases: Iterable[Case], phase: str) -> Rate | None:
+def rate_of(cases: Iterable[SyncCase], phase: str) -> Rate | None:
     """What a phase is known by: its bandwidth or, if no bytes are moved, its operations per second;
     None if it has neither."""
     some = list(cases)
@@ -130,7 +137,7 @@ def rate_of(cases: Iterable[Case], phase: str) -> Rate | None:
     )
 
 
-def phases_of_all(cases: Iterable[Case]) -> list[str]:
+def phases_of_all(cases: Iterable[SyncCase]) -> list[str]:
     """The names of all phases, in the order of the tasks."""
     return list(dict.fromkeys(name for case in cases for name in case.phases))
 
@@ -142,3 +149,28 @@ def parameters_of(keys: Iterable[tuple[int, str, Start]]) -> Sequence[str]:
 
 def _from_zero(found: Interval | None) -> Interval | None:
     return found and Interval(found.value, max(0.0, found.low), found.high)
+
+
+def number_of(parameter: str) -> float | None:
+    """`4k` is 4096; None if it is neither a number nor a size."""
+    match = _NUMBER.fullmatch(parameter.strip())
+    if match is None:
+        return None
+    unit = match[2].lower()
+    value = float(match[1]) * _STEP ** (" kmgt".index(unit) if unit else 0)
+    return value if math.isfinite(value) else None
+
+
+def in_order(parameters: Iterable[str]) -> list[str]:
+    """Each once: by size if all are numbers or sizes, else as they first appear."""
+    seen = list(dict.fromkeys(parameters))
+    numbers = numbers_of(seen)
+    if numbers is None:
+        return seen
+    return [parameter for _, parameter in sorted(zip(numbers, seen, strict=True))]
+
+
+def numbers_of(parameters: Sequence[str]) -> list[float] | None:
+    """The number of each; None if one is no number, or two are the same."""
+    numbers = [number for one in parameters if (number := number_of(one)) is not None]
+    return numbers if len(set(numbers)) == len(parameters) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gridbench.formats import amount, counted, digits, percent, times
 from gridbench.statistics.scalability import Scalability, fitted
-from gridbench.sync.cases import Case, cases_of
+from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.record import Round, Start
 
 FEWEST = 3
@@ -43,13 +43,13 @@ class Knee:
 
 def knees(rounds: Iterable[Round]) -> tuple[Knee, ...]:
     """Of each phase of each sweep over workers."""
-    sweeps: dict[tuple[Start, str], list[Case]] = {}
+    sweeps: dict[tuple[Start, str], list[SyncCase]] = {}
     for case in cases_of(one for one in rounds if one.status == "done"):
         sweeps.setdefault((case.start, case.parameter), []).append(case)
     return tuple(knee for cases in sweeps.values() for knee in _of_sweep(cases))
 
 
-def _of_sweep(cases: Sequence[Case]) -> Iterator[Knee]:
+def _of_sweep(cases: Sequence[SyncCase]) -> Iterator[Knee]:
     for phase in dict.fromkeys(name for case in cases for name in case.phases):
         bandwidths = _medians(
             {c.workers: c.phase_values(phase, lambda f: f.bandwidth) for c in cases}
@@ -65,7 +65,7 @@ def _medians(values: Mapping[int, Sequence[float]]) -> dict[int, float]:
     return {count: statistics.median(found) for count, found in values.items() if found}
 
 
-def _knee(case: Case, phase: str, rates: Mapping[int, float], *, of_bytes: bool) -> Knee:
+def _knee(case: SyncCase, phase: str, rates: Mapping[int, float], *, of_bytes: bool) -> Knee:
     best = max(rates.values())
     workers = next(count for count in sorted(rates) if rates[count] >= (1 - SAME) * best)
     law = fitted(rates)

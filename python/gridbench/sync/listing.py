@@ -10,27 +10,25 @@ from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.place import Member, near
 from gridbench.printing import Printing
 from gridbench.run.machine import usable_processors
-from gridbench.sync.plan import planned_of, wanted_of
-from gridbench.sync.request import Request
+from gridbench.sync.experiment import SyncExperiment, planned_of
 from gridbench.sync.tasks import BUILT_INS, PROGRAM
 from gridbench.terminal import new_table
 
 
-def list_rounds(request: Request) -> None:
+def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:
     """Print the rounds, each with the command of its last worker. No host is asked: those of a grid
     or a cluster go by numbers."""
-    where = request.where
+    where, parameters = experiment.where, experiment.parameters
     cores = usable_processors()
     hosts = where.hosts or (Host(platform.node(), cores),)
-    counts = request.workers or (sum(host.cores for host in hosts),)
+    counts = parameters.workers or (sum(host.cores for host in hosts),)
     if where.emulated or where.grid or where.names:
         nodes = where.nodes if where.emulated else 1
         hosts = tuple(Host(f"host-{n + 1}", -(-max(counts) // nodes)) for n in range(nodes))
     members = [Member(host, None if near(where) else host.name) for host in hosts]
-    wanted = wanted_of(request, counts)
     rows: list[dict[str, Any]] = []
-    for one in wanted:
-        planned = planned_of(request, members, one)
+    for one in experiment.rounds_with(counts):
+        planned = planned_of(parameters, members, one)
         order = planned[-1].order
         rows.append(
             {
@@ -56,8 +54,8 @@ def list_rounds(request: Request) -> None:
             row["start"],
             row["command"],
         )
-    request.printing.tables().print(table)
-    request.printing.document(lambda: rows)
+    printing.tables().print(table)
+    printing.document(lambda: rows)
 
 
 def list_tasks(printing: Printing) -> None:

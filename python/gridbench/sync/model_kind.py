@@ -22,9 +22,8 @@ from gridbench.costs.model import CostSubject
 from gridbench.costs.saved import from_formula, to_record
 from gridbench.model_kind import FittedModel, Found, Parameter
 from gridbench.record_file import Header
-from gridbench.sync.cases import Case, cases_of
-from gridbench.sync.naming import STARTS
-from gridbench.sync.record import FORM, Round
+from gridbench.sync.cases import SyncCase, cases_of
+from gridbench.sync.record import FORM, STARTS, Round
 from gridbench.sync.tasks import BUILT_INS
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
@@ -98,7 +97,7 @@ def read(folders: Sequence[Path]) -> Found:
     """The cases of each task, parameter and way to start. InputError for a folder that cannot be
     used."""
     left_out: Counter[str] = Counter()
-    found: dict[tuple[str, str], dict[int, list[Case]]] = {}
+    found: dict[tuple[str, str], dict[int, list[SyncCase]]] = {}
     for folder in folders:
         header, rounds = FORM.read(folder)
         done = [one for one in rounds if one.status == "done"]
@@ -136,7 +135,7 @@ def from_record(record: Any) -> Sequence[FittedModel]:
     return from_formula(FORMULA, record)
 
 
-def _point(cases: Sequence[Case]) -> Point:
+def _point(cases: Sequence[SyncCase]) -> Point:
     """The same case, perhaps of several folders; those that do not count only if none does."""
     counting = [case for case in cases if case.counts] or list(cases)
     return Point(
@@ -161,7 +160,7 @@ def _divides(header: Header) -> bool:
     )
 
 
-def _told(case: Case, header: Header) -> str:
+def _told(case: SyncCase, header: Header) -> str:
     task, words = header.options.get("task", ""), header.options.get("arguments") or []
     if task not in BUILT_INS or not words:
         words = [task, *words]

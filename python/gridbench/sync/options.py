@@ -1,20 +1,154 @@
-"""The options of `gridbench sync`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench sync`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import results_options
-from gridbench.hosts.options import hosts_options
+from gridbench.errors import InputError
+from gridbench.hosts.hosts_file import Placement
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.seconds import SECONDS
+from gridbench.quantities import FLAG, Choice, Count, Counts, PathText, Quantity, Texts, words
+from gridbench.schema import argument, group, option, read_parameters
+from gridbench.shared_options import (
+    TIMEOUT,
+    HostOptions,
+    ResultsOptions,
+    dry_run_option,
+    experiment_options,
+)
+from gridbench.sync.arguments import Arguments, placeholders, split
+from gridbench.sync.record import Start
+from gridbench.sync.tasks import BUILT_INS, command
+
+_STARTS: dict[str, tuple[Start, ...]] = {
+    "entry": ("entry",),
+    "exec": ("exec",),
+    "both": ("entry", "exec"),
+}
+
+
+class TaskName(Quantity[str]):
+    """The path of a program, or a name: of a built-in task, or of a program on the PATH."""
+
+    name = "task"
+
+    def read(self, value: Any, folder: Path | None = None) -> str:
+        """A path, or the name of a file beside that which names it, begins at the folder."""
+        path = PathText().read(value, folder)
+        is_path = "/" in value or (folder is not None and os.path.isfile(path))
+        return path if is_path else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncParameters:
+    """Which program runs at once, on how many workers and where."""
+
+    task: str = argument(TaskName(), default="", older_name="TASK_FILE", record="task")
+    workers: tuple[int, ...] = option(
+        "-w",
+        "--workers",
+        Counts("count of workers"),
+        metavar="LIST",
+        help="Numbers of workers: 56, or a sweep: 1,2,4 or 2-7 or 7-56:7.",
+        default=(),
+        default_text="one for each core",
+        older_name="WORKER_COUNT",
+    )
+    parameters: tuple[str, ...] = option(
+        "-p",
+        "--parameters",
+        Texts("parameter"),
+        metavar="LIST",
+        help='Values for {parameter}, one round each, such as 4k,8k or \'["a b", "c"]\'.',
+        default=("",),
+        older_name="PARAMETER_ARRAY",
+    )
+    arguments: tuple[str, ...] = option(
+        "--arguments",
+        Arguments(),
+        metavar="TEXT",
+        help="The arguments as one text, instead of words.",
+        default=(),
+        older_name="ARGUMENTS",
+    )
+    hosts: HostOptions = group(HostOptions)
+    placement: Placement = option(
+        "--placement",
+        words("spread", "fill"),
+        help="Workers one by one over all hosts, or one host after the other.",
+        default="spread",
+        record="placement",
+    )
+    oversubscribe: bool = option(
+        "--oversubscribe", FLAG, help="Allow more workers than cores on hosts.", default=False
+    )
+    rounds: int = option(
+        "--rounds",
+        Count(1, 10_000),
+        metavar="N",
+        help="How often each case is run.",
+        default=3,
+    )
+    start: tuple[Start, ...] = option(
+        "--start",
+        Choice(_STARTS),
+        help="Hold tasks at the entry of their program, so that it is loaded before; or before it"
+        " is executed; or one round of each.",
+        default=("entry",),
+    )
+    timeout: float = option(
+        "--timeout",
+        TIMEOUT,
+        metavar="S",
+        help="Time for a round.",
+        default=600.0,
+        record="timeout",
+    )
+    chdir: str = option(
+        "--chdir",
+        PathText(),
+        metavar="DIR",
+        help="Folder that tasks run in, made if it is not there; may have placeholders.",
+        default=".",
+        default_text="the current one",
+        record="directory",
+    )
+    watch: tuple[str, ...] = option(
+        "--watch",
+        Texts("name"),
+        metavar="NAME",
+        help="Report the processor time of programs with this name, such as gfmd or redis-server.",
+        default=(),
+        multiple=True,
+        record="watched",
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/sync-<task>-<time>")
+
+    def command(self) -> tuple[str, ...]:
+        """Program and arguments, with placeholders. InputError if there is no such program, or no
+        value for {parameter}."""
+        if not self.task:
+            raise InputError(
+                "no task is named",
+                remedy=f"name a program, or one of {', '.join(BUILT_INS)}, as in"
+                " `gridbench sync null`",
+            )
+        found = command(self.task, self.arguments)
+        used = placeholders(split([*found[1:], self.chdir]))
+        if "parameter" in used and self.parameters == ("",):
+            raise InputError(
+                "the arguments have {parameter}, and there are no parameters",
+                remedy="add --parameters 4k,8k",
+            )
+        return found
 
 
 @click.command(
@@ -32,8 +166,6 @@ from gridbench.seconds import SECONDS
         "WORKER_COUNT=8 TASK_FILE=./mytask gridbench sync",
     ),
 )
-@click.argument("task", required=False)
-@click.argument("words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
 @click.option(
     "-c",
     "--config",
@@ -42,69 +174,19 @@ from gridbench.seconds import SECONDS
     help="File with any of these options, by their names; or with WORKER_COUNT, TASK_FILE,"
     " PARAMETER_ARRAY, ARGUMENTS and HOST_FILE. The environment may have the latter too.",
 )
-@click.option(
-    "-w",
-    "--workers",
-    metavar="LIST",
-    help="How many workers: 56, or a sweep: 1,2,4 or 2-7 or 7-56:7. [default: one for each core]",
-)
-@click.option(
-    "-p",
-    "--parameters",
-    metavar="LIST",
-    help='Values for {parameter}, one round each, such as 4k,8k or \'["a b", "c"]\'.',
-)
-@click.option("--arguments", metavar="TEXT", help="The arguments as one text, instead of words.")
-@hosts_options
-@click.option(
-    "--placement",
-    type=click.Choice(["spread", "fill"]),
-    help="Workers one by one over all hosts, or one host after the other. [default: spread]",
-)
-@click.option("--oversubscribe", is_flag=True, help="Allow more workers than cores on hosts.")
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="How often each case is run. [default: 3]",
-)
-@click.option(
-    "--start",
-    type=click.Choice(["entry", "exec", "both"]),
-    help="Hold tasks at the entry of their program, so that it is loaded before; or before it is"
-    " executed; or one round of each. [default: entry]",
-)
-@click.option("--timeout", type=SECONDS, metavar="S", help="Seconds for a round. [default: 600]")
-@click.option(
-    "--chdir",
-    metavar="DIR",
-    help="Folder that tasks run in, made if it is not there; may have placeholders."
-    " [default: the current one]",
-)
-@click.option(
-    "--watch",
-    multiple=True,
-    metavar="NAME",
-    help="Tell the processor time of programs with this name, such as gfmd or redis-server.",
-)
-@click.option(
-    "--start-timeout",
-    type=SECONDS,
-    metavar="S",
-    help="Seconds until all hosts have to be there. [default: 180]",
-)
+@experiment_options(SyncParameters)
+@click.argument("argument_words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
 @click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
-@click.option("--dry-run", is_flag=True, help="List the rounds and the commands, and exit.")
-@results_options("runs/sync-<task>-<time>")
+@dry_run_option
 def sync(
     *,
-    task: str | None,
-    words: tuple[str, ...],
+    argument_words: tuple[str, ...],
+    config: Path | None,
     list_tasks: bool,
     dry_run: bool,
+    given: dict[str, Any],
     policy: Policy,
     printing: Printing,
-    **given: Any,
 ) -> None:
     """Run TASK on all workers at the same instant, round after round.
 
@@ -123,16 +205,22 @@ def sync(
     Exit status 1 says that a task failed, 2 that the command is wrong, 3 that other programs
     disturbed all rounds.
     """
+    from gridbench.experiment import run_experiment
     from gridbench.sync import listing
-    from gridbench.sync.asked import request_of
-    from gridbench.sync.command import run_sync
+    from gridbench.sync.experiment import SyncExperiment
 
     if list_tasks:
         listing.list_tasks(printing)
         return
-    asked = {**given, "task": task, "words": words}
-    request = request_of(asked, os.environ, policy=policy, printing=printing)
+    if argument_words and given["arguments"] is not None:
+        raise InputError(
+            "the arguments are given twice, behind the task and by --arguments",
+            remedy="give them once",
+        )
+    given["arguments"] = argument_words or given["arguments"]
+    parameters = read_parameters(SyncParameters, given, environment=os.environ, file=config)
+    experiment = SyncExperiment(parameters)
     if dry_run:
-        listing.list_rounds(request)
+        listing.list_rounds(experiment, printing)
     else:
-        sys.exit(run_sync(request))
+        sys.exit(run_experiment(experiment, parameters.results, policy, printing))

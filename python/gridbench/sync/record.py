@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gridbench.formats import counted
 from gridbench.record_file import ResultsForm
 
 FILE = "rounds.jsonl"
@@ -18,9 +19,19 @@ KEPT = 64 << 10
 
 Start = Literal["entry", "exec"]
 """Where a prepared task waits: at the entry of its program, or just before that is executed."""
+STARTS: dict[Start, str] = {"entry": "held at entry", "exec": "held before exec"}
+"""Where tasks wait for the start."""
 Status = Literal["ok", "failed", "timeout", "lost"]
 """Of a task; `failed`: it ended with another exit status than 0; `lost`: its worker ended, or could
 not begin it."""
+
+STATUSES: dict[Status, str] = {
+    "ok": "ok",
+    "failed": "failed",
+    "timeout": "timed out",
+    "lost": "lost",
+}
+"""How a task ended, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,15 +150,36 @@ class HostUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One synchronised start of all workers."""
+class PlannedRound:
+    """A round before it is run."""
 
     workers: int
-    parameter: str
+    parameter: str = ""
     """Empty: there are none."""
-    repeat: int
+    repeat: int = 0
     """From 0."""
-    start: Start
+    start: Start = "entry"
+
+    @property
+    def identity(self) -> tuple[int, str, Start, int]:
+        """Of all records of a file, one has it."""
+        return self.workers, self.parameter, self.start, self.repeat
+
+    def told(self) -> str:
+        """In words, without the repeat."""
+        parts = [counted(self.workers, "worker"), self.parameter]
+        parts += [STARTS[self.start]] if self.start == "exec" else []
+        return ", ".join(filter(None, parts))
+
+    def named(self) -> str:
+        """`56 workers, 4k, round 2`: of people, the first is round 1."""
+        return f"{self.told()}, round {self.repeat + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round(PlannedRound):
+    """One synchronised start of all workers."""
+
     at: str
     """The agreed instant, ISO 8601."""
     status: Literal["done", "failed"]
@@ -158,11 +190,6 @@ class Round:
     hosts: tuple[HostUse, ...] = ()
     load: dict[str, Any] | None = None
     """What other programs did meanwhile, as that of a run's record."""
-
-    @property
-    def identity(self) -> tuple[int, str, Start, int]:
-        """Of all records of a file, one has it."""
-        return self.workers, self.parameter, self.start, self.repeat
 
 
 FORM: ResultsForm[Round] = ResultsForm(

@@ -18,15 +18,14 @@ holds = FORM.holds
 
 def measures(source: Path) -> dict[Quantity, Measure]:
     """The figures of each case, of the rounds that count. InputError if none does, with why."""
-    from gridbench.sync.cases import Case, cases_of
-    from gridbench.sync.naming import case_name
+    from gridbench.sync.cases import SyncCase, cases_of
 
     found: dict[Quantity, Measure] = {}
     _, rounds = FORM.read(source)
 
-    def add(case: Case, what: str, values: Sequence[float], measure: Measure) -> None:
+    def add(case: SyncCase, what: str, values: Sequence[float], measure: Measure) -> None:
         if values:
-            key = (case_name(case), what)
+            key = (case.told(), what)
             found[key] = Measure(tuple(values), measure.unit, measure.better)
 
     time, share = Measure((), "s"), Measure((), "", "more")

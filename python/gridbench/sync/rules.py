@@ -12,8 +12,7 @@ from pathlib import Path
 from gridbench.formats import counted
 from gridbench.record_file import Header, folder_of
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
-from gridbench.sync.cases import Case, cases_of, counts
-from gridbench.sync.naming import case_name, round_name
+from gridbench.sync.cases import SyncCase, cases_of, counts
 from gridbench.sync.record import ERRORS, FORM, KEPT, Round, Task
 from gridbench.sync.reports import reported
 
@@ -29,7 +28,7 @@ class Measured:
 
     folder: Path
     header: Header
-    cases: tuple[Case, ...]
+    cases: tuple[SyncCase, ...]
 
     @property
     def rounds(self) -> list[Round]:
@@ -46,7 +45,7 @@ class Measured:
         """Of the same rounds, with what each is called."""
         for one in self.rounds:
             for task in one.tasks:
-                yield f"worker {task.worker} of {round_name(one)}", task
+                yield f"worker {task.worker} of {one.named()}", task
 
 
 def read(source: Path) -> Measured:
@@ -59,7 +58,7 @@ def _complete(found: Measured) -> Seen:
     rounds = found.rounds
     if not rounds:
         return "broken", "no round was made"
-    bad = [round_name(one) for one in rounds if not _whole(one)]
+    bad = [one.named() for one in rounds if not _whole(one)]
     told = f"all tasks of {counted(len(rounds), 'round')} ended well"
     return broken_by(bad, "a task is missing, or did not end well", told)
 
@@ -134,12 +133,12 @@ def _as_printed(task: Task, folder: Path) -> bool | None:
 
 
 def _quiet(found: Measured) -> Seen:
-    looked = [(round_name(one), one.load) for one in found.rounds]
+    looked = [(one.named(), one.load) for one in found.rounds]
     return undisturbed(looked, "round", found.left_out)
 
 
 def _repeated(found: Measured) -> Seen:
-    times = [(case_name(case), sum(map(counts, case.rounds))) for case in found.cases]
+    times = [(case.told(), sum(map(counts, case.rounds))) for case in found.cases]
     return enough(times, "counting round")
 
 

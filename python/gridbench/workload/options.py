@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.counts import Count
 from gridbench.printing import json_option, print_json
+from gridbench.quantities import Count
 
 
 @click.command(

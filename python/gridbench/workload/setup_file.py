@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridbench.quantities import LARGEST_KB, MOST_CORES
 from gridbench.xml_setup import SetupReader
 
 ROOT = "BenchmarkSetup"
 TAGS = ("NTasks", "NNodes", "InputFile", "TaskDataSize", "SharedDataSize", "WriteDataSize")
 MOST_TASKS = 10_000_000
-MOST_NODES = 100_000
-LARGEST_KB = 1024.0**3
-"""One terabyte: anything above is a slip of the pen, not a benchmark."""
 _LONGEST_NAME = 1000
 _WHOLE = "write a whole number such as 100"
 _KILOBYTES = "write the size in KB; 1 MB is 1024, no data is 0"
@@ -85,7 +83,7 @@ def read_setup(path: Path) -> Setup:
     return Setup(
         path=path,
         ntasks=found.whole("NTasks", 1, MOST_TASKS, _WHOLE),
-        nnodes=found.whole("NNodes", 1, MOST_NODES, _WHOLE),
+        nnodes=found.whole("NNodes", 1, MOST_CORES, _WHOLE),
         input_file=found.text(
             "InputFile",
             _LONGEST_NAME,

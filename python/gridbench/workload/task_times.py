@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given
+from gridbench.quantities import LONGEST_TIME
 from gridbench.whole_file import replace_file
 from gridbench.workload.numbers import parse_real
 from gridbench.workload.setup_file import MOST_TASKS
 
-LONGEST_TIME = 1e6
-"""Seconds (eleven days); more is taken for a slip."""
 DEFAULT_SEED = 1
 _LONGEST_LINE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -17,7 +17,7 @@ from gridbench.errors import InputError
 from gridbench.formats import size
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.scenario.amounts import KB, parse_cores, parse_list, parse_size
+from gridbench.quantities import KB, parse_cores, parse_list, parse_size
 from gridbench.scenario.request import limit_of
 
 _MOST_OBJECTS = int(LIMITS["SharedDataSize"][1])

@@ -11,7 +11,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.seconds import SECONDS
+from gridbench.quantities import SECONDS
 
 
 @click.command(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.scenario.amounts import MB
+from gridbench.quantities import MB
 
 SIZES = tuple(n * MB for n in (1, 4, 16, 64, 256))
 CORES = (1, 2, 4, 8, 16)

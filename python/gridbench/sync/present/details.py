@@ -10,10 +10,9 @@ from typing import Any
 from gridbench.formats import NOTHING, amount, fixed, percent, processors, rounded, scale, size
 from gridbench.machine.rule import disturbed
 from gridbench.pages.evenly import evenly
-from gridbench.sync.cases import Case
+from gridbench.sync.cases import SyncCase
 from gridbench.sync.figures import figures_of, timed
-from gridbench.sync.naming import STATUSES, round_name
-from gridbench.sync.record import HostUse, Round, Sample, Task
+from gridbench.sync.record import STATUSES, HostUse, Round, Sample, Task
 from gridbench.sync.stragglers import stragglers
 
 _MOST_ROUNDS = 40
@@ -83,7 +82,7 @@ WATCHED = Panel("watched", "Watched programs", "processors", "", ())
 """Its lines are the programs that were watched."""
 
 
-def shown_rounds(cases: Sequence[Case]) -> list[Round]:
+def shown_rounds(cases: Sequence[SyncCase]) -> list[Round]:
     """One round of each case, or of evenly picked ones; the first is of the most workers."""
     if not cases:
         return []
@@ -136,7 +135,7 @@ def _detail(one: Round, every: int) -> dict[str, Any]:
     moments = [*began, *ended, *(t.began for t in one.tasks if t.began is not None)]
     unit = scale(max(map(abs, moments), default=1.0), "s")
     return {
-        "name": round_name(one),
+        "name": one.named(),
         "about": _about(one),
         "unit": unit.suffix,
         "tasks": _tasks(one, unit.factor),

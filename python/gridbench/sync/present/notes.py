@@ -11,13 +11,12 @@ from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
-from gridbench.sync.cases import Case, counts, phases_of_all, rate_of
+from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of
 from gridbench.sync.figures import RoundFigures
 from gridbench.sync.knee import knees
-from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.present.rows import between, not_ok
-from gridbench.sync.record import Round
+from gridbench.sync.record import STARTS, Round
 from gridbench.sync.stragglers import often_late
 
 _MOST_PHASES = 6
@@ -26,7 +25,7 @@ _MOST_CASES = 30
 _LONGEST_REASON = 200
 
 
-def headline(cases: Sequence[Case], limits: Limits) -> list[str]:
+def headline(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
     """The outcome, most important first."""
     if not cases:
         return ["No round was made yet."]
@@ -50,7 +49,7 @@ def headline(cases: Sequence[Case], limits: Limits) -> list[str]:
     return found
 
 
-def notices(cases: Sequence[Case]) -> list[str]:
+def notices(cases: Sequence[SyncCase]) -> list[str]:
     """What could mislead someone who looks at tables and pictures only."""
     rounds = _rounds(cases)
     found = []
@@ -83,7 +82,7 @@ def notices(cases: Sequence[Case]) -> list[str]:
     return found
 
 
-def own_part(cases: Sequence[Case]) -> str:
+def own_part(cases: Sequence[SyncCase]) -> str:
     """How much of the tasks' times can be the benchmark's own; empty if no task ended well."""
     lengths = [
         task.ended - task.began
@@ -101,7 +100,7 @@ def own_part(cases: Sequence[Case]) -> str:
     )
 
 
-def subheading(header: Header, cases: Sequence[Case]) -> str:
+def subheading(header: Header, cases: Sequence[SyncCase]) -> str:
     """Rounds, workers, hosts, machine and day in a line."""
     machine = header.machine
     hosts = {task.host for one in _rounds(cases) for task in one.tasks}
@@ -118,13 +117,13 @@ def subheading(header: Header, cases: Sequence[Case]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def limit_sentences(cases: Sequence[Case], limits: Limits) -> list[tuple[str, list[str]]]:
+def limit_sentences(cases: Sequence[SyncCase], limits: Limits) -> list[tuple[str, list[str]]]:
     """For each limit the cases that have it, with a sentence of each."""
     found: dict[str, list[str]] = {}
     for case in cases:
         of = counted(len(case.counting), "round")
         for what, times, told in limited_by(case.counting, limits):
-            line = f"{case_name(case)}, {times} of {of}: {told}"
+            line = f"{case.told()}, {times} of {of}: {told}"
             found.setdefault(_capital(what), []).append(line)
     for lines in found.values():
         more = len(lines) - _MOST_CASES
@@ -146,11 +145,11 @@ def knee_sentences(rounds: Sequence[Round]) -> list[str]:
     return [*found[:_MOST_CASES], f"and {counted(more, 'sweep')} more"] if more > 0 else found
 
 
-def _rounds(cases: Sequence[Case]) -> list[Round]:
+def _rounds(cases: Sequence[SyncCase]) -> list[Round]:
     return [one for case in cases for one in case.rounds]
 
 
-def _together(cases: Sequence[Case]) -> list[str]:
+def _together(cases: Sequence[SyncCase]) -> list[str]:
     """How simultaneous the rounds with the most workers were, for each way to start."""
     found = []
     starts = dict.fromkeys(case.start for case in cases)
@@ -182,7 +181,7 @@ def _repeated(rounds: int) -> str:
     return f" (medians of {rounds} rounds, with the least and the most)" if rounds > 1 else ""
 
 
-def _best(cases: Sequence[Case]) -> list[str]:
+def _best(cases: Sequence[SyncCase]) -> list[str]:
     """For each phase the case with the highest rate, and that with the most workers."""
     found = []
     for name in phases_of_all(cases)[:_MOST_PHASES]:
@@ -194,7 +193,7 @@ def _best(cases: Sequence[Case]) -> list[str]:
     return found
 
 
-def _best_of(name: str, unit: str, known: Sequence[tuple[Interval, Case]]) -> str:
+def _best_of(name: str, unit: str, known: Sequence[tuple[Interval, SyncCase]]) -> str:
     value, best = max(known, key=lambda one: one[0].value)
     if len(known) == 1:
         return f"The rate of {name} is {_rate(value, unit)} with {_in_words(best)}."
@@ -217,7 +216,7 @@ def _rate(rate: Interval, unit: str) -> str:
     return f"{told} ({span})" if span else told
 
 
-def _in_words(case: Case) -> str:
+def _in_words(case: SyncCase) -> str:
     told = counted(case.workers, "worker")
     return f"{told} and the parameter {case.parameter}" if case.parameter else told
 
@@ -241,7 +240,7 @@ def _shortened(why: str) -> str:
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
 
 
-def _late(cases: Sequence[Case]) -> list[str]:
+def _late(cases: Sequence[SyncCase]) -> list[str]:
     tasks = [len(found.stragglers) for case in cases for found in case.all_figures]
     if not any(tasks):
         return []
@@ -260,7 +259,7 @@ def _late(cases: Sequence[Case]) -> list[str]:
     ]
 
 
-def _limiting(cases: Sequence[Case], limits: Limits) -> list[str]:
+def _limiting(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
     most = max(case.workers for case in cases)
     rounds = [one for case in cases if case.workers == most for one in case.counting]
     found = [limit for limit in limited_by(rounds, limits) if 2 * limit[1] >= len(rounds)]
@@ -273,7 +272,7 @@ def _limiting(cases: Sequence[Case], limits: Limits) -> list[str]:
     ]
 
 
-def _clocks(cases: Sequence[Case]) -> list[str]:
+def _clocks(cases: Sequence[SyncCase]) -> list[str]:
     """Where the clocks say no more than a bound."""
     unsure = [
         one

@@ -12,9 +12,8 @@ from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header, folder_of
-from gridbench.sync.cases import Case, cases_of
+from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.limited import limits as limits_of
-from gridbench.sync.naming import round_name
 from gridbench.sync.present import details, pictures
 from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import (
@@ -94,7 +93,7 @@ def render(
         workers=[one.chart() for one in workers],
         parameters=[one.chart() for one in parameters],
         together=_together(cases),
-        shown=[round_name(one) for one in shown],
+        shown=[one.named() for one in shown],
         gantt=Chart("gantt", "When each task of the round began and ended"),
         panels=[
             Chart("counters", panel.title, name=panel.name, title=panel.title) for panel in panels
@@ -107,7 +106,7 @@ def render(
     )
 
 
-def _together(cases: Sequence[Case]) -> list[Chart]:
+def _together(cases: Sequence[SyncCase]) -> list[Chart]:
     if not cases:
         return []
     return [

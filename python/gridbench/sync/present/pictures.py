@@ -14,10 +14,9 @@ from gridbench.formats import counted, scale
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.pages.evenly import evenly
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case, phases_of_all, rate_of
+from gridbench.sync.cases import SyncCase, in_order, numbers_of, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
-from gridbench.sync.naming import STARTS, case_name
-from gridbench.sync.parameters import in_order, numbers_of
+from gridbench.sync.record import STARTS
 
 _MOST_LINES = 10
 _MOST_PHASES = 8
@@ -30,7 +29,7 @@ _DELAYS = 200
 _STEPS = 2_000
 """Points of a line of tasks running."""
 
-Value = Callable[[Case], Interval | None]
+Value = Callable[[SyncCase], Interval | None]
 
 _RATE = (
     "All that the tasks did over the time of the slowest of them, as IOR and mdtest report it."
@@ -39,7 +38,7 @@ _RATE = (
 _BARS = "Bars reach from the smallest to the largest of the repeats"
 
 
-def over_workers(cases: Sequence[Case]) -> list[Curve]:
+def over_workers(cases: Sequence[SyncCase]) -> list[Curve]:
     """One line for each parameter."""
     workers = sorted({case.workers for case in cases})
     over = _Over(
@@ -58,7 +57,7 @@ def over_workers(cases: Sequence[Case]) -> list[Curve]:
             f" {_BARS}, and what is not known of the clocks comes on top.",
             y_title="first start to last end",
             unit="s",
-            value=Case.span,
+            value=SyncCase.span,
         ),
         over.curve(
             "skew",
@@ -67,7 +66,7 @@ def over_workers(cases: Sequence[Case]) -> list[Curve]:
             f" {_BARS}, and what is not known of the clocks comes on top.",
             y_title="start skew",
             unit="s",
-            value=Case.skew,
+            value=SyncCase.skew,
         ),
         over.curve(
             "simultaneity",
@@ -81,7 +80,7 @@ def over_workers(cases: Sequence[Case]) -> list[Curve]:
     return [one for one in found if one.drawn]
 
 
-def over_parameters(cases: Sequence[Case]) -> list[Curve]:
+def over_parameters(cases: Sequence[SyncCase]) -> list[Curve]:
     """One line for each number of workers; sizes and numbers have their places on a scale."""
     parameters = in_order(case.parameter for case in cases)
     numbers = numbers_of(parameters)
@@ -105,9 +104,9 @@ class _Over:
 
     what: str
     places: Sequence[Place]
-    groups: Sequence[tuple[str, Sequence[Case]]]
+    groups: Sequence[tuple[str, Sequence[SyncCase]]]
     """The cases of each line."""
-    place: Callable[[Case], int]
+    place: Callable[[SyncCase], int]
     numeric: bool = True
 
     def curve(
@@ -126,7 +125,7 @@ class _Over:
             numeric=self.numeric,
         )
 
-    def rates(self, cases: Sequence[Case]) -> list[Curve]:
+    def rates(self, cases: Sequence[SyncCase]) -> list[Curve]:
         """The rate of each phase that has one, of so many phases as find room."""
         known = [(phase, rate_of(cases, phase)) for phase in phases_of_all(cases)[:_MOST_PHASES]]
         return [
@@ -154,7 +153,7 @@ class _Over:
             value=_task_times,
         )
 
-    def _points(self, cases: Sequence[Case], value: Value) -> list[Point]:
+    def _points(self, cases: Sequence[SyncCase], value: Value) -> list[Point]:
         found = [(case, value(case)) for case in cases]
         points = [
             Point(self.places[self.place(case)], one, case.counts)
@@ -164,18 +163,18 @@ class _Over:
         return sorted(points, key=lambda point: point.place.x)
 
 
-def running(cases: Sequence[Case]) -> dict[str, Any] | None:
+def running(cases: Sequence[SyncCase]) -> dict[str, Any] | None:
     """Tasks running over time, of one round for each number of workers: that with the first
     parameter that there is."""
     steps = _steps(cases)
     if not steps:
         return None
     unit = scale(max(float(one.times[-1]) for _, one in steps), "s")
-    lines = [_line(case_name(case), one.times * unit.factor, one.running) for case, one in steps]
+    lines = [_line(case.told(), one.times * unit.factor, one.running) for case, one in steps]
     return {"unit": unit.suffix, "lines": lines}
 
 
-def share_running(cases: Sequence[Case]) -> dict[str, Any] | None:
+def share_running(cases: Sequence[SyncCase]) -> dict[str, Any] | None:
     """The same of rounds of any length and size: shares of the tasks over shares of the span."""
     lines = []
     for case, one in _steps(cases):
@@ -183,19 +182,19 @@ def share_running(cases: Sequence[Case]) -> dict[str, Any] | None:
         if span > 0:
             tasks = max(1, len(case.shown.tasks))
             over = (one.times - one.times[0]) / span * 100
-            lines.append(_line(case_name(case), over, one.running / tasks * 100))
+            lines.append(_line(case.told(), over, one.running / tasks * 100))
     return {"unit": "%", "lines": lines} if lines else None
 
 
-def _steps(cases: Sequence[Case]) -> list[tuple[Case, Parallelism]]:
-    chosen: dict[tuple[str, int], Case] = {}
+def _steps(cases: Sequence[SyncCase]) -> list[tuple[SyncCase, Parallelism]]:
+    chosen: dict[tuple[str, int], SyncCase] = {}
     for case in _of_some_workers(cases):
         chosen.setdefault((case.start, case.workers), case)
     steps = [(case, parallelism(case.shown.tasks)) for case in chosen.values()]
     return [(case, one) for case, one in steps if one.times.size]
 
 
-def _of_some_workers(cases: Sequence[Case]) -> list[Case]:
+def _of_some_workers(cases: Sequence[SyncCase]) -> list[SyncCase]:
     """Those of a few numbers of workers, the same ones for each way to start."""
     starts = {case.start for case in cases}
     workers = sorted({case.workers for case in cases})
@@ -212,7 +211,7 @@ def _line(name: str, x: Numbers, y: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
+def delays(cases: Sequence[SyncCase]) -> dict[str, Any] | None:
     """Which share of the tasks had begun so long after the agreed instant, of all rounds that
     count, for each number of workers."""
     found: dict[str, list[float]] = {}
@@ -240,9 +239,11 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _groups(cases: Sequence[Case], name: Callable[[Case], str]) -> list[tuple[str, list[Case]]]:
+def _groups(
+    cases: Sequence[SyncCase], name: Callable[[SyncCase], str]
+) -> list[tuple[str, list[SyncCase]]]:
     """The cases of each line; if there are several ways to start, each has lines of its own."""
-    found: dict[str, list[Case]] = {}
+    found: dict[str, list[SyncCase]] = {}
     several = len({case.start for case in cases}) > 1
     for case in cases:
         parts = [name(case), STARTS[case.start] if several else ""]
@@ -254,7 +255,7 @@ def _of_phase(name: str, of: Callable[[PhaseFigures], float]) -> Value:
     return lambda case: case.phase_interval(name, of)
 
 
-def _task_times(case: Case) -> Interval | None:
+def _task_times(case: SyncCase) -> Interval | None:
     middle = case.interval(lambda f: f.median)
     if middle is None:
         return None
@@ -263,6 +264,6 @@ def _task_times(case: Case) -> Interval | None:
     return Interval(middle.value, shortest, longest)
 
 
-def _simultaneity(case: Case) -> Interval | None:
+def _simultaneity(case: SyncCase) -> Interval | None:
     found = case.interval(lambda f: f.simultaneity)
     return found and found.times(100)

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from gridbench.formats import NOTHING, amount, counted, interval, percent
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case, counts, phases_of_all
-from gridbench.sync.naming import STATUSES
+from gridbench.sync.cases import SyncCase, counts, phases_of_all
 from gridbench.sync.present.limiting import Limits, limited_by
-from gridbench.sync.record import Round
+from gridbench.sync.record import STATUSES, Round
 
 NOT_COUNTED = "*"
 """Behind the workers of a case none of whose rounds counts."""
@@ -23,7 +22,7 @@ LINES = "lines"
 """The style of a cell with several lines."""
 
 
-def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -> Table:
+def cases_table(cases: Sequence[SyncCase], limits: Limits, *, ranges: bool = True) -> Table:
     """One row for each case, with the smallest and the largest of the repeats where `ranges`."""
     parameters, starts = _vary(cases)
     phases = any(case.phases for case in cases)
@@ -70,7 +69,7 @@ def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -
     return Table(head, rows, styles, "cases")
 
 
-def phases_table(cases: Sequence[Case]) -> Table:
+def phases_table(cases: Sequence[SyncCase]) -> Table:
     """One row for each phase of each case: both ways to add up rates, and latencies."""
     parameters, starts = _vary(cases)
     head = [
@@ -129,19 +128,19 @@ def not_ok(rounds: Iterable[Round]) -> str:
     return ", ".join(f"{many:,} {STATUSES[status]}" for status, many in sorted(count.items()))
 
 
-def _vary(cases: Sequence[Case]) -> tuple[bool, bool]:
+def _vary(cases: Sequence[SyncCase]) -> tuple[bool, bool]:
     """Whether there are parameters, and more than one way to start."""
     return any(case.parameter for case in cases), len({case.start for case in cases}) > 1
 
 
-def _counted(case: Case) -> str:
+def _counted(case: SyncCase) -> str:
     """How many rounds there are, and how many of them count, if not all do."""
     count = sum(map(counts, case.rounds))
     of = len(case.rounds)
     return f"{count} of {of}" if 0 < count < of else f"{of}"
 
 
-def _ended(case: Case) -> list[str | Cell]:
+def _ended(case: SyncCase) -> list[str | Cell]:
     ok = sum(found.ok for found in case.all_figures)
     of = sum(found.tasks for found in case.all_figures)
     return [f"{ok:,}", Cell(f"{of - ok:,}", not_ok(case.rounds), "bad" if of > ok else "")]
@@ -167,7 +166,7 @@ def between(found: Interval, unit: str) -> str:
     return interval(found.low, found.high, unit, around=found.value)
 
 
-def _quantities(case: Case, name: str) -> list[tuple[str, Interval | None, Interval | None]]:
+def _quantities(case: SyncCase, name: str) -> list[tuple[str, Interval | None, Interval | None]]:
     """Bandwidth and operations per second, as far as the phase has them, each also as the sum of
     the tasks' own; if it has neither, nothing is known."""
     found = [
@@ -185,7 +184,7 @@ def _quantities(case: Case, name: str) -> list[tuple[str, Interval | None, Inter
     return [one for one in found if one[1]] or (found[:1] if name in case.phases else [])
 
 
-def _rates(case: Case, *, ranges: bool) -> list[str]:
+def _rates(case: SyncCase, *, ranges: bool) -> list[str]:
     """`write 1.20 GB/s (1.1–1.3)`, a line for each."""
     lines = []
     for name in case.phases[:_MOST_PHASES]:
@@ -197,7 +196,7 @@ def _rates(case: Case, *, ranges: bool) -> list[str]:
     return [*lines, f"and {counted(more, 'phase')} more"] if more > 0 else lines
 
 
-def _limited(case: Case, limits: Limits) -> str:
+def _limited(case: SyncCase, limits: Limits) -> str:
     """What limits at least half of the rounds, a line each."""
     rounds = case.counting
     found = limited_by(rounds, limits)

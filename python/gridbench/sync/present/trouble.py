@@ -10,9 +10,8 @@ from urllib.parse import quote
 
 from gridbench.formats import NOTHING, amount, times
 from gridbench.pages.table import Cell, Table
-from gridbench.sync.cases import Case
-from gridbench.sync.naming import STATUSES, round_name
-from gridbench.sync.record import Task
+from gridbench.sync.cases import SyncCase
+from gridbench.sync.record import STATUSES, Task
 from gridbench.sync.stragglers import Repeated, often_late
 
 _MOST = 200
@@ -31,7 +30,7 @@ class Trouble:
     """Workers and hosts that are stragglers in most of their rounds."""
 
 
-def trouble_of(cases: Sequence[Case], files: Path | None) -> Trouble:
+def trouble_of(cases: Sequence[SyncCase], files: Path | None) -> Trouble:
     """All of it; `files` is the folder of results, as seen from the page; None: without links."""
     failures: list[list[str | Cell]] = []
     stragglers: list[list[str | Cell]] = []
@@ -39,7 +38,7 @@ def trouble_of(cases: Sequence[Case], files: Path | None) -> Trouble:
         for one, found in zip(case.rounds, case.all_figures, strict=True):
             late = set(found.stragglers)
             for task in one.tasks:
-                first = [f"worker {task.worker}", task.host, round_name(one)]
+                first = [f"worker {task.worker}", task.host, one.named()]
                 if task.status != "ok":
                     failures.append([*first, _how(task), Cell(task.why), _output(task, files)])
                 elif task.worker in late:

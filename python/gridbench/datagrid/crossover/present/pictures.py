@@ -10,7 +10,7 @@ from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.cases import Curve as Times
 from gridbench.formats import counted, plain, size
 from gridbench.pages.curves import Curve, Line, Place, Point
-from gridbench.scenario.amounts import MB
+from gridbench.quantities import MB
 from gridbench.statistics.interval import Interval
 
 PREDICTED = "dash"

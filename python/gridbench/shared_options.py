@@ -1,0 +1,146 @@
+"""Options that several benchmarks share, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridbench.errors import InputError
+from gridbench.machine.options import load_options
+from gridbench.printing import printing_options
+from gridbench.quantities import FLAG, PATH, Count, Duration, Quantity, text_or_texts, words
+from gridbench.schema import option, options_of
+
+if TYPE_CHECKING:
+    from gridbench.hosts.where import Where
+
+MOST_NODES = 250
+"""Of an emulated cluster."""
+TIMEOUT = Duration(1e-3, 1e7)
+
+
+class ServerNames(Quantity[tuple[str, ...]]):
+    """Names of servers, each of which may be `NAME[,NAME]` or a URL."""
+
+    name = "servers"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The names, each once."""
+        from gridbench.engines.servers import names_in
+
+        del folder
+        found = text_or_texts(value)
+        names = names_in([found] if isinstance(found, str) else found)
+        if twice := [name for number, name in enumerate(names) if name in names[:number]]:
+            raise InputError(f"the server `{twice[0]}` occurs twice", remedy="name it once")
+        return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions:
+    """Where a benchmark's work is done."""
+
+    hosts: Path | None = option(
+        "--hosts",
+        PATH,
+        metavar="FILE",
+        help="Hosts with their cores, a line each: `node1 8`. They are reached by ssh.",
+        older_name="HOST_FILE",
+    )
+    grid: Path | None = option(
+        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
+    )
+    servers: tuple[str, ...] = option(
+        "--server",
+        ServerNames(),
+        metavar="NAME[,NAME]",
+        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
+        " given several times.",
+        default=(),
+        default_text="all of FILE",
+        multiple=True,
+    )
+    emulate: str | None = option(
+        "--emulate",
+        words("ssh", "slurm", "gridengine"),
+        help="Use a cluster that gridbench starts on this machine; needs root.",
+    )
+    nodes: int | None = option(
+        "--nodes",
+        Count(1, MOST_NODES),
+        metavar="K",
+        help="Hosts of the cluster of --emulate.",
+        default_text="4",
+    )
+    start_timeout: float = option(
+        "--start-timeout",
+        TIMEOUT,
+        metavar="S",
+        help="Time until all hosts have to be ready.",
+        default=180.0,
+    )
+
+    def where(self) -> Where:
+        """The hosts. InputError if one choice contradicts another, or for a host file that cannot
+        be read."""
+        from gridbench.hosts.hosts_file import read_hosts
+        from gridbench.hosts.where import Where
+
+        ways = {
+            "--hosts": self.hosts,
+            "--grid and --server": self.grid or self.servers,
+            "--emulate": self.emulate,
+        }
+        chosen = [way for way, value in ways.items() if value]
+        if len(chosen) > 1:
+            raise InputError(
+                f"{' and '.join(chosen)} both say which hosts are used", remedy="choose one of them"
+            )
+        if self.nodes is not None and self.emulate is None:
+            raise InputError(
+                "--nodes is of the cluster that --emulate starts, and there is none",
+                remedy="add --emulate ssh, slurm or gridengine",
+            )
+        return Where(
+            hosts=() if self.hosts is None else read_hosts(self.hosts),
+            grid=self.grid,
+            names=self.servers,
+            emulated=self.emulate,
+            nodes=self.nodes or 4,
+            patience=self.start_timeout,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsOptions:
+    """The folder of results, and what of it is measured again.
+
+    What has a value is not measured again. What failed is kept with its reason, and not tried again
+    unless that is asked for. What other programs disturbed when it failed is, as they may be the
+    reason; what was cut off is not kept, and so is missing.
+    """
+
+    out: Path | None = option("--out", PATH, metavar="DIR", help="Folder for the results.")
+    fresh: bool = option(
+        "--fresh", FLAG, help="Forget the results that DIR holds.", default=False, in_files=False
+    )
+    retry_failed: bool = option(
+        "--retry-failed",
+        FLAG,
+        help="Try again what has failed in an earlier call.",
+        default=False,
+        in_files=False,
+    )
+
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="List what would be run, and exit.")
+
+
+def experiment_options(schema: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of an experiment: those of its schema, and what all have. Its
+    arguments are `given`, `policy` and `printing`."""
+    return lambda command: options_of(schema)(load_options(printing_options(command)))

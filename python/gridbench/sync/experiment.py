@@ -1,0 +1,222 @@
+"""Synchronised rounds as an `Experiment`: which rounds there are, and how one is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from gridbench.errors import InputError
+from gridbench.experiment import Bench, Experiment
+from gridbench.formats import duration
+from gridbench.hosts.hosts_file import place
+from gridbench.hosts.place import Member, Place, open_place
+from gridbench.machine.watch import Watch
+from gridbench.printing import Printing
+from gridbench.record_file import RecordFile
+from gridbench.schema import record_of
+from gridbench.sync.arguments import expand
+from gridbench.sync.crew import Crew
+from gridbench.sync.figures import figures_of
+from gridbench.sync.messages import Order
+from gridbench.sync.options import SyncParameters
+from gridbench.sync.record import ERRORS, FORM, OUTPUT, PlannedRound, Round, Task
+from gridbench.sync.round import Planned, Ran, Rounds
+from gridbench.sync.tasks import PROGRAM, USAGE
+
+_LEAST_FAILED = 3
+"""Rounds in which no task began, after which there is no sense in more."""
+
+
+class SyncExperiment(Experiment[PlannedRound, Round]):
+    """Rounds with all numbers of workers, parameters and ways to start."""
+
+    form = FORM
+
+    def __init__(self, parameters: SyncParameters) -> None:
+        """InputError for what cannot be meant."""
+        self.parameters = parameters
+        self.command = parameters.command()
+        self.where = parameters.hosts.where()
+        self._place: Place | None = None
+        self._rounds: Rounds | None = None
+        self._useless = 0
+
+    @property
+    def name(self) -> str:
+        """After the task."""
+        return f"sync-{Path(self.parameters.task).name}"
+
+    def record(self) -> dict[str, Any]:
+        """What is run, and where."""
+        own = record_of(self.parameters)
+        return {**own, "arguments": list(self.command[1:]), **self.where.record()}
+
+    def cases(self, bench: Bench) -> list[PlannedRound]:
+        """All rounds; if no numbers of workers are given, with as many as the hosts have cores."""
+        return self.rounds_with(self.parameters.workers or (self._at(bench).cores,))
+
+    def rounds_with(self, counts: Sequence[int]) -> list[PlannedRound]:
+        """All rounds with these numbers of workers."""
+        own = self.parameters
+        return [
+            PlannedRound(workers=workers, parameter=parameter, start=start, repeat=repeat)
+            for repeat in range(own.rounds)
+            for workers in counts
+            for parameter in own.parameters
+            for start in own.start
+        ]
+
+    def _at(self, bench: Bench) -> Place:
+        """The hosts, which are opened when they are first needed. InputError if one cannot run the
+        program."""
+        if self._place is None:
+            most = max(self.parameters.workers, default=0)
+            self._place = bench.stack.enter_context(
+                open_place(self.where, most, bench.console, Crew, self.parameters.watch)
+            )
+            self._rounds = Rounds(bench.interrupt.check)
+            for member in self._place.members:
+                why = member.remote.why_not(self.command[0], str(Path.cwd()))
+                if why:
+                    on = "" if member.near else f" on {member.host.name}"
+                    raise InputError(
+                        f"the task `{self.parameters.task}` cannot be run{on}: {why}",
+                        remedy="give the path of a program that every host has, or the name of a"
+                        " task of gridbench: `gridbench sync --tasks` lists them",
+                    )
+        return self._place
+
+    def run(self, case: PlannedRound, bench: Bench) -> Round:
+        """Run a round."""
+        where = self._at(bench)
+        assert self._rounds is not None
+        where.replace_lost()
+        planned = planned_of(self.parameters, where.members, case)
+        watch = Watch(os.getpid())
+        watch.begin()
+        ran = self._rounds.run(planned, case.start, self.parameters.timeout)
+        watch.end()
+        watch.look_after()
+        if told := self._refused(ran.tasks):
+            raise InputError(f"with {case.told()} no task did any work: {told}")
+        paths = _keep(case, ran, bench.folder)
+        return Round(
+            workers=case.workers,
+            parameter=case.parameter,
+            repeat=case.repeat,
+            start=case.start,
+            at=time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ran.at)),
+            status="done" if all(task.status == "ok" for task in ran.tasks) else "failed",
+            prepared_in=ran.prepared_in,
+            tasks=tuple(replace(task, output=paths.get(task.worker, "")) for task in ran.tasks),
+            hosts=ran.hosts,
+            load=watch.record(),
+        )
+
+    def _refused(self, tasks: Sequence[Task]) -> str:
+        """What the program of gridbench's own tasks says of its options, if that is the same for
+        all tasks and ended each of them before any work; else empty."""
+        reasons = {task.why for task in tasks}
+        if self.command[0] != PROGRAM or len(reasons) > 1:
+            return ""
+        if any(task.exit != USAGE for task in tasks):
+            return ""
+        return reasons.pop().removeprefix(f"exit status {USAGE}: ")
+
+    def saved(self, record: Round, file: RecordFile[Round]) -> None:
+        """InputError if no task has begun in several rounds."""
+        del file
+        self._useless = 0 if any(task.began for task in record.tasks) else self._useless + 1
+        if self._useless >= _LEAST_FAILED:
+            raise InputError(
+                f"no task has begun in {self._useless} rounds: {record.tasks[0].why}",
+                remedy="mend that, and run the same again with --retry-failed",
+            )
+
+    def outcome(self, record: Round) -> str:
+        """Failed tasks, start skew and time."""
+        bad = [task for task in record.tasks if task.status != "ok"]
+        parts = []
+        if bad:
+            parts.append(f"{len(bad)} of {len(record.tasks)} tasks failed; {bad[0].why}")
+        if any(task.began is not None for task in record.tasks):
+            figures = figures_of(record)
+            skew, span = duration(figures.skew), duration(figures.span)
+            parts.append(f"started within {skew}, ended after {span}")
+        return ", ".join(parts)
+
+    def show(self, records: list[Round], printing: Printing, folder: Path) -> None:
+        """The table of all cases."""
+        from gridbench.sync.present import print_table
+
+        print_table(printing.tables(), records)
+        printing.document(lambda: {"results": folder, "rounds": [asdict(one) for one in records]})
+
+    def write_report(self, folder: Path, page: Path) -> None:
+        """The page."""
+        from gridbench.sync.present import write_report
+
+        write_report(folder, page)
+
+
+def planned_of(
+    parameters: SyncParameters, members: Iterable[Member], case: PlannedRound
+) -> list[Planned]:
+    """The tasks of a round, each with its place. InputError if the hosts have too few cores."""
+    by_name = {member.host.name: member for member in members}
+    places = place(
+        [member.host for member in by_name.values()],
+        case.workers,
+        parameters.placement,
+        oversubscribe=parameters.oversubscribe or all(one.near for one in by_name.values()),
+    )
+    program, *arguments = parameters.command()
+    found = []
+    for worker, (host, rank) in enumerate(places):
+        values = {
+            "parameter": case.parameter,
+            "worker": str(worker),
+            "rank": str(rank),
+            "host": host,
+            "round": str(case.repeat),
+            "total": str(case.workers),
+        }
+        (folder,) = expand([parameters.chdir], values)
+        order = Order(
+            worker=worker,
+            program=program,
+            arguments=tuple(expand(arguments, values)),
+            directory=os.path.abspath(folder),
+            environment={f"GRIDBENCH_{name.upper()}": value for name, value in values.items()},
+        )
+        found.append(Planned(order, by_name[host], rank))
+    return found
+
+
+def _keep(case: PlannedRound, ran: Ran, results: Path) -> dict[int, str]:
+    """Write what tasks printed into files; their names below the folder of results."""
+    paths: dict[int, str] = {}
+    if not ran.printed:
+        return paths
+    name = re.sub(r"[^\w.-]+", "_", case.parameter)[:60]
+    parts = [f"{case.workers}-workers", name, case.start, str(case.repeat)]
+    folder = Path(OUTPUT, "-".join(part for part in parts if part))
+    try:
+        (results / folder).mkdir(parents=True, exist_ok=True)
+        for worker, (output, errors) in ran.printed.items():
+            both = output + (ERRORS + errors if errors else b"")
+            path = folder / f"worker-{worker}.txt"
+            (results / path).write_bytes(both)
+            paths[worker] = str(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot keep the output of tasks: {error.strerror}",
+            file=results / folder,
+            remedy="make room, and run the same again: it goes on with what is missing",
+        ) from None
+    return paths
