@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -48,7 +50,7 @@ PARENT_TRACE, PARENT_SPAN = (bytes.fromhex(part) for part in PARENT.split("-")[1
 class Collector:
     """A receiver of the OpenTelemetry protocol over HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[ExportTraceServiceRequest] = []
         collector = self
 
@@ -66,7 +68,9 @@ class Collector:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        if tls:
+            self.http.socket = tls.wrap_socket(self.http.socket, server_side=True)
+        self.url = f"http{'s' * bool(tls)}://127.0.0.1:{self.http.server_port}"
 
     def spans(self) -> list[Span]:
         return [
@@ -99,7 +103,12 @@ def values(attributes: Any) -> dict[str, str | int]:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    receiver = Collector()
+    with receiving(Collector()) as receiver:
+        yield receiver
+
+
+@contextmanager
+def receiving(receiver: Collector) -> Iterator[Collector]:
     thread = threading.Thread(target=receiver.http.serve_forever)
     thread.start()
     try:
@@ -186,6 +195,31 @@ def test_the_client_span_is_the_parent(
     assert attributes["gridrpc.bytes_out"]
     resource = values(collector.requests[0].resource_spans[0].resource.attributes)
     assert resource["service.name"] == "centre"
+
+
+def test_a_collector_with_tls_is_checked(tmp_path: Path, module: Path) -> None:
+    certificate, key = tmp_path / "collector.pem", tmp_path / "collector.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=collector",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with receiving(Collector(tls)) as collector:
+        tables = f"[traces]\nendpoint = '{collector.url}'\n"
+        trusted = f"{tables}authority = '{certificate}'\n"
+        for name, known in [("trusting", trusted), ("strange", tables)]:
+            folder = tmp_path / name
+            folder.mkdir()
+            with traced(folder, module, known) as (server, grid):
+                assert grid.submit("work/add", 1, 2).result() == 3
+                if name == "trusting":
+                    collector.calls(1)
+                else:
+                    assert server.says("UnknownIssuer")
+    assert len(collector.requests) == 1
 
 
 def test_a_failure_is_an_error_of_both_spans(

@@ -9,6 +9,7 @@ use gridrpc_typed::read_interface;
 use crate::config::ServerConfig;
 use crate::python_check;
 use crate::server::{ServerError, Tls};
+use crate::traces::Collector;
 
 /// Checks certificates, modules, and what workers run. `program`: the `gridrpc` program. Returns what a server would
 /// offer.
@@ -22,6 +23,11 @@ pub fn check(config: &ServerConfig, program: &Path) -> Result<String, ServerErro
         && let Err(error) = Tls::read(&network.tls).and_then(|tls| tls.required())
     {
         problems.push(error.to_string());
+    }
+    if let Some(traces) = &config.traces
+        && let Err(error) = Collector::new(traces)
+    {
+        problems.push(format!("cannot export traces to {}: {error}", traces.url));
     }
     let in_folders = config.folders.iter().flat_map(|folder| match std::fs::read_dir(folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),

@@ -195,8 +195,8 @@ impl<'d> Draft<'d> {
             "audit" => self.audit(table, report),
             "log" => self.log(table, report),
             "traces" => {
-                let environment = &self.defaults.opentelemetry;
-                self.traces = Some(TracesConfig::read(table, at, environment, report));
+                let (folder, variables) = (&self.defaults.folder, &self.defaults.opentelemetry);
+                self.traces = Some(TracesConfig::read(table, at, folder, variables, report));
             }
             _ => self.results(table, report),
         }

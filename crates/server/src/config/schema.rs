@@ -71,4 +71,4 @@ pub(super) const RESULTS: &[&str] = &["keep_days", "bytes"];
 /// `[log]`
 pub(super) const LOG: &[&str] = &["format"];
 /// `[traces]`
-pub(super) const TRACES: &[&str] = &["endpoint", "service", "ratio"];
+pub(super) const TRACES: &[&str] = &["endpoint", "authority", "service", "ratio"];

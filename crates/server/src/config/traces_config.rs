@@ -1,6 +1,7 @@
 //! Export of traces: the table `[traces]`, with the environment variables of OpenTelemetry as defaults.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use gridrpc_config::{Entry, Fault, shown};
 use hyper::Uri;
@@ -23,6 +24,8 @@ const ENDPOINT: &str = "an address of a collector such as \"http://localhost:431
 pub struct TracesConfig {
     /// URL to post spans to.
     pub url: Uri,
+    /// File with the certificates that the collector is checked with; none: those that the system trusts.
+    pub authority: Option<PathBuf>,
     /// Name of the server in traces.
     pub service: String,
     /// Which calls are recorded.
@@ -39,17 +42,19 @@ pub struct Sampler {
 }
 
 impl TracesConfig {
-    /// Reads the table. `environment`: the variables `OTEL_*`.
+    /// Reads the table. Paths start at the `folder` of the file. `environment`: the variables `OTEL_*`.
     pub(super) fn read(
         table: &DeTable<'_>,
         at: usize,
+        folder: &Path,
         environment: &BTreeMap<String, String>,
         report: &mut ServerReport<'_>,
     ) -> TracesConfig {
-        let (mut url, mut service, mut ratio) = (None, None, None);
+        let (mut url, mut authority, mut service, mut ratio) = (None, None, None, None);
         each_key(table, schema::TRACES, report, |entry, _| {
             match entry.key {
                 "endpoint" => url = Some(endpoint(entry)?),
+                "authority" => authority = Some(folder.join(entry.text()?)),
                 "service" => service = Some(entry.text()?),
                 _ => ratio = Some(share(entry)?),
             }
@@ -71,6 +76,10 @@ impl TracesConfig {
             .unwrap_or_else(|| {
                 with_path(TRACES_ENDPOINT).unwrap_or_else(|| Uri::from_static("http://localhost"))
             });
+        let authority = authority.or_else(|| {
+            let names = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"];
+            names.into_iter().find_map(variable).map(PathBuf::from)
+        });
         let service = service
             .or_else(|| variable("OTEL_SERVICE_NAME").cloned())
             .unwrap_or_else(|| TRACES_SERVICE.into());
@@ -87,6 +96,7 @@ impl TracesConfig {
         };
         TracesConfig {
             url,
+            authority,
             service,
             sampler: Sampler { ratio: ratio.unwrap_or(sampler.ratio), ..sampler },
         }
@@ -119,11 +129,10 @@ impl Sampler {
     }
 }
 
-/// A URL without encryption. The collector runs on this machine, or in a network that is trusted.
 fn uri(text: &str) -> Option<Uri> {
     let uri: Uri = text.parse().ok()?;
-    let is_valid =
-        uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty());
+    let is_valid = matches!(uri.scheme_str(), Some("http" | "https"))
+        && uri.host().is_some_and(|host| !host.is_empty());
     is_valid.then_some(uri)
 }
 

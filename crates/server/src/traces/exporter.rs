@@ -9,18 +9,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
 use prost::Message as _;
-use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::{Sampler, TracesConfig};
 use crate::log;
+use crate::traces::collector::Collector;
 use crate::traces::ended_span::EndedSpan;
 use crate::traces::otlp::{
     ExportTraces, InstrumentationScope, Resource, ResourceSpans, ScopeSpans, text, whole,
@@ -75,7 +71,7 @@ impl Tracer {
         let (exporting, finished) = sync_channel::<()>(0);
         let counts = Arc::<SpanCounts>::default();
         let exporter = Exporter {
-            url: config.url.clone(),
+            collector: Collector::new(config)?,
             resource: Resource {
                 attributes: vec![
                     text("service.name", &config.service),
@@ -124,26 +120,11 @@ impl Tracer {
 
 /// The state of the thread.
 struct Exporter {
-    url: Uri,
+    collector: Collector,
     resource: Resource,
     counts: Arc<SpanCounts>,
     /// Whether the last request failed.
     has_failed: bool,
-}
-
-/// Why spans were not exported.
-#[derive(Debug, thiserror::Error)]
-enum ExportError {
-    #[error("cannot connect: {0}")]
-    Connect(io::Error),
-    #[error(transparent)]
-    Http(#[from] hyper::Error),
-    #[error("the collector answered {0}")]
-    Status(StatusCode),
-    #[error("the collector took longer than {} s", TIMEOUT.as_secs())]
-    Timeout,
-    #[error("the request is invalid: {0}")]
-    Request(#[from] hyper::http::Error),
 }
 
 impl Exporter {
@@ -179,19 +160,20 @@ impl Exporter {
     async fn export(&mut self, batch: Vec<EndedSpan>) {
         let count = batch.iter().map(EndedSpan::count).sum();
         let body = self.body(batch);
-        let posted = match timeout(TIMEOUT, post(&self.url, body)).await {
-            Ok(posted) => posted,
-            Err(_) => Err(ExportError::Timeout),
+        let posted = match timeout(TIMEOUT, self.collector.post(body)).await {
+            Ok(posted) => posted.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("the collector took longer than {} s", TIMEOUT.as_secs())),
         };
         let counted = if posted.is_ok() { &self.counts.exported } else { &self.counts.dropped };
         counted.fetch_add(count, Ordering::Relaxed);
         match &posted {
             Err(error) if !self.has_failed => {
-                let fields: log::Fields<'_> = &[("endpoint", &self.url), ("reason", error)];
+                let fields: log::Fields<'_> =
+                    &[("endpoint", self.collector.url()), ("reason", error)];
                 log::warning("cannot export traces: spans are dropped", fields);
             }
             Ok(()) if self.has_failed => {
-                log::info("traces are exported again", &[("endpoint", &self.url)]);
+                log::info("traces are exported again", &[("endpoint", self.collector.url())]);
             }
             _ => {}
         }
@@ -209,24 +191,4 @@ impl Exporter {
             vec![ResourceSpans { resource: Some(self.resource.clone()), scope_spans }];
         ExportTraces { resource_spans }.encode_to_vec().into()
     }
-}
-
-/// Sends a request on a connection of its own: there is at most one per second.
-async fn post(url: &Uri, body: Bytes) -> Result<(), ExportError> {
-    let host = url.host().unwrap_or_default();
-    // A literal address of IPv6 has brackets in a URL only.
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, url.port_u16().unwrap_or(80)));
-    let stream = TokioIo::new(stream.await.map_err(ExportError::Connect)?);
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(url.path_and_query().map_or("/", |path| path.as_str()))
-        .header(HOST, url.authority().map_or(host, |authority| authority.as_str()))
-        .header(CONTENT_TYPE, "application/x-protobuf")
-        .body(Full::new(body))?;
-    // It ends with the sender; its error is that of the request.
-    tokio::spawn(async { drop(connection.await) });
-    let status = sender.send_request(request).await?.status();
-    if status.is_success() { Ok(()) } else { Err(ExportError::Status(status)) }
 }

@@ -37,6 +37,18 @@ fn the_environment_has_the_defaults() {
 }
 
 #[test]
+fn a_collector_with_tls_may_have_an_authority() {
+    let variables = [("OTEL_EXPORTER_OTLP_CERTIFICATE", "/etc/authority.pem")];
+    let with_system = traces("[traces]\nendpoint = 'https://collector'", &[]);
+    assert_eq!(with_system.url, "https://collector/v1/traces");
+    assert_eq!(with_system.authority, None);
+    let of_environment = traces("[traces]", &variables);
+    assert_eq!(of_environment.authority, Some("/etc/authority.pem".into()));
+    let of_file = traces("[traces]\nauthority = 'authority.pem'", &variables);
+    assert_eq!(of_file.authority, Some(defaults().folder.join("authority.pem")));
+}
+
+#[test]
 fn samplers_have_their_names() {
     let of = |name: &str, argument: &str| {
         let variables = [("OTEL_TRACES_SAMPLER", name), ("OTEL_TRACES_SAMPLER_ARG", argument)];
@@ -54,12 +66,12 @@ fn samplers_have_their_names() {
 #[test]
 fn invalid_values_are_problems() {
     let problems = with(
-        "[traces]\nratio = 2\nendpoint = 'https://collector:4318'",
+        "[traces]\nratio = 2\nendpoint = 'ftp://collector:4318'",
         &[("OTEL_TRACES_SAMPLER", "sometimes")],
     );
     let problems = problems.unwrap_err().to_string();
     assert!(problems.contains("`ratio` is 2: write a number from 0 to 1"), "{problems}");
-    assert!(problems.contains("`endpoint` is \"https://collector:4318\""), "{problems}");
+    assert!(problems.contains("`endpoint` is \"ftp://collector:4318\""), "{problems}");
     assert!(problems.contains("`OTEL_TRACES_SAMPLER` is \"sometimes\""), "{problems}");
     let wrong = with("[traces]", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector")]);
     let wrong = wrong.unwrap_err().to_string();
