@@ -46,6 +46,9 @@ COMMANDS = {
     "advise": Entry(
         START, "advise.options:advise", "Say how to divide a job, and on how many cores to run it."
     ),
+    "compare": Entry(
+        START, "compare.options:compare", "Compare your own commands: which is faster, by how much?"
+    ),
     "report": Entry(
         START, "results.options:report", "Make a page, a table or a comparison of results."
     ),

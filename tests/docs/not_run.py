@@ -128,6 +128,16 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             NotRun(_IN_README)
         ),
         "make rpc-peers": NotRun("installs packages of the system"),
+        "gridbench compare 'sleep 0.1' 'sleep 0.2'": NotRun(
+            "waits for a quiet machine",
+            instead="gridbench compare 'sleep 0.1' 'sleep 0.2' --rounds 3 --accept-load",
+        ),
+        "gridbench compare --parameter blocks=1,8,64"
+        " 'dd if=/dev/zero of=/dev/null bs=1M count={blocks}'": NotRun(
+            "waits for a quiet machine",
+            instead="gridbench compare --parameter blocks=1,8 --rounds 3 --accept-load"
+            " 'dd if=/dev/zero of=/dev/null bs=1M count={blocks}'",
+        ),
         "gridbench engines install pyro5 ray-serve mlserver tritonclient": NotRun(_DOWNLOADS),
         "python -m benchmarks server --quick": NotRun(_BENCH_SERVER),
         "python -m benchmarks server --case null --case rate": NotRun(_BENCH_SERVER),

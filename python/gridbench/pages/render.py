@@ -34,7 +34,8 @@ def render(
 ) -> str:
     """A page as HTML; `values` are what its template shows.
 
-    `scripts` and `styles` are files, named as templates are, that come after those of all pages.
+    `scripts` and `styles` are files, named as templates are, that come after those of all pages. A
+    page without scripts has none at all: its pictures are static.
     The scripts find `data` as JSON in the element `report-data`, with the colours of `engines`.
     """
     colours = {"engines": engine_colours(engines), "phases": PHASES, "series": SERIES}
@@ -42,9 +43,9 @@ def render(
     return page.render(
         title=title,
         css=_joined([_STYLE, *styles]),
-        plotly=_plotly(),
+        plotly=_plotly() if scripts else "",
         data=as_json(data | {"colours": colours}),
-        script=_joined([_SCRIPT, *scripts]),
+        script=_joined([_SCRIPT, *scripts]) if scripts else "",
         written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         **values,
     )

@@ -17,6 +17,7 @@ _PACKAGES = (
     "gridbench.sync",
     "gridbench.datagrid",
     "gridbench.datagrid.crossover",
+    "gridbench.compare",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 

@@ -1,0 +1,1 @@
+"""`gridbench compare`: the user's own executables, run in turn and compared."""

@@ -1,0 +1,102 @@
+"""Results of comparisons, as `gridbench.result_kind.ResultKind`, and their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gridbench.compare.record import FORM, Execution
+from gridbench.errors import InputError
+from gridbench.machine.rule import disturbed
+from gridbench.record_file import Header
+from gridbench.result_kind import Measure, Quantity, only
+from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
+
+title = "gridbench compare"
+model = None
+rules = "gridbench.compare.result_kind"
+compares = True
+holds = FORM.holds
+
+_FIGURES: dict[str, tuple[str, Callable[[Execution], float]]] = {
+    "wall time": ("s", lambda run: run.wall),
+    "user time": ("s", lambda run: run.user),
+    "system time": ("s", lambda run: run.system),
+    "peak memory": ("bytes", lambda run: run.memory),
+}
+
+
+def measures(source: Path) -> dict[Quantity, Measure]:
+    """The figures of each command, of undisturbed rounds. InputError without any."""
+    runs = [run for run in _compared(FORM.read(source)[1]) if not disturbed(run)]
+    if not runs:
+        raise InputError(
+            "has no round that counts: other programs disturbed all of them",
+            file=source,
+            remedy="run `gridbench compare` again with the same --out, on a quiet machine",
+        )
+    return {
+        (name, what): Measure(tuple(of(run) for run in runs if run.command == name), unit)
+        for name in dict.fromkeys(run.command for run in runs)
+        for what, (unit, of) in _FIGURES.items()
+    }
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """The page of one."""
+    from gridbench.compare.present import write_report as write
+
+    write(only(sources, title), out)
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The answer and tables of one."""
+    from gridbench.compare.present import markdown as made
+
+    return made(only(sources, title))
+
+
+def _read(source: Path) -> tuple[Header, list[Execution]]:
+    header, runs = FORM.read(source)
+    return header, _compared(runs)
+
+
+def _compared(runs: Sequence[Execution]) -> list[Execution]:
+    return [run for run in runs if run.phase == "compare"]
+
+
+def _complete(found: tuple[Header, list[Execution]]) -> Seen:
+    runs = found[1]
+    if not runs:
+        return "broken", "nothing was measured"
+    failed = [f"{run.command}, round {run.round + 1}" for run in runs if run.exit_status]
+    return broken_by(failed, "failed, which was ignored", f"{len(runs):,} runs came to their end")
+
+
+def _quiet(found: tuple[Header, list[Execution]]) -> Seen:
+    sound = [run for run in found[1] if not disturbed(run)]
+    looked = [(f"{run.command}, round {run.round + 1}", run.load) for run in sound or found[1]]
+    return undisturbed(looked, "run", len(found[1]) - len(looked))
+
+
+def _repeated(found: tuple[Header, list[Execution]]) -> Seen:
+    names = dict.fromkeys(run.command for run in found[1])
+    times = [
+        (name, sum(run.command == name and not disturbed(run) for run in found[1]))
+        for name in names
+    ]
+    return enough(times, "undisturbed run")
+
+
+def _recorded(found: tuple[Header, list[Execution]]) -> Seen:
+    return recorded(found[0].machine, found[0].versions)
+
+
+_EACH: dict[str, Callable[[tuple[Header, list[Execution]]], Seen]] = {
+    "complete": _complete,
+    "nothing else was at work": _quiet,
+    "repeated": _repeated,
+    "who measured what, where": _recorded,
+}
+
+RULES = Rules(key="comparisons", read=_read, each=_EACH)
