@@ -354,7 +354,7 @@ SAYS: dict[str, dict[str, list[str]]] = {
     },
     "docs/simulate.md": {
         "gridbench simulate --profile symphony --cores 400 --tasks 1200 --sleep 30 --input 1MB": [
-            "What limits: "
+            "Bottleneck: "
         ],
     },
     "docs/guide.md": {

@@ -208,11 +208,11 @@ def test_the_split_and_the_expected_time_come_first() -> None:
         "It is expected to take 25 s (22 s to 30 s in 9 of 10 cases), of which 20 s are the work"
         " itself: an efficiency of 80 %. On one core it would be 80.00 s.",
         "Besides the work, the time goes into: starting workers 4.0 s, task data 1.0 s.",
-        "What limits is the computing itself, with 80 % of the time: use more cores.",
+        "The bottleneck is computation (80 % of the time): use more cores.",
         "No single change would make it much shorter.",
     ]
     bound = replace(GIVEN, work=replace(GIVEN.work, cores_asked=9))
-    assert told(bound, "What limits").endswith("with 80 % of the time: use more processors.")
+    assert told(bound, "The bottleneck").endswith("(80 % of the time): use more processors.")
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
     assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand, as tasks that wait.")
     exact = replace(GIVEN, expected=Prediction(25.0, 25.0, 25.0, 20.0, ()))
@@ -228,15 +228,15 @@ def test_parts_of_less_than_two_thousandths_are_not_worth_telling() -> None:
 
 def test_what_limits_is_the_largest_part() -> None:
     parts = (("computing", 5.0), ("task data", 15.0), ("output", 5.0))
-    limit = told(replace(GIVEN, parts=parts), "What limits")
-    assert limit == "What limits is task data, with 60 % of the time."
+    limit = told(replace(GIVEN, parts=parts), "The bottleneck")
+    assert limit == "The bottleneck is task data (60 % of the time)."
     parts = (("computing", 5.0), ("differences between tasks", 15.0), ("output", 5.0))
-    limit = told(replace(GIVEN, parts=parts), "What limits")
+    limit = told(replace(GIVEN, parts=parts), "The bottleneck")
     assert limit == (
-        "What limits is that tasks differ, with 60 % of the time: cores wait for the last."
+        "The bottleneck is uneven tasks (60 % of the time): cores wait for the last one."
     )
-    fewer = told(replace(GIVEN, split=Split(6, 3, 25.0)), "What limits")
-    assert fewer.endswith("with 80 % of the time; more cores cost more than they bring.")
+    fewer = told(replace(GIVEN, split=Split(6, 3, 25.0)), "The bottleneck")
+    assert fewer.endswith("(80 % of the time); more cores cost more than they bring.")
 
 
 def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
@@ -245,20 +245,20 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
     # Of round numbers: two that are smaller if there are, and the first and the last that are
     # larger.
     assert told(given, "On the same") == (
-        "On the same cores, or as many as tasks, 1 task would take 80 s, 3.2 times as long;"
-        " 10 tasks would take 25 s, 1 % less: too little to tell; 100 tasks would take 75 s, 3.0"
-        " times as long."
+        "On the same cores (fewer if there are fewer tasks), 1 task would take 80 s, 3.2 times as"
+        " long; 10 tasks would take 25 s, 1 % less: too little to tell; 100 tasks would take 75 s,"
+        " 3.0 times as long."
     )
     given = replace(given, split=Split(100, 4, 25.0))
     assert told(given, "On the same") == (
-        "On the same cores, or as many as tasks, 25 tasks would take as long (25 s); 50 tasks"
-        " would take 30 s, 20 % longer."
+        "On the same cores (fewer if there are fewer tasks), 25 tasks would take as long (25 s); 50"
+        " tasks would take 30 s, 20 % longer."
     )
     # The advised number of tasks may be a round one itself.
     limits = (point(1, 25.0 * 0.995), point(10, 25.0), point(25, 25.0 * 1.006))
     assert told(replace(GIVEN, points=limits, split=Split(10, 4, 25.0)), "On the same") == (
-        "On the same cores, or as many as tasks, 1 task would take as long (25 s); 25 tasks would"
-        " take 25 s, 1 % longer."
+        "On the same cores (fewer if there are fewer tasks), 1 task would take as long (25 s); 25"
+        " tasks would take 25 s, 1 % longer."
     )
     # What is a half of a hundredth longer is not told to be longer by none of them.
     half = replace(GIVEN, points=(point(25, 25.0 * 1.005),))
@@ -353,7 +353,7 @@ def test_from_how_many_cores_on_it_ends_in_time_comes_first(
     given = replace(GIVEN, model=model, within=asked, work=work)
     assert sentences(given)[0] == sentence
     # Nobody who asks for few cores is told that more would cost more than they bring.
-    assert told(given, "What limits").endswith("with 80 % of the time.")
+    assert told(given, "The bottleneck").endswith("(80 % of the time).")
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
         ("Expected total", "25 s"),
         ("9 of 10 runs take", "22 s to 30 s"),
         ("Without any overhead", "20 s"),
-        ("What limits", "computing"),
+        ("Bottleneck", "computing"),
     ]
     for row in (
         ["computing", "20 s", "80 %"],

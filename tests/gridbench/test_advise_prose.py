@@ -34,6 +34,7 @@ from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of
 from gridbench.model.terms import Shape, terms_of
+from gridbench.provisional import marked
 from synthetic import MB, PLACE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -62,8 +63,8 @@ GIVEN = Advice(
     sharing=None,
 )
 LOOSE = (
-    "The cost of task data is known as a whole, and not step by step: the runs behind this do not"
-    " tell the steps apart. The interval of the expected time allows for that."
+    "These runs cannot separate the costs of task data; only their sum is known. The"
+    " interval of the expected time allows for that."
 )
 
 
@@ -78,7 +79,7 @@ def test_costs_that_runs_do_not_tell_apart_are_told_without_their_names() -> Non
     assert undetermined(FIT) == to_record(GIVEN)["undetermined"] == ["in.client"]
     unsure = tuple(replace(one, determined=False) for one in FIT.estimates)
     (told,) = warnings(replace(GIVEN, model=replace(MODEL, fit=replace(FIT, estimates=unsure))))
-    assert told.startswith("The cost of task data and handling tasks is known as a whole")
+    assert told.startswith("These runs cannot separate the costs of task data and handling tasks")
     assert warnings(_sure()) == []
     beyond = replace(GIVEN.expected, extrapolated=("no run had a warm start",))
     assert warnings(_sure(expected=beyond)) == [
@@ -86,10 +87,15 @@ def test_costs_that_runs_do_not_tell_apart_are_told_without_their_names() -> Non
     ]
 
 
-def test_of_disturbed_runs_nothing_can_be_claimed() -> None:
+def test_advice_from_disturbed_runs_is_provisional() -> None:
     disturbed = replace(GIVEN, model=replace(MODEL, disturbed=3))
     first, second = warnings(disturbed)
-    assert first.startswith("Nothing can be claimed: other programs disturbed 3 of 30 runs behind")
+    assert first.startswith("Other programs disturbed 3 of 30 runs behind")
+    told, quiet = sentences(disturbed), sentences(GIVEN)
+    assert told == marked(quiet, "the machine was busy in 3 of 30 runs")
+    record = to_record(disturbed)
+    assert (record["verdict"], record["provisional"]) == (told[0], True)
+    assert to_record(GIVEN)["provisional"] is False
     assert second == LOOSE
 
 
@@ -309,7 +315,7 @@ def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
     assert lines[begin + 1] == ["computing", "20 s", "80 %"]
     begin = lines.index(["tasks", "total", "90 % interval"])
     assert lines[begin + 1 :] == [["8", "25 s", "22 s to 30 s"], ["1,000", "75 s", "70 s to 80 s"]]
-    assert "On 2 cores, or as many as tasks" in " ".join(lines[begin - 1])
+    assert "On up to 2 cores" in " ".join(lines[begin - 1])
 
 
 def test_names_are_on_the_left_and_figures_on_the_right() -> None:
@@ -328,7 +334,9 @@ def test_a_trial_is_shown_with_what_was_left_out() -> None:
     assert lines[begin + 1 : begin + 4] == [row(TRIAL, one) for one in TRIED]
     assert lines[begin + 4] == ["left out: 1,000 tasks on 1 core: time"]
     assert "disturbed 1 of 5 runs" in lines[begin + 5][0]
-    assert lines[begin + 6][0].startswith("The advised 8 tasks on 2 cores took 4.000 s")
+    assert lines[begin + 6][0].startswith(
+        "Provisional: The advised 8 tasks on 2 cores took 4.000 s"
+    )
     nothing = _shown(print_trial, replace(TRIAL, tried=()))
     assert list(HEAD) not in nothing
     assert nothing[-1] == ["The advised split could not be tried: no run of it counts."]
@@ -380,7 +388,7 @@ def test_the_advised_split_stands_out_among_those_that_were_tried() -> None:
     others = [line for line in lines if "5.000 s" in line or "3.000 s" in line]
     assert "\x1b[1m" in advised
     assert not any("\x1b[1m" in line for line in others[:2])
-    first, *rest = trial_sentences(TRIAL)
+    first, *rest = trial_sentences(replace(TRIAL, disturbed=1, runs=5))
     assert f"\x1b[1m{first}\x1b[0m" in lines
     assert rest
     assert set(rest) < set(lines)

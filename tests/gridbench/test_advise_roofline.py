@@ -148,7 +148,7 @@ def test_memory_limits_before_the_processors_do(model: Model) -> None:
     more = [one.total for one in slow.helps if "processors instead of" in one.what]
     assert all(total > 0.98 * slow.expected.total for total in more)
     told = " ".join(sentences(slow))
-    assert "What limits is memory bandwidth, with" in told
+    assert "The bottleneck is memory bandwidth (" in told
     assert "more processors of this machine would bring nothing" in told
     assert "Its tasks move 80 GB through memory, which moves 1.9 GB/s" in told
     assert ": 42 s at least, however many run at once." in told
@@ -457,7 +457,7 @@ def test_a_job_is_bound_by_memory_in_all_that_is_written(
         "threads": 1, "traffic": 80.0 * GB, "processors": 2, "bandwidth": 0.5 * GB,
     }  # fmt: skip
     assert told["expected"]["ideal"] == pytest.approx(160.0)
-    assert "What limits is memory bandwidth" in (tmp_path / "advice" / "report.html").read_text()
+    assert "The bottleneck is memory bandwidth" in (tmp_path / "advice" / "report.html").read_text()
 
 
 def test_the_record_of_a_bandwidth_names_its_kind() -> None:

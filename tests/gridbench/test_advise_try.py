@@ -213,7 +213,9 @@ def test_what_disturbs_the_comparison_is_told() -> None:
     ]
     assert trial_warnings(found) == []
     (told,) = trial_warnings(replace(found, runs=3, disturbed=1))
-    assert told.startswith("Nothing can be claimed: other programs disturbed 1 of 3 runs")
+    assert told.startswith("Other programs disturbed 1 of 3 runs")
+    (first,) = trial_sentences(replace(found, runs=3, disturbed=1))
+    assert first.startswith("Provisional: The advised 8 tasks on 4 cores took 1.000 s; ")
     two = trial(tried(1, 1.0, 1.0, 1.0), tried(8, 1.3, 1.3, 1.3, advised=True))
     both = replace(two, runs=4, disturbed=1)
     assert both.close == "no"
@@ -491,7 +493,7 @@ def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type
     )
     assert set(legend) == {one.limits for one in found.cells}
     text = driver.find_element("css selector", "body").text
-    assert "What limits, by task time and data" in text
+    assert "Bottlenecks by task time and data" in text
     assert f"{ENGINE} on 8 cores, 32 tasks" in text
 
 

@@ -157,7 +157,7 @@ def test_what_limits_may_be_the_differences(model: Model) -> None:
     told = " ".join(sentences(advise(model, Work(seconds=50.0, cores=16, uneven=heavy))))
     assert "on average" in told
     few = Work(seconds=50.0, cores=16, most_tasks=16, uneven=heavy)
-    assert "What limits is that tasks differ" in " ".join(sentences(advise(model, few)))
+    assert "The bottleneck is uneven tasks" in " ".join(sentences(advise(model, few)))
 
 
 def test_sentences_tell_the_assumption(model: Model) -> None:

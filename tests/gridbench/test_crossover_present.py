@@ -50,7 +50,7 @@ def printed(found: Sequence[Sharing], width: int = 200) -> str:
 
 
 def said(found: Sequence[Sharing]) -> list[str]:
-    return headline(answer_of(found))
+    return headline(answer_of(found), found)
 
 
 def warned(found: Sequence[Sharing]) -> str:
@@ -89,7 +89,12 @@ def test_what_has_to_be_known_is_told() -> None:
     quiet = measured({"process-pool": EACH})
     assert warned(quiet) == ""
     noisy = [replace(one, load=DISTURBED) for one in quiet]
-    assert "Nothing can be claimed: other programs disturbed 150 of 150" in warned(noisy)
+    assert "Other programs disturbed 150 of 150" in warned(noisy)
+    (told, *_) = said(noisy)
+    assert told == (
+        f"Provisional: {said(quiet)[0].removesuffix('.')}; the machine was busy in 150 of 150"
+        " measurements."
+    )
     assert "ther programs disturbed 1 of 150" in warned([*quiet[:-1], noisy[-1]])
     inside = [replace(one, members=0, title="Embedded map") for one in quiet]
     assert "Embedded map is in the readers' own process" in warned(inside)
@@ -135,7 +140,9 @@ def test_names_steer_no_terminal() -> None:
 
 
 def test_json_has_null_where_nothing_is_known() -> None:
-    record = to_record(answer_of(measured(ENGINES)))
+    found = measured(ENGINES)
+    record = to_record(answer_of(found), found)
+    assert record["provisional"] is False
     text = json.dumps(record, allow_nan=False)
     assert json.loads(text) == record
     pair = next(

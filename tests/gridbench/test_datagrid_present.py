@@ -132,7 +132,8 @@ def test_what_does_not_count_is_not_the_fastest() -> None:
     disturbed = [replace(case, load=DISTURBED) for case in fast]
     assert said(*disturbed, *slow).startswith("Slow does 19.1 operations/s")
     alone = said(*disturbed)
-    assert alone.startswith("Nothing can be claimed: no case is valid. As far as that tells:")
+    assert alone.startswith("Provisional: Fast ")
+    assert "; the machine was busy in 2 of 2 runs." in alone
 
 
 def test_the_race_is_of_the_case_that_most_have() -> None:
@@ -145,13 +146,11 @@ def test_the_race_is_of_the_case_that_most_have() -> None:
 
 
 def test_whether_the_data_are_right_is_told() -> None:
-    assert "The data were right in the case: every value, every object, every update." in said(
-        four()
-    )
+    assert "All values, objects and updates were correct in the case." in said(four())
     checked = four().checked
     assert checked is not None
     wrong = replace(four(), checked=replace(checked, missing=2, found=998))
-    assert "Of 1 case, the data were NOT right in 1 (Hazelcast)." in said(wrong)
+    assert "Of 1 case, the data were WRONG in 1 (Hazelcast)." in said(wrong)
     assert "Hazelcast, read, 1 KB, 2 clients, 3 members: 2 of 1,000 objects lost." in warned(wrong)
     assert "The data were not checked." in said(replace(four(), checked=None))
     members = tuple(replace(one, killed_at=1.0) for one in wrong.members[:2])

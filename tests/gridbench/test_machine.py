@@ -154,7 +154,7 @@ def test_one_that_is_accepted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch, BUSY)
     console, out = written()
     assert settle(Policy(accept=True, wait=0), console) is BUSY
-    assert f"--accept-load: {busy(BUSY)}. What is measured meanwhile claims nothing." in " ".join(
+    assert f"--accept-load: {busy(BUSY)}. Results are provisional." in " ".join(
         out.getvalue().split()
     )
 

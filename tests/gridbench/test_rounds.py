@@ -110,12 +110,32 @@ def test_sentences_say_who_won_how_much_and_how_sure() -> None:
         " medians of 4 and 4 runs."
     )
     assert ahead({"a": FAST, "b": (0.9, 1.5, 1.1)}) == (
-        "Nothing can be claimed: a was first, 1.010 s against 1.100 s of b, 1.09 times in the"
-        " medians, but runs scatter so much that b may be as good."
+        "Provisional: a 1.01 s, b 1.10 s (1.09 times); rounds scatter so much that b may be as"
+        " fast."
     )
-    assert "takes 2 runs of each engine at least" in ahead({"a": FAST, "b": SLOW[:1]})
+    assert ahead({"a": FAST, "b": SLOW[:1]}) == (
+        "Provisional: a 1.01 s, b 2.00 s (1.98 times); a claim takes 2 undisturbed rounds of each"
+        " engine."
+    )
     assert ahead({"a": FAST}) == "a ran 3 times, in 1.000 s to 1.020 s."
     assert ahead({"a": FAST[:1]}) == ""
+
+
+def test_disturbed_rounds_give_a_provisional_answer() -> None:
+    assert ahead(
+        {"pool": [], "grid": []}, {"pool": [1.3, 1.2, 1.27], "grid": [0.8, 0.82, 0.81]}
+    ) == (
+        "Provisional: grid 810 ms, pool 1.27 s (1.57 times); the machine was busy in 6 of 6 rounds."
+    )
+    # All rounds of all engines are compared, as other programs slow both sides then.
+    assert ahead({"a": [1.0], "b": []}, {"a": [3.0, 3.0], "b": [6.0]}) == (
+        "Provisional: a 3.00 s, b 6.00 s (2 times); the machine was busy in 3 of 4 rounds."
+    )
+    assert ahead({"a": []}, {"a": [0.81]}) == (
+        "Provisional: a 810 ms; the machine was busy in 1 of 1 round."
+    )
+    # Where undisturbed rounds suffice, disturbed ones change nothing.
+    assert ahead({"a": SLOW, "b": FAST}, {"a": [0.1], "b": []}) == ahead({"a": SLOW, "b": FAST})
 
 
 Outcome = Callable[[str, int | None], Verdict]
@@ -218,10 +238,14 @@ def test_a_report_shows_the_middle_round_of_each_engine() -> None:
     (shown,) = together([first, spoiled(second, **why), third])
     assert shown.rounds is not None
     assert (shown.rounds.totals, shown.rounds.number) == ((4.0, 3.0), 3)
+    assert shown.rounds.disturbed == (2.0,)
     assert verdict([shown]) == (
         "a ran 2 times, in 3.000 s to 4.000 s. 1 further round that other programs disturbed does"
         " not count."
     )
+    (shown,) = together([spoiled(one, **why) for one in (first, second, third)])
+    assert shown.end == 3.0
+    assert verdict([shown]) == ("Provisional: a 3.00 s; the machine was busy in 3 of 3 rounds.")
     # A round that went wrong by itself is not hidden behind good ones.
     (shown,) = together([first, spoiled(second, invalid_because=["a task failed"]), third])
     assert verdict([shown]).startswith("Nothing can be claimed")

@@ -11,6 +11,7 @@ import pytest
 from browsing import opened, pixels
 from gridbench.errors import InputError
 from gridbench.pages.colours import engine_colours
+from gridbench.provisional import marked
 from gridbench.report.screenshot import picture
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.logs import results_of_runs
@@ -89,27 +90,31 @@ def test_the_best_split() -> None:
 
 def test_too_few_cases_for_a_question_are_not_said_not_to_count() -> None:
     (one, *_) = [result for result in all_done(1) if result.bytes_shared]
-    told = "1 case of it counts, which is too few for this scenario's question, so nothing is"
-    assert said(1, [one]) == f"{told} claimed."
+    assert said(1, [one]) == "Too few valid cases (1) to answer this scenario's question."
     other = replace(one, cores=one.cores + 1, case="another")
-    assert said(1, [one, other]).startswith("2 cases of it count, which are too few")
+    assert said(1, [one, other]).startswith("Too few valid cases (2)")
     for folder_of in ({}, {"from": "logs and single runs"}):
         header = header_of(1)
         page = render(replace(header, options=header.options | folder_of), [one])
-        assert "1 case of it counts" in page
-        assert "No case of it counts" not in page
+        assert "Too few valid cases (1)" in page
+        assert "No valid case" not in page
         assert "1 result " in page
-        assert "measures them anew" not in page
+        assert "to measure them" not in page
 
 
 def test_only_what_counts_is_spoken_of() -> None:
     results = [replace(result, status="invalid") for result in all_done(3)]
-    anew = "so nothing is claimed. The same command measures them anew."
-    assert said(3, results) == f"No case of it counts, {anew}"
+    anew = "Run the same command again to measure them."
+    assert said(3, results) == f"No valid case. {anew}"
     busy = [replace(result, reason="overloaded machine: by 95 %") for result in results]
-    assert said(3, busy) == f"No case of it counts (overloaded machine), {anew}"
+    assert said(3, busy) == f"No valid case (overloaded machine). {anew}"
     ((_, once),) = answers(3, cells_of(results), again=False)
-    assert once == ["No case of it counts, so nothing is claimed."]
+    assert once == ["No valid case."]
+    # Of cases that were just disturbed the answer is provisional.
+    ((_, quiet),) = answers(3, cells_of(all_done(3)))
+    noisy = [replace(result, reason="disturbed: 2 of 2") for result in results]
+    ((_, told),) = answers(3, cells_of(noisy))
+    assert told == marked(quiet, "the machine was busy in 5 of 5 cases")
     assert pictures_of(3, cells_of(results))  # they are drawn, hollow
     page = render(header_of(3), results)
     assert "so that they do not count: 5 of 5 measured cases" in page

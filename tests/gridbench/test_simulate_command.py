@@ -53,7 +53,7 @@ def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
         "Where the time goes",
         "What was busy",
         "What the total would be without",
-        "What limits:",
+        "Bottleneck:",
         "caution: Assumptions",
     ):
         assert words in done.stdout

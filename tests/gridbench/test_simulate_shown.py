@@ -115,7 +115,7 @@ def test_an_account_is_shown_part_by_part() -> None:
     assert lines[-3:] == [
         ["total", "saved"],
         ["data", "15.00 s", "5.000 s"],
-        ["What limits: Data: without it the total would be 15 s, 25 % less."],
+        ["Bottleneck: Data: without it the total would be 15 s, 25 % less."],
     ]
 
 

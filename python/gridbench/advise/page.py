@@ -114,7 +114,7 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
         ("Expected total", total_told(expected)),
         ("9 of 10 runs take", between(expected)),
         ("Without any overhead", rough(expected.ideal)),
-        ("What limits", advice.limit[0]),
+        ("Bottleneck", advice.limit[0]),
     ]
     if known.threads > 1:
         found.append(("Threads of each task", f"{known.threads:,}"))
@@ -200,7 +200,7 @@ def _drawn(number: int, one: LimitsMap) -> Chart:
     ]
     return Chart(
         "limits",
-        f"What limits {one.name}, by task time and data of a task",
+        f"Bottleneck of {one.name}, by task time and data of a task",
         name=str(number),
         title=f"{one.name} on {counted(one.cores, 'core')}, {one.tasks:,} tasks",
         table=Table(["task", "data", "what limits", "share", "efficiency", "measured"], rows),

@@ -29,9 +29,10 @@ from gridbench.formats import (
     size,
 )
 from gridbench.formats import between as ends_told
-from gridbench.machine.words import disturbed_count, no_claim
+from gridbench.machine.words import disturbed_count, sentence
 from gridbench.model.fit import Fit
 from gridbench.model.model import Model, Prediction
+from gridbench.provisional import busy_in, marked
 
 _CLOSE = 1.1
 """Ratio of two times up to which neither is the better one."""
@@ -51,7 +52,11 @@ def sentences(advice: Advice) -> list[str]:
         _others(advice),
     ]
     found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
-    return [text for text in found if text]
+    told = [text for text in found if text]
+    model = advice.model
+    if isinstance(model, Model) and model.disturbed:
+        return marked(told, busy_in(model.disturbed, model.fit.runs, "run"))
+    return told
 
 
 def warnings(advice: Advice) -> list[str]:
@@ -78,11 +83,11 @@ def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
     fit, found = model.fit, beyond
     if model.disturbed:
         count = disturbed_count(model.disturbed, fit.runs, "runs behind this")
-        found = [no_claim(count), *beyond]
+        found = [sentence(count), *beyond]
     if parts := _together(fit):
         found.append(
-            f"The cost of {_and(parts)} is known as a whole, and not step by step: the runs behind"
-            " this do not tell the steps apart. The interval of the expected time allows for that."
+            f"These runs cannot separate the costs of {_and(parts)}; only their sum is known. The"
+            " interval of the expected time allows for that."
         )
     return [*found, *machine_warnings(advice.work, fit.place, advice.split.cores)]
 
@@ -178,23 +183,21 @@ def _limit(advice: Advice) -> str:
     what, part = advice.limit
     share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
-        told = f"What limits is the computing itself, with {share} of the time"
+        told = f"The bottleneck is computation ({share} of the time)"
         work = advice.work
         if advice.split.cores == work.cores:
             if work.doubled().limited_by_memory(2 * work.cores):
-                return f"{told}; with twice as many {work.units}, memory bandwidth would limit."
+                return f"{told}; with twice as many {work.units} it would be memory bandwidth."
             return f"{told}: use more {work.units}."
         return f"{told}." if advice.within else f"{told}; more cores cost more than they bring."
     if what == MEMORY:
         return (
-            f"What limits is memory bandwidth, with {share} of the time: more processors of this"
-            " machine would bring nothing."
+            f"The bottleneck is memory bandwidth ({share} of the time): more processors of this"
+            " machine would not help."
         )
     if what == DIFFERENCES:
-        return (
-            f"What limits is that tasks differ, with {share} of the time: cores wait for the last."
-        )
-    return f"What limits is {what}, with {share} of the time."
+        return f"The bottleneck is uneven tasks ({share} of the time): cores wait for the last one."
+    return f"The bottleneck is {what} ({share} of the time)."
 
 
 def _others(advice: Advice) -> str:
@@ -205,7 +208,9 @@ def _others(advice: Advice) -> str:
     parts = [
         f"{counted(point.tasks, 'task')} {_beside(advice, point)}" for point in _unique(chosen)
     ]
-    return f"On the same cores, or as many as tasks, {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    return f"On the same cores (fewer if there are fewer tasks), {'; '.join(parts)}."
 
 
 def _beside(advice: Advice, point: Point) -> str:

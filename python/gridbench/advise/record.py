@@ -14,12 +14,14 @@ from gridbench.advise.recorded import Recorded
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.work import Work
+from gridbench.provisional import answer_record
 
 
 def to_record(
     advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
 ) -> dict[str, Any]:
     """All of it; `tried` is None if nothing was."""
+    told = sentences(advice)
     return {
         "engine": advice.model.name,
         "work": _work(advice.work),
@@ -33,7 +35,8 @@ def to_record(
         "helps": [asdict(one) for one in advice.helps],
         "sharing": asdict(advice.sharing) if advice.sharing else None,
         "from_where": asdict(advice.from_where) if advice.from_where else None,
-        "sentences": sentences(advice),
+        **answer_record(told[0]),
+        "sentences": told,
         "warnings": warnings(advice),
         "undetermined": (
             [] if isinstance(advice.model, Profiled) else undetermined(advice.model.fit)

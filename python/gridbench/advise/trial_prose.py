@@ -6,7 +6,8 @@ import statistics
 
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
 from gridbench.formats import NOTHING, counted, duration, fixed, percent, signed_percent
-from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.machine.words import disturbed_count, sentence
+from gridbench.provisional import busy_in, marked
 
 HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")
 """Of the columns of `row`: medians, smallest and largest total, ratio to the best."""
@@ -27,7 +28,15 @@ def row(trial: Trial, one: Tried) -> list[str]:
 
 
 def trial_sentences(trial: Trial) -> list[str]:
-    """How good the advised split is among those that were run; and how sure that is."""
+    """How good the advised split is among those that were run; and how sure that is. A provisional
+    answer if other programs disturbed too many runs."""
+    told = _compared(trial)
+    if trial.claims or not trial.disturbed:
+        return told
+    return marked(told, busy_in(trial.disturbed, trial.runs, "run"))
+
+
+def _compared(trial: Trial) -> list[str]:
     advised, rival, ratio = trial.advised, trial.rival, trial.ratio
     if advised is None:
         why = next((one.reason for one in trial.left_out if one.advised), "no run of it counts")
@@ -54,7 +63,7 @@ def trial_warnings(trial: Trial) -> list[str]:
         found.append(f"The model is of another machine, {trial.model_host}: so is what it expects.")
     if trial.disturbed:
         count = disturbed_count(trial.disturbed, trial.runs, "runs")
-        found.append(sentence(count) if trial.claims else no_claim(count))
+        found.append(sentence(count))
     return found
 
 

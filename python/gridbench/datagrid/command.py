@@ -25,6 +25,7 @@ from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import disturbed
 from gridbench.process.interrupt import Interrupt
+from gridbench.provisional import answer_record
 from gridbench.record_file import Header, failed_before, latest
 from gridbench.results_folder import (
     default_folder,
@@ -103,11 +104,17 @@ def header_of(request: Request) -> Header:
 
 def _tell(folder: Path, request: Request) -> int:
     """Say what the results tell, and write their report; 1 if it cannot be written."""
-    from gridbench.datagrid.present import print_table, write_report
+    from gridbench.datagrid.present import answer, print_table, write_report
 
     cases = FORM.read(folder)[1]
     print_table(request.printing.tables(), cases)
-    request.printing.document(lambda: {"results": folder, "cases": [asdict(one) for one in cases]})
+    request.printing.document(
+        lambda: {
+            "results": folder,
+            **answer_record(answer(cases)),
+            "cases": [asdict(one) for one in cases],
+        }
+    )
     return report_in(folder, write_report)
 
 

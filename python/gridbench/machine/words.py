@@ -25,16 +25,16 @@ def busy(look: Look) -> str:
 
 def remedy(seconds: float = 0.0) -> str:
     """What to do about a busy machine, or about one that stayed so for so long."""
-    waited = f"it was waited for {as_given(seconds)}; " if seconds else ""
+    waited = f"waited {as_given(seconds)}; " if seconds else ""
     return (
-        f"{waited}end what uses the machine, or wait longer by --wait-for-quiet; --accept-load"
-        " measures nevertheless, and what is disturbed then claims nothing"
+        f"{waited}stop the other programs, wait longer with --wait-for-quiet, or measure anyway"
+        " with --accept-load for a provisional answer"
     )
 
 
 def accepted(look: Look) -> str:
     """That it goes on, as the user wants."""
-    return f"--accept-load: {busy(look)}. What is measured meanwhile claims nothing."
+    return f"--accept-load: {busy(look)}. Results are provisional."
 
 
 def disturbed(load: Load) -> str:

@@ -31,7 +31,7 @@ from gridbench.formats import about, counted
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.micro.figures import RESULTS, Results
-from gridbench.micro.present.notes import claims_something
+from gridbench.micro.present.notes import claims_something, headline
 from gridbench.micro.probe import ProbeFailed, asked
 from gridbench.micro.remaining import extent_of, failed_before, missing, seconds_left
 from gridbench.micro.results import results_of
@@ -43,6 +43,7 @@ from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
+from gridbench.provisional import answer_record
 from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import new_header
 from gridbench.run.participants import find_participant
@@ -188,7 +189,7 @@ def _measured(
         results = results_of(points.header, points.points + plan.refusals, seconds_now())
         results = replace(results, extent=extent_of(plan.sessions, points.points))
         tell(results, request.folder, request.printing.tables())
-        request.printing.document(results.to_record)
+        request.printing.document(lambda: answer_record(headline(results)[0]) | results.to_record())
         if interrupt.came:
             console.print("stopped: what was measured is kept")
             return interrupt.exit_status

@@ -31,11 +31,9 @@ def _shown(group: list[Study]) -> Study:
     if group[0].run.repeated is None:
         return group[0]
     good = [one for one in group if counts(one)]
+    busy = [one for one in group if disturbed_only(one)]
     bad = [one for one in group if not counts(one) and not disturbed_only(one)]
-    if bad:
-        shown = bad[0]
-    elif good:
-        shown = good[index_of_median([one.end for one in good])]
-    else:
-        shown = group[0]
-    return replace(shown, rounds=Rounds(tuple(one.end for one in good), len(group)))
+    middle = good or busy
+    shown = bad[0] if bad else middle[index_of_median([one.end for one in middle])]
+    totals, disturbed = (tuple(one.end for one in own) for own in (good, busy))
+    return replace(shown, rounds=Rounds(totals, len(group), disturbed=disturbed))

@@ -38,6 +38,8 @@ class Rounds:
     """Total times of those that count, seconds."""
     number: int
     """How many there are."""
+    disturbed: tuple[float, ...] = ()
+    """Total times of those that only other programs keep from counting, seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gridbench.formats import counted
-from gridbench.report.prose import counts
-from gridbench.report.study import Study
+from gridbench.provisional import is_provisional
+from gridbench.report.prose import counts, disturbed_only
+from gridbench.report.study import Rounds, Study
 from gridbench.run.ahead import ahead
 
 
 def verdict(studies: Sequence[Study]) -> str:
-    """One sentence on runs of the same work, see `gridbench.run.ahead`; empty for a single run."""
-    if len(studies) < 2 and not any(study.rounds for study in studies):
+    """One sentence on runs of the same work, see `gridbench.run.ahead`; empty for a single run
+    that counts."""
+    if len(studies) < 2 and not any(s.rounds or disturbed_only(s) for s in studies):
         return ""
-    if not all(counts(study) and study.end > 0 for study in studies):
+    sound = [study for study in studies if counts(study) or disturbed_only(study)]
+    if len(sound) < len(studies) or not all(study.end > 0 for study in studies):
         return "Nothing can be claimed: not all of these runs are complete and valid."
     if len({_work(study) for study in studies}) > 1:
-        return "Nothing can be claimed: these runs differ in their tasks, workers or start."
-    totals: dict[str, list[float]] = {}
+        return "Nothing can be compared: these runs differ in their tasks, workers or start."
+    totals: dict[str, list[float]] = {study.run.engine: [] for study in studies}
+    disturbed: dict[str, list[float]] = {study.run.engine: [] for study in studies}
     for study in studies:
-        own = study.rounds.totals if study.rounds else (study.end,)
-        totals.setdefault(study.run.engine, []).extend(own)
-    return f"{ahead(totals)}{_left_out(studies)}"
+        alone = (study.end,)
+        rounds = study.rounds or (
+            Rounds(alone, 1) if counts(study) else Rounds((), 1, disturbed=alone)
+        )
+        totals[study.run.engine] += rounds.totals
+        disturbed[study.run.engine] += rounds.disturbed
+    answer = ahead(totals, disturbed)
+    return answer if is_provisional(answer) else f"{answer}{_left_out(studies)}"
 
 
 def _left_out(studies: Sequence[Study]) -> str:

@@ -13,7 +13,8 @@ import click
 from gridbench.errors import InputError, print_error
 from gridbench.formats import percent
 from gridbench.printing import Printing
-from gridbench.results.compare import Compared, compared, failing, parse_share
+from gridbench.provisional import answer_record
+from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.kinds import kind_of
 
 _STANDARD_OUTPUT = Path("-")
@@ -117,7 +118,8 @@ def _told(printing: Printing, what: str, where: object) -> None:
 
 def _document(page: Path | None, found: Sequence[Compared]) -> dict[str, object]:
     """What `--json` prints: the page, if one was written, and each figure that both have."""
-    return {"page": page, "compared": [one.to_dict() for one in found]}
+    answer = answer_record(told(found)) if found else {}
+    return {"page": page, **answer, "compared": [one.to_dict() for one in found]}
 
 
 def _figures(sources: Sequence[Path]) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
+from gridbench.provisional import provisional
 from gridbench.result_kind import Measure, Quantity
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.medians import ratio_bounds
@@ -100,19 +101,25 @@ def told(found: Sequence[Compared]) -> str:
     better = [one for one in found if one.verdict == "better"]
     few = sum(one.verdict == "too few" for one in found)
     if few == len(found):
-        return (
-            f"Nothing can be claimed: that takes {ENOUGH} values of each side at least, and none of"
-            f" {counted(len(found), 'figure')} has them."
+        parts = _changes(
+            [one for one in found if one.loss > 0], [one for one in found if one.loss < 0]
         )
+        return provisional(
+            f"of {counted(len(found), 'figure')}, {', '.join(parts or ['none differs'])}",
+            f"a claim takes {ENOUGH} values of each side",
+        )
+    parts = _changes(worse, better) or ["no difference"]
+    rest = f"; {few} measured too seldom to tell" if few else ""
+    return f"Of {counted(len(found), 'figure')}: {', '.join(parts)}{rest}."
+
+
+def _changes(worse: Sequence[Compared], better: Sequence[Compared]) -> list[str]:
     parts = []
     if worse:
         parts.append(f"{len(worse)} worse, by up to {percent(max(one.loss for one in worse))}")
     if better:
         parts.append(f"{len(better)} better, by up to {percent(max(-one.loss for one in better))}")
-    if not parts:
-        parts.append("no difference can be told")
-    rest = f"; {few} measured too seldom to tell" if few else ""
-    return f"Of {counted(len(found), 'figure')}: {', '.join(parts)}{rest}."
+    return parts
 
 
 def parse_share(option: str, text: str) -> float:

@@ -6,29 +6,61 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from gridbench.formats import counted, duration, percent, plain, spread
+from gridbench.provisional import busy_in, in_order, provisional
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.enough import ALIKE, FEWEST, apart, decided
 from gridbench.statistics.medians import ratio_bounds
 
+Totals = Mapping[str, Sequence[float]]
+"""Total times of runs of the same work, seconds, by engine."""
 
-def ahead(totals: Mapping[str, Sequence[float]]) -> str:
-    """One sentence on total times, seconds, of runs of the same work that count, by engine. Each
-    engine has one at least; of a single run there is nothing to say.
+
+def ahead(totals: Totals, disturbed: Totals | None = None) -> str:
+    """One sentence on runs that count (`totals`), and on those that only other programs keep from
+    counting (`disturbed`). Each engine has one or the other; of a single run that counts there is
+    nothing to say.
 
     An engine has won if `gridbench.statistics.enough.decided` says so; of two runs, if the slower
-    of them was faster than both of the next engine, and they are `apart`.
+    of them was faster than both of the next engine, and they are `apart`. Anything less is a
+    provisional answer. Where an engine has disturbed runs alone, that compares all runs of all
+    engines.
     """
+    disturbed = disturbed or {}
+    if not all(totals.get(engine) for engine in totals.keys() | disturbed.keys()):
+        return _of_busy_machine(totals, disturbed)
     if len(totals) == 1:
         ((engine, own),) = totals.items()
         return f"{engine} ran {len(own)} times, in {spread(own)}." if len(own) > 1 else ""
     first, second, *others = sorted(totals, key=lambda name: statistics.median(totals[name]))
-    told = _compared(first, totals[first], second, totals[second])
-    return " ".join([told, *_beside(totals, first, others)])
+    claim = _claimed(first, totals[first], second, totals[second])
+    if claim:
+        return " ".join([claim, *_beside(totals, first, others)])
+    few = min(map(len, totals.values())) < ENOUGH
+    why = (
+        f"a claim takes {ENOUGH} undisturbed rounds of each engine"
+        if few
+        else f"rounds scatter so much that {second} may be as fast"
+    )
+    return provisional(in_order(_medians(totals)), why)
 
 
-def _beside(
-    totals: Mapping[str, Sequence[float]], first: str, others: Sequence[str]
-) -> Iterator[str]:
+def _of_busy_machine(totals: Totals, disturbed: Totals) -> str:
+    """What all runs indicate if no run of an engine counts."""
+    runs = {
+        engine: [*totals.get(engine, ()), *disturbed.get(engine, ())]
+        for engine in {**totals, **disturbed}
+    }
+    return provisional(
+        in_order(_medians(runs)),
+        busy_in(sum(map(len, disturbed.values())), sum(map(len, runs.values())), "round"),
+    )
+
+
+def _medians(totals: Totals) -> dict[str, float]:
+    return {engine: statistics.median(own) for engine, own in totals.items()}
+
+
+def _beside(totals: Totals, first: str, others: Sequence[str]) -> Iterator[str]:
     """What the engines after the second took, without a claim."""
     if others:
         least = statistics.median(totals[first])
@@ -40,16 +72,14 @@ def _beside(
         yield f"Behind them: {', '.join(told)}."
 
 
-def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
+def _claimed(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
+    """The claim that can be made; empty if there is none."""
+    if min(len(fast), len(slow)) < ENOUGH:
+        return ""
     quick, behind = statistics.median(fast), statistics.median(slow)
     told = (
         f"{duration(quick)} against {duration(behind)} of {second}, {plain(behind / quick)} times"
     )
-    if min(len(fast), len(slow)) < ENOUGH:
-        return (
-            f"{first} was fastest here, {told}, but nothing can be claimed from it: that takes"
-            f" {ENOUGH} runs of each engine at least."
-        )
     decision = decided(fast, slow)
     won = decision == "first" or ((len(fast) < FEWEST or len(slow) < FEWEST) and apart(fast, slow))
     if won and max(fast) < min(slow):
@@ -69,7 +99,4 @@ def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[flo
             f" {percent(ALIKE - 1, 0)}, {duration(quick)} and {duration(behind)} in the medians of"
             f" {len(fast)} and {counted(len(slow), 'run')}."
         )
-    return (
-        f"Nothing can be claimed: {first} was first, {told} in the medians, but runs"
-        f" scatter so much that {second} may be as good."
-    )
+    return ""

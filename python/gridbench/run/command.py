@@ -24,6 +24,7 @@ from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.room import make_room_for_files
+from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder
 from gridbench.run.ahead import ahead
 from gridbench.run.client import Facts
@@ -31,7 +32,7 @@ from gridbench.run.feasibility import check_body, check_memory, check_workers, m
 from gridbench.run.folders import place_of, prepare
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
-from gridbench.run.rounds import Rounds, counting, run_rounds
+from gridbench.run.rounds import Rounds, counting, disturbed_only, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.sole_use import sole_use
 from gridbench.statistics.medians import index_of_median
@@ -188,7 +189,7 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
     ]
     if columns:
         print_summaries(printing.tables(), columns)
-    told = _verdict(totals)
+    told = _answer(verdicts, totals)
     if told:
         say(printing.tables(), told)
     printing.document(lambda: _document(folder, verdicts, told))
@@ -207,19 +208,23 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
     return status
 
 
-def _verdict(totals: Mapping[str, Sequence[float]]) -> str:
-    """Who was ahead; empty for a single run."""
-    uncounted = [engine for engine, own in totals.items() if not own]
-    if not uncounted:
-        return ahead(totals)
+def _answer(verdicts: Sequence[Verdict], totals: Mapping[str, Sequence[float]]) -> str:
+    """Who was ahead; empty for a single run that counts, or that did not end well."""
+    busy = {engine: disturbed_only(verdicts, engine) for engine in totals}
+    neither = [engine for engine in totals if not totals[engine] and not busy[engine]]
+    if not neither:
+        return ahead(totals, busy)
     if len(totals) == 1:
         return ""
-    return f"Nothing can be claimed: no run of {' or '.join(uncounted)} counts."
+    return f"Nothing can be claimed: no run of {' or '.join(neither)} ended well."
 
 
 def _middle(rounds: Sequence[Verdict]) -> Verdict:
-    """That of median time of the rounds of an engine that count; the first one if none does."""
-    valid = [one for one in rounds if one.record["valid"]]
+    """That of median time of the rounds of an engine that count or, if none does, of those that
+    only other programs keep from counting; the first one without either."""
+    valid = [one for one in rounds if one.record["valid"]] or [
+        one for one in rounds if one.only_disturbed
+    ]
     return valid[index_of_median([one.total for one in valid])] if valid else rounds[0]
 
 
@@ -231,7 +236,7 @@ def _document(folder: Path, verdicts: list[Verdict], told: str) -> dict[str, obj
         for one in verdicts
     ]
     records = {name: one.record for name, one in zip(names, verdicts, strict=True)}
-    return {"results": folder, "verdict": told, "runs": records}
+    return {"results": folder, **answer_record(told), "runs": records}
 
 
 def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:

@@ -86,6 +86,12 @@ def counting(verdicts: Sequence[Verdict], engine: str) -> list[float]:
     return [one.total for one in verdicts if one.engine == engine and one.record["valid"]]
 
 
+def disturbed_only(verdicts: Sequence[Verdict], engine: str) -> list[float]:
+    """The total times of the runs of an engine that count for nothing but that other programs
+    disturbed them, seconds."""
+    return [one.total for one in verdicts if one.engine == engine and one.only_disturbed]
+
+
 def _to_go_on(engines: Sequence[str], verdicts: Sequence[Verdict], rounds: Rounds) -> list[str]:
     """The engines that another round is for."""
     failed = {one.engine for one in verdicts if one.exit_status}

@@ -73,6 +73,16 @@ class Verdict:
     total: float = 0.0
     """Seconds from t = 0 until the last result was there."""
 
+    @property
+    def only_disturbed(self) -> bool:
+        """Whether the run has ended well, and counts for nothing but that it was disturbed."""
+        return (
+            self.disturbed
+            and self.total > 0
+            and not self.exit_status
+            and len(self.record["invalid_because"]) == 1
+        )
+
     def worsen(self, exit_status: int, message: str) -> None:
         """Note that something went wrong; the run is then not valid."""
         self.exit_status = max(self.exit_status, exit_status)

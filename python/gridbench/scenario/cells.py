@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gridbench.machine.words import DISTURBED
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.interval import Interval, measured
 
@@ -25,6 +26,11 @@ class Cell:
     def one(self) -> CaseResult:
         """One of them, for what they have in common."""
         return self.results[0]
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it does not count for the sole reason that other programs used the machine."""
+        return not self.counts and all(one.reason_kind == DISTURBED for one in self.results)
 
     def margin(self, clocks: int) -> float:
         """Seconds within which times are certain that have so many offsets of clocks in them."""

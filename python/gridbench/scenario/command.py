@@ -16,6 +16,7 @@ from gridbench.machine.words import DISTURBED
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
+from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder, say_stopped
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
@@ -154,9 +155,18 @@ def tell(base: Path, printing: Printing) -> int:
 
 
 def _document(base: Path, folders: Sequence[Path]) -> dict[str, object]:
-    """What `--json` prints: the cases of all scenarios, as cases.jsonl has them."""
-    cases = [asdict(case) for folder in folders for case in read_cases(folder)]
-    return {"results": base, "cases": cases}
+    """What `--json` prints: the answer of each folder, and the cases of all scenarios as
+    cases.jsonl has them."""
+    from gridbench.scenario.cells import cells_of
+    from gridbench.scenario.present.verdict import verdict
+
+    results = {folder: list(read_cases(folder)) for folder in folders}
+    answers = [
+        {"folder": folder, **answer_record(verdict(cells_of(cases)))}
+        for folder, cases in results.items()
+    ]
+    records = [asdict(case) for own in results.values() for case in own]
+    return {"results": base, "answers": answers, "cases": records}
 
 
 def _name(scenarios: Sequence[int]) -> str:

@@ -51,7 +51,7 @@ def print_account(console: Console, one: Account) -> None:
     console.print(_uses(one))
     if one.gains:
         console.print(_gains(one))
-    console.print(Text("What limits: ", style="bold").append(Text(one.limit, style="not bold")))
+    console.print(Text("Bottleneck: ", style="bold").append(Text(one.limit, style="not bold")))
     _print_notices(console, one.notices)
 
 

@@ -17,6 +17,7 @@ from gridbench.hosts.hosts_file import place
 from gridbench.hosts.place import Member, Place, open_place
 from gridbench.machine.watch import Watch
 from gridbench.printing import Printing
+from gridbench.provisional import answer_record
 from gridbench.record_file import RecordFile
 from gridbench.schema import record_of
 from gridbench.sync.arguments import expand
@@ -152,10 +153,16 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
 
     def show(self, records: list[Round], printing: Printing, folder: Path) -> None:
         """The table of all cases."""
-        from gridbench.sync.present import print_table
+        from gridbench.sync.present import answer, print_table
 
         print_table(printing.tables(), records)
-        printing.document(lambda: {"results": folder, "rounds": [asdict(one) for one in records]})
+        printing.document(
+            lambda: {
+                "results": folder,
+                **answer_record(answer(records)),
+                "rounds": [asdict(one) for one in records],
+            }
+        )
 
     def write_report(self, folder: Path, page: Path) -> None:
         """The page."""

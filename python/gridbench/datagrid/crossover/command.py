@@ -88,7 +88,7 @@ def _tell(folder: Path, request: Request) -> int:
         lambda: {
             "results": folder,
             "measurements": [asdict(one) for one in found],
-            **to_record(answer),
+            **to_record(answer, found),
         }
     )
     return report_in(folder, write_report)

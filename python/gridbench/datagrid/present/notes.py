@@ -24,7 +24,8 @@ from gridbench.datagrid.record import Case
 from gridbench.datagrid.sweeps import Axis, sweeps_of
 from gridbench.formats import amount, counted, digits, times
 from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.machine.words import disturbed_count, sentence
+from gridbench.provisional import busy_in, marked
 from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
 from gridbench.record_file import Header
 from gridbench.statistics.claims import ENOUGH
@@ -45,16 +46,31 @@ def headline(groups: Sequence[Repeats]) -> list[str]:
     if not any(group.measured for group in groups):
         why = next((case.why for group in groups for case in group.cases if case.why), "")
         return [f"No case came to its end: {_shortened(why)}"]
-    found = []
+    found = [_race(race) for race in races(groups)]
     if not any(group.counts for group in groups):
-        found.append(no_claim("no case is valid") + " As far as that tells:")
-    found += [_race(race) for race in races(groups)]
+        found = marked(found, _uncounted(groups))
     found.append(_data(groups))
     found += _sizes(groups)
     found += _contention(groups)
     found += _kills(groups)
     found += _loops(groups)
     return found
+
+
+def _uncounted(groups: Sequence[Repeats]) -> str:
+    """Why no case counts."""
+    runs = [
+        (case, found)
+        for group in groups
+        for case, found in zip(group.cases, group.all_figures, strict=True)
+        if case.status == "done"
+    ]
+    busy = sum(disturbed(case) for case, _ in runs)
+    if busy:
+        return busy_in(busy, len(runs), "run")
+    reasons = Counter(reason for _, found in runs for reason in found.reasons[:1])
+    told = f": {reasons.most_common(1)[0][0]}" if reasons else ""
+    return f"no run is valid{told}"
 
 
 def races(groups: Sequence[Repeats]) -> list[list[Repeats]]:
@@ -203,12 +219,12 @@ def _data(groups: Sequence[Repeats]) -> str:
         return "The data were not checked."
     if outcomes["right"] == checked:
         every = "the case" if checked == 1 else f"all {counted(checked, 'case')}"
-        return f"The data were right in {every}: every value, every object, every update."
+        return f"All values, objects and updates were correct in {every}."
     parts = []
     if outcomes["wrong"]:
         bad = [g.case.title for g in groups if g.measured and worst_of(g).outcome == "wrong"]
         names = ", ".join(dict.fromkeys(bad))
-        parts.append(f"were NOT right in {outcomes['wrong']:,} ({names})")
+        parts.append(f"were WRONG in {outcomes['wrong']:,} ({names})")
     if outcomes["lost"]:
         parts.append(f"incomplete, as was to be expected, in {outcomes['lost']:,}")
     return f"Of {counted(checked, 'case')}, the data {' and '.join(parts)}."

@@ -30,6 +30,11 @@ _WORDS = {"engine": 10, "operation": 6, "how": 14, "data": 6}
 """Columns of words, with the characters of a line that each has at least."""
 
 
+def answer(cases: Sequence[Case]) -> str:
+    """The first sentence of the outcome."""
+    return headline(repeats_of(cases))[0]
+
+
 def print_table(console: Console, cases: Sequence[Case]) -> None:
     """One row for each case, and the outcome in sentences."""
     groups = repeats_of(cases)

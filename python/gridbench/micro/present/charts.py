@@ -13,10 +13,12 @@ from gridbench.micro.present.wording import (
     advantage,
     against_peer,
     first_limit,
+    indicated,
     label,
     titled,
 )
 from gridbench.pages.axis import axis_of, is_wide
+from gridbench.provisional import PROVISIONAL
 
 
 def bars(figure: Figure) -> dict[str, Any]:
@@ -96,7 +98,9 @@ def against_best_peer(results: Results) -> dict[str, Any] | None:
         found = advantage(figure, ratio) if ours(engine) else None
         if found is not None:
             told = f"{against_peer(figure, engine)}, best peer {figure.best_peer}"
-            points.append((figure, engine, found, ratio.claim, told))
+            claim = indicated(figure, engine)
+            sure = "" if claim == ratio.claim else PROVISIONAL.lower()
+            points.append((figure, engine, found, sure or claim, told))
     return _comparison(points)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gridbench.formats import NOTHING, times
 from gridbench.micro.figures import Claim, Figure, Results
 from gridbench.micro.present.families import families, has_value, ours
-from gridbench.micro.present.notes import compared_engine
+from gridbench.micro.present.notes import compared_engine, enough_undisturbed
 from gridbench.micro.present.wording import status_word, titled
 
 
@@ -18,6 +18,8 @@ class Cell:
     text: str
     claim: Claim | None
     """None if the peer has no value."""
+    proven: bool = True
+    """Whether there are enough undisturbed runs of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,15 @@ def _cell(figure: Figure, engine: str, peer: str) -> Cell:
     if not has_value(entry):
         return Cell(status_word(entry.status), None)
     own, other = _median(figure, engine), entry.median
+    proven = enough_undisturbed(figure, engine, peer)
     if not own or not other:
         return Cell(NOTHING, None)
     good = other / own if figure.better == "less" else own / other
     if max(good, 1 / good) <= figure.noise:
         return Cell(times(good), "no difference")
-    return Cell(times(good), "faster" if good > 1 else "slower")
+    return Cell(
+        times(good) if proven else f"{times(good)}?", "faster" if good > 1 else "slower", proven
+    )
 
 
 def _median(figure: Figure, name: str) -> float | None:

@@ -22,6 +22,7 @@ from gridbench.micro.present.notes import (
     reason,
     targets,
     undecided,
+    unproven,
     when,
 )
 from gridbench.micro.present.wording import (
@@ -68,7 +69,8 @@ def _lines(results: Results) -> Iterator[str]:
     yield ""
     yield from _each(results)
     yield from _section("Where a peer is ahead", behind(results), "Nowhere in this run.")
-    yield from _section("No difference is claimed", undecided(results), "")
+    yield from _section("Provisional differences, not proven", unproven(results), "")
+    yield from _section("No difference", undecided(results), "")
     yield from ("## How it was measured", "")
     yield from (f"{escaped(sentence)}" for sentence in method(results))
     yield from (
@@ -126,7 +128,8 @@ def _each(results: Results) -> Iterator[str]:
         f"## {compared_engine(results)} against each engine",
         "",
         "Times as good: 20× is a twentieth of the time or memory, or twenty times the rate. "
-        "Below 1 (in bold) the other engine is ahead; what is within the noise stands in brackets.",
+        "Below 1 (in bold) the other engine is ahead. In brackets: within the noise. With a "
+        "question mark: provisional, as fewer than two undisturbed runs of both are known.",
         "",
     )
     styles: dict[Claim | None, str] = {

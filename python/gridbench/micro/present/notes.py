@@ -7,18 +7,27 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from gridbench.formats import amount, counted, times
 from gridbench.machine.words import disturbed_count, no_claim, sentence
-from gridbench.micro.figures import Figure, Lead, Results
+from gridbench.micro.figures import Claim, Figure, Lead, Results
 from gridbench.micro.present.families import has_value, ours
-from gridbench.micro.present.wording import advantage, against_peer, status_word, titled
+from gridbench.micro.present.wording import (
+    advantage,
+    against_peer,
+    indicated,
+    status_word,
+    titled,
+)
 from gridbench.micro.workloads import C
+from gridbench.provisional import busy_in, provisional
 from gridbench.statistics.claims import ENOUGH
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words, if it was measured: like all peers, it runs any Python
 function."""
+_WORDS: dict[Claim, str] = {"faster": "ahead", "slower": "behind"}
 FEW_RUNS = 6
 """With fewer no two values hold the median in 95 % of cases."""
 
@@ -97,39 +106,45 @@ def _comparison(results: Results) -> list[str]:
         for figure in results.figures
         if (ratio := figure.ratios.get(engine)) is not None and ratio.to_peer is not None
     ]
-    noise = _disturbed_values(results)
-    also = f"; {noise}" if noise else ""
     if not compared:
-        return [no_claim(f"in no figure an engine of gridrpc was measured beside a peer{also}")]
-    found = []
-    sure = any(_undisturbed(figure, engine) for figure, _ in compared)
-    if not sure:
-        found.append(
-            no_claim(
-                f"in no figure {engine} and its best peer have {ENOUGH} undisturbed runs each{also}"
-            )
-        )
-    claims = [ratio.claim for _, ratio in compared]
-    found.append(
-        ("" if sure else "As far as that tells, ")
-        + f"{engine} was measured beside a peer in {counted(len(claims), 'figure')}: it "
-        f"is ahead of the best of them in {claims.count('faster')} and behind in "
-        f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
-        f"claimed."
-    )
+        return [no_claim("in no figure an engine of gridrpc was measured beside a peer")]
+    claims = Counter(ratio.claim for _, ratio in compared)
+    every = Counter(indicated(figure, engine) for figure, _ in compared)
     good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
-    if good:
-        found.append(
-            f"In the median of these figures it is {times(statistics.median(good))} as good as"
-            " the best peer."
+    median = f"; in the median it is {times(statistics.median(good))} as good" if good else ""
+
+    def told(found: Counter[Claim]) -> str:
+        return (
+            f"{engine} is ahead of the best peer in {found['faster']} of"
+            f" {counted(len(compared), 'figure')} and behind in {found['slower']}{median}"
         )
-    return found
+
+    why = _unproven(results)
+    if not any(_undisturbed(figure, engine) for figure, _ in compared):
+        return [provisional(told(every), why)]
+    further = every - claims
+    parts = [f"{word} in {further[claim]} more" for claim, word in _WORDS.items() if further[claim]]
+    return [f"{told(claims)}.", *([provisional(" and ".join(parts), why)] if parts else [])]
+
+
+def _unproven(results: Results) -> str:
+    """Why differences that can be seen are not claimed."""
+    entries = [entry for figure in results.figures for entry in figure.entries]
+    disturbed_runs, runs = sum(e.disturbed_runs for e in entries), sum(e.runs for e in entries)
+    if disturbed_runs:
+        return busy_in(disturbed_runs, runs, "measurement")
+    return f"a claim takes {ENOUGH} undisturbed rounds that agree"
 
 
 def _undisturbed(figure: Figure, engine: str) -> bool:
-    """Whether there are enough undisturbed runs of both that are compared."""
+    """Whether there are enough undisturbed runs of an engine and its best peer."""
+    return enough_undisturbed(figure, engine, figure.best_peer or "")
+
+
+def enough_undisturbed(figure: Figure, *engines: str) -> bool:
+    """Whether each of the engines has enough undisturbed runs for a claim."""
     runs = {e.engine: e.runs - e.disturbed_runs for e in figure.entries}
-    return min(runs.get(engine, 0), runs.get(figure.best_peer or "", 0)) >= ENOUGH
+    return all(runs.get(engine, 0) >= ENOUGH for engine in engines)
 
 
 def claims_something(results: Results) -> bool:
@@ -160,8 +175,13 @@ def behind(results: Results) -> list[str]:
     return list(_claims(results, "slower"))
 
 
+def unproven(results: Results) -> list[str]:
+    """Where the runs show a difference that they do not prove."""
+    return list(_claims(results, ""))
+
+
 def undecided(results: Results) -> list[str]:
-    """Where neither the peer nor gridrpc can be said to be ahead."""
+    """Where neither the peer nor gridrpc is ahead."""
     return list(_claims(results, "no difference"))
 
 
@@ -293,17 +313,21 @@ def _equals(results: Results) -> list[str]:
     ]
 
 
-def _claims(results: Results, claim: str) -> Iterable[str]:
+def _claims(results: Results, claim: Claim | Literal[""]) -> Iterable[str]:
+    """A line for each ratio with a claim; without a claim, for those that are provisional."""
     for figure in results.figures:
         medians = {entry.engine: entry.median for entry in figure.entries}
         peer = figure.best_peer or ""
         for engine, ratio in sorted(figure.ratios.items()):
-            if ours(engine) and ratio.to_peer is not None and ratio.claim == claim:
+            if not ours(engine) or ratio.to_peer is None:
+                continue
+            shown = indicated(figure, engine)
+            if (shown if shown == ratio.claim else "") == claim:
                 values = (
                     f"{engine} {amount(medians.get(engine), figure.unit)}, "
                     f"{peer} {amount(medians.get(peer), figure.unit)}"
                 )
-                said = f" ({against_peer(figure, engine)})" if claim == "slower" else ""
+                said = f" ({against_peer(figure, engine)})" if claim in ("slower", "") else ""
                 yield f"{titled(figure.title)}: {values}{said}"
 
 

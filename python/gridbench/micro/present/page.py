@@ -10,6 +10,7 @@ from typing import Any
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
 from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
+from gridbench.micro.present.each import Cell as EachCell
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, best_first, families, has_value, ours
 from gridbench.micro.present.matrix import percentiles
@@ -27,6 +28,7 @@ from gridbench.micro.present.notes import (
     reason,
     targets,
     undecided,
+    unproven,
     when,
 )
 from gridbench.micro.present.wording import (
@@ -91,6 +93,7 @@ def render(results: Results) -> str:
         ratios=_ratio_charts(results),
         behind=behind(results),
         undecided=undecided(results),
+        unproven=unproven(results),
         families=[_family(group) for group in groups],
         missing=_missing(results),
         method=method(results),
@@ -199,14 +202,17 @@ def _each(results: Results) -> Table | None:
     cells: list[list[str | Cell]] = [
         [
             row.title,
-            *(
-                Cell(cell.text, style=(cell.claim or "unknown").replace(" ", "-"))
-                for cell in row.cells
-            ),
+            *(Cell(cell.text, style=_style(cell)) for cell in row.cells),
         ]
         for row in rows
     ]
     return Table(["", *peers], cells, style="each") if rows else None
+
+
+def _style(cell: EachCell) -> str:
+    """Classes of the style sheet."""
+    claim = (cell.claim or "unknown").replace(" ", "-")
+    return claim if cell.proven else f"{claim} provisional"
 
 
 def _ratio_charts(results: Results) -> dict[str, Chart]:

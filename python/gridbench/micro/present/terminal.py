@@ -13,7 +13,14 @@ from gridbench.formats import amount, either_side
 from gridbench.micro.figures import Claim, Entry, Figure, Lead, Results
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, RowKind, matrix
-from gridbench.micro.present.notes import behind, headline, incomplete, targets, undecided
+from gridbench.micro.present.notes import (
+    behind,
+    headline,
+    incomplete,
+    targets,
+    undecided,
+    unproven,
+)
 from gridbench.micro.present.wording import (
     compared_values,
     label,
@@ -51,7 +58,8 @@ def print_tables(console: Console, results: Results) -> None:
     for sentence in filter(None, [incomplete(results), *headline(results)]):
         console.print(sentence)
     _list(console, "A peer is ahead", behind(results))
-    _list(console, "No difference can be claimed", undecided(results))
+    _list(console, "Provisional: a difference that these runs do not prove", unproven(results))
+    _list(console, "No difference", undecided(results))
     if known := targets(results):
         _print_targets(console, results, known)
 

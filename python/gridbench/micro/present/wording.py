@@ -12,7 +12,8 @@ from gridbench.formats import (
     round_amount,
     times,
 )
-from gridbench.micro.figures import Figure, Lead, Ratio, Results
+from gridbench.micro.figures import Claim, Figure, Lead, Ratio, Results
+from gridbench.provisional import PROVISIONAL
 
 BEST_PEER = "best peer"
 _LIMITS = {
@@ -33,10 +34,26 @@ def against_peer(figure: Figure, engine: str) -> str:
     ratio = figure.ratios.get(engine)
     if ratio is None or not ratio.to_peer:
         return NOTHING
-    if ratio.claim == "no difference":
-        return "no difference"
+    claim = indicated(figure, engine)
+    if claim == "no difference":
+        return claim
     better, worse = _words(figure)
-    return f"{times(_above_one(ratio.to_peer))} {better if ratio.claim == 'faster' else worse}"
+    told = f"{times(_above_one(ratio.to_peer))} {better if claim == 'faster' else worse}"
+    return told if ratio.claim == claim else f"{told}, {PROVISIONAL.lower()}"
+
+
+def indicated(figure: Figure, engine: str) -> Claim:
+    """What the runs say against the best peer, be it proven (`Ratio.claim`) or provisional: no
+    difference only where the ratio is within the noise or its interval holds 1."""
+    ratio = figure.ratios.get(engine)
+    if ratio is None or not ratio.to_peer or engine == figure.best_peer:
+        return "no difference"
+    if ratio.claim != "no difference":
+        return ratio.claim
+    low, high = ratio.low or ratio.to_peer, ratio.high or ratio.to_peer
+    if low <= 1 <= high or _above_one(ratio.to_peer) <= figure.noise:
+        return "no difference"
+    return "faster" if (ratio.to_peer < 1) == (figure.better == "less") else "slower"
 
 
 def peer_interval(figure: Figure, engine: str) -> str:
@@ -45,7 +62,7 @@ def peer_interval(figure: Figure, engine: str) -> str:
     if ratio is None or not ratio.to_peer or not ratio.low or not ratio.high:
         return ""
     low, high = ratio.low, ratio.high
-    if ratio.claim != "no difference" and ratio.to_peer < 1:
+    if indicated(figure, engine) != "no difference" and ratio.to_peer < 1:
         low, high = 1 / high, 1 / low
     return f"{digits(low)}–{digits(high)}"
 

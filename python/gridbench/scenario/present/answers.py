@@ -1,6 +1,7 @@
 """What a scenario's cases answer, in words: the question, and a few sentences for each engine.
 
-Only cases that count are spoken of.
+Only cases that count are used or, if no case of an engine counts, those that other programs
+disturbed; the answer is then provisional.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole
+from gridbench.provisional import busy_in, marked
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
 from gridbench.statistics.interval import Interval
@@ -45,27 +47,33 @@ def answers(
     run again, unlike that of logs."""
     found = []
     for engine in engines_of(cell.one for cell in cells):
-        own = [cell for cell in cells if cell.one.engine == engine and cell.counts]
-        sentences = []
-        for name, group in groups(scenario, own) if own else []:
-            before = f"{name}: " if name else ""
-            sentences += [before + sentence for sentence in _MAKERS[scenario](group)]
-        found.append((engine, sentences or [_nothing(cells, engine, own, again=again)]))
+        own = [cell for cell in cells if cell.one.engine == engine]
+        sentences = _of(scenario, [cell for cell in own if cell.counts])
+        if not any(cell.counts for cell in own):
+            busy = [cell for cell in own if cell.disturbed]
+            why = busy_in(len(busy), len(own), "case")
+            sentences = marked(_of(scenario, busy), why)
+        found.append((engine, sentences or [_nothing(own, again=again)]))
     return found
 
 
-def _nothing(cells: Sequence[Cell], engine: str, own: Sequence[Cell], *, again: bool) -> str:
-    """Why there is no answer: no case counts, or those that do (`own`) are not what it takes."""
-    if own:
-        return (
-            f"{counted(len(own), 'case')} of it count{'' if len(own) != 1 else 's'}, which"
-            f" {'are' if len(own) != 1 else 'is'} too few for this scenario's question, so nothing"
-            " is claimed."
-        )
-    reasons = {cell.one.reason_kind for cell in cells if cell.one.engine == engine}
+def _of(scenario: int, cells: Sequence[Cell]) -> list[str]:
+    return [
+        f"{name}: {sentence}" if name else sentence
+        for name, group in (groups(scenario, cells) if cells else [])
+        for sentence in _MAKERS[scenario](group)
+    ]
+
+
+def _nothing(own: Sequence[Cell], *, again: bool) -> str:
+    """Why the cases of an engine give no answer."""
+    count = sum(cell.counts for cell in own)
+    if count:
+        return f"Too few valid cases ({count:,}) to answer this scenario's question."
+    reasons = {cell.one.reason_kind for cell in own}
     why = ", ".join(sorted(filter(None, reasons)))
-    return f"No case of it counts{f' ({why})' if why else ''}, so nothing is claimed." + (
-        " The same command measures them anew." if again else ""
+    return f"No valid case{f' ({why})' if why else ''}." + (
+        " Run the same command again to measure them." if again else ""
     )
 
 

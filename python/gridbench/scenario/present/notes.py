@@ -79,7 +79,7 @@ def notices(
         cores = header.machine.get("cores_usable", header.machine.get("cores", "its"))
         found.append(
             f"In {counted(full, 'case')} of {len(busy)} all {cores} processors of this machine were"
-            " busy: workers stood in each other's way as they would not on as many machines."
+            " busy: workers competed for them as they would not on separate machines."
         )
     found += _own_part(groups or [results])
     found += _measured_once(groups or [results], cells)

@@ -121,14 +121,16 @@ def _compared(cells: Sequence[Cell]) -> Table | None:
     engines = engines_of(cell.one for cell in cells)
     if len(engines) < 2:
         return None
-    found = overheads(cells)
-    rows = [[name, *(_ratio(found[name], found[other]) for other in engines)] for name in engines]
+    found = overheads(cells) or overheads(cells, disturbed=True)
+    own = [found.get(name, {}) for name in engines]
+    rows = [
+        [name, *(NOTHING if other is mine else _ratio(mine, other) for other in own)]
+        for name, mine in zip(engines, own, strict=True)
+    ]
     return Table(["", *(f"against {name}" for name in engines)], rows)
 
 
 def _ratio(mine: Overheads, others: Overheads) -> str:
-    if mine is others:
-        return NOTHING
     ratios = ratios_of(mine, others)
     if not ratios:
         return NOTHING

@@ -10,6 +10,7 @@ from rich.console import Console
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
 from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here
+from gridbench.scenario.present.verdict import verdict
 from gridbench.scenario.results import read_results
 from gridbench.terminal import new_table, say
 
@@ -20,7 +21,9 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
         header, results = read_results(folder)
         scenario = int(header.options.get("scenario", 1))
         say(console, f"Scenario {scenario}. {QUESTIONS[scenario]}")
-        for engine, sentences in answers(scenario, cells_of(results), again=measured_here(header)):
+        cells = cells_of(results)
+        say(console, verdict(cells))
+        for engine, sentences in answers(scenario, cells, again=measured_here(header)):
             say(console, f"  {engine}")
             for sentence in sentences:
                 say(console, f"  - {sentence}")

@@ -1,6 +1,6 @@
 """The results of synchronised rounds in the terminal, as Markdown, and as a page."""
 
 from gridbench.sync.present.page import write_report
-from gridbench.sync.present.terminal import print_table
+from gridbench.sync.present.terminal import answer, print_table
 
-__all__ = ["print_table", "write_report"]
+__all__ = ["answer", "print_table", "write_report"]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent
 from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.machine.words import disturbed_count, sentence
+from gridbench.provisional import busy_in, marked
 from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of
@@ -31,17 +32,12 @@ def headline(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
         return ["No round was made yet."]
     counting = [case for case in cases if case.counts]
     rounds = _rounds(cases)
-    found = []
     failed = any(task.status != "ok" for one in rounds for task in one.tasks)
     # If they are why nothing counts, their reason is what has to be known first.
     first = failed and not counting
-    if first:
-        found.append(_ended(rounds))
-    if not counting:
-        why = "no round ended well in all of its tasks without other programs disturbing it"
-        found.append(f"{no_claim(why)} As far as that tells:")
-    found += _together(counting or list(cases))
-    found += _best(counting or list(cases))
+    indicated = _together(counting or list(cases)) + _best(counting or list(cases))
+    found = [_ended(rounds)] if first else []
+    found += indicated if counting else marked(indicated, _uncounted(rounds))
     if not first:
         found.append(_ended(rounds))
     found += _late(cases)
@@ -143,6 +139,15 @@ def knee_sentences(rounds: Sequence[Round]) -> list[str]:
         found.append(f"{name}: {knee.told}")
     more = len(found) - _MOST_CASES
     return [*found[:_MOST_CASES], f"and {counted(more, 'sweep')} more"] if more > 0 else found
+
+
+def _uncounted(rounds: Sequence[Round]) -> str:
+    """Why no round counts."""
+    busy, bad = sum(map(disturbed, rounds)), sum(one.status != "done" for one in rounds)
+    told = [busy_in(busy, len(rounds), "round")] if busy else []
+    if bad:
+        told.append(f"tasks failed in {bad:,} of {counted(len(rounds), 'round')}")
+    return " and ".join(told)
 
 
 def _rounds(cases: Sequence[SyncCase]) -> list[Round]:
@@ -266,7 +271,7 @@ def _limiting(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
     if not found:
         return []
     return [
-        f"What limits with {counted(most, 'worker')}: {what}, in {times} of"
+        f"Bottleneck with {counted(most, 'worker')}: {what}, in {times} of"
         f" {counted(len(rounds), 'round')}. {told}"
         for what, times, told in found
     ]

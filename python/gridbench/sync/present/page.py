@@ -78,7 +78,7 @@ def render(
             *([("parameters", "Over parameters")] if parameters else []),
             ("together", "At the same time?"),
             ("round", "One round"),
-            ("limits", "What limits"),
+            ("limits", "Bottlenecks"),
             ("trouble", "Failures and stragglers"),
             ("method", "How to read this"),
         ],

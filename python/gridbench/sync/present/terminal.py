@@ -24,6 +24,11 @@ _WORDS = dict.fromkeys(("parameter", "rate", "limited by"), 1)
 """Columns of words, with the characters of a line that each has at least."""
 
 
+def answer(rounds: Sequence[Round]) -> str:
+    """The first sentence of the outcome."""
+    return headline(cases_of(rounds), remembered(limits_of))[0]
+
+
 def print_table(console: Console, rounds: Sequence[Round], *, limits: Limits = limits_of) -> None:
     """One row for each number of workers and parameter, and the outcome in sentences."""
     cases = cases_of(rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,12 +12,16 @@ from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.crossing import Crossing
 from gridbench.datagrid.crossover.models import Fitted
 from gridbench.datagrid.crossover.present.notes import headline
+from gridbench.datagrid.crossover.record import Sharing
+from gridbench.provisional import is_provisional
 
 
-def to_record(answer: Answer) -> dict[str, Any]:
+def to_record(answer: Answer, found: Sequence[Sharing]) -> dict[str, Any]:
     """Crossings in bytes and readers, and the models; null stands for never, and for no limit."""
+    told = headline(answer, found)
     return {
-        "sentences": headline(answer),
+        "sentences": told,
+        "provisional": is_provisional(told[0]),
         "crossings": [_pair(one) for one in answer.pairs],
         "models": [
             {"side": side, "engine": name} | _model(one)

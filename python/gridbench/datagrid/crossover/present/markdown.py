@@ -23,7 +23,7 @@ def markdown(found: Sequence[Sharing]) -> str:
 
 def _lines(found: Sequence[Sharing]) -> Iterator[str]:
     answer = answer_of(found)
-    for line in [*headline(answer), *examples(answer)]:
+    for line in [*headline(answer, found), *examples(answer)]:
         yield from (escaped(line), "")
     yield from (f"- {escaped(line)}" for line in notices(answer, found))
     for title, made in (

@@ -9,21 +9,29 @@ from gridbench.datagrid.crossover.present.rows import place, sized
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.formats import amount, counted, size
 from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.machine.words import disturbed_count, sentence
+from gridbench.provisional import busy_in, marked
 from gridbench.record_file import Header
 
 _MOST = 5
 """Of measurements that were not made, told one by one."""
 
 
-def headline(answer: Answer) -> list[str]:
+def headline(answer: Answer, found: Sequence[Sharing]) -> list[str]:
     """The outcome, the most important first: for each compute grid and data grid, the sizes from
-    which on the data grid is faster."""
+    which on the data grid is faster. A provisional answer if all of `found` was disturbed."""
     if not answer.curves:
         return ["Nothing was measured yet."]
     if not answer.pairs:
         return ["There are times of one side alone, so there is nothing to compare them with."]
-    return [_sentence(pair) for pair in answer.pairs]
+    told = [_sentence(pair) for pair in answer.pairs]
+    done = [one for one in found if one.status == "done"]
+    count = sum(map(disturbed, done))
+    return (
+        marked(told, busy_in(count, len(done), "measurement"))
+        if count and count == len(done)
+        else told
+    )
 
 
 def examples(answer: Answer) -> list[str]:
@@ -48,7 +56,7 @@ def notices(answer: Answer, found: Sequence[Sharing]) -> list[str]:
     told = []
     if count:
         text = disturbed_count(count, len(done), "measurements")
-        told.append(no_claim(text) if count == len(done) else sentence(text))
+        told.append(sentence(text))
     told += [
         f"{curve.first.title or curve.engine} is in the readers' own process: nothing travels, and"
         " nothing is shared between processes. What it takes is the least that a data grid could."

@@ -46,7 +46,7 @@ def render(header: Header, found: Sequence[Sharing]) -> str:
     sizes = [one for one in over_size(answer) if one.drawn]
     readers = [one for one in over_readers(answer) if one.drawn]
     over = crossings(answer)
-    told = headline(answer)
+    told = headline(answer, found)
     return pages.render(
         "datagrid/crossover/present/crossover.html",
         "gridbench data crossover: shared data or a data grid",

@@ -26,7 +26,7 @@ def print_table(console: Console, answer: Answer, found: Sequence[Sharing]) -> N
         console.print(_table("Until the last reader has the data", Table(made.head, rows)))
     if answer.pairs:
         console.print(_table(CROSSINGS, crossings_table(answer)))
-    for line in [*headline(answer), *examples(answer), *notices(answer, found)]:
+    for line in [*headline(answer, found), *examples(answer), *notices(answer, found)]:
         say(console, line)
 
 

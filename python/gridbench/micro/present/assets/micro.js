@@ -64,6 +64,7 @@
         marker: {
           size: 11, symbol: symbol(engine), line: { color: colour, width: 2 },
           color: points.map((point) => point.claim === "no difference" ? paper : colour),
+          opacity: points.map((point) => point.claim === "provisional" ? 0.45 : 1),
         },
         error_x: errors(values, points.map((point) => point.low), points.map((point) => point.high), colour),
         hovertemplate: "%{text}<extra></extra>",
