@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gridbench.machine.available import available_processors, shares_processors
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.processes import Process, processes, whose
 
@@ -63,12 +64,13 @@ def look(seconds: float, begun: Begun | None = None) -> Look:
     time.sleep(max(0.0, before.at + seconds - time.monotonic()))
     after = reading(own)
     now = processes()
+    processors = available_processors()
     users = []
     for pid in whose(now, own).others:
         one, then = now[pid], table.get(pid)
         known = then.used if then is not None and then.began == one.began else 0.0
         share = (one.used - known) / (after.at - before.at)
-        if share >= _LEAST:
+        if share >= _LEAST and shares_processors(pid, processors):
             users.append(User(one.name, pid, share))
     users.sort(key=lambda user: -user.processors)
     return Look(after.load_since(before), tuple(users[:_MOST]), before)

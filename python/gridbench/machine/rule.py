@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal, Protocol
 
+from gridbench.machine.available import available_count
 from gridbench.machine.load import Load
 
 Judgement = Literal["undisturbed", "disturbed", "not known"]
@@ -14,8 +14,8 @@ _SHARE = 0.02
 
 
 def tolerated(processors: int | None = None) -> float:
-    """Processors that others may use of so many (this machine's) while something is measured."""
-    return max(_LEAST, _SHARE * (processors or os.cpu_count() or 1))
+    """Processors that others may use of so many (those we may use) while something is measured."""
+    return max(_LEAST, _SHARE * (processors or available_count()))
 
 
 def judged(load: Load) -> Judgement:

@@ -7,6 +7,7 @@ counts of it: these are sampled on many machines, and the idle time is not.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -27,7 +28,23 @@ class Unused:
 
 def unused(stat: str) -> Unused:
     """What the text of /proc/stat says, of which the first line is enough."""
-    fields = [int(field) / _TICKS for field in stat.split("\n", 1)[0].split()[1:]]
+    return _unused(stat.split("\n", 1)[0])
+
+
+def unused_of(stat: str, processors: Collection[int]) -> Unused:
+    """The same of some processors."""
+    names = {f"cpu{number}" for number in processors}
+    lines = [_unused(line) for line in stat.splitlines() if line.split(" ", 1)[0] in names]
+    return Unused(
+        idle=sum(one.idle for one in lines),
+        waiting=sum(one.waiting for one in lines),
+        network=sum(one.network for one in lines),
+        stolen=sum(one.stolen for one in lines),
+    )
+
+
+def _unused(line: str) -> Unused:
+    fields = [int(field) / _TICKS for field in line.split()[1:]]
     return Unused(
         idle=fields[3],
         waiting=fields[4],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import asdict
 from typing import Any
 
+from gridbench.machine.available import available_count
 from gridbench.machine.busiest import look
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.rule import Judgement, judged, tolerated
@@ -68,7 +68,7 @@ class Watch:
         measured = self._began and self._ended and self._ended.load_since(self._began)
         loads = {"before": before, "measured": measured, "judged": self.load, "after": self._after}
         return {
-            "processors": os.cpu_count(),
+            "processors": available_count(),
             "tolerated": tolerated(),
             **{name: load and asdict(load) for name, load in loads.items()},
             "judgement": self.judgement,

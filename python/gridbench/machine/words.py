@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from gridbench.formats import as_given, processors
+from gridbench.machine.available import available_count
 from gridbench.machine.busiest import Look
 from gridbench.machine.load import Load
 from gridbench.machine.rule import tolerated
@@ -80,7 +79,7 @@ def no_claim(why: str) -> str:
 
 
 def _of_all(used: float) -> str:
-    return f"{processors(used)} of {os.cpu_count() or 1} processors"
+    return f"{processors(used)} of {available_count()} processors"
 
 
 def _who(look: Look) -> str:

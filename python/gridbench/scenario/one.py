@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 import psutil
 
 from gridbench.formats import as_given, size
+from gridbench.machine.available import available_processors
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.rule import judged, tolerated
 from gridbench.process.child import Child, Ended
@@ -120,17 +121,18 @@ class _Watch:
             self._end(now)
 
     def load(self, measured: Load | None) -> dict[str, float]:
-        """Others' and all work as shares of all processors, and the memory it took, in bytes.
+        """Others' work as share of all processors, all work as share of those that we may use,
+        and the memory it took, in bytes.
 
         `measured`: what the run itself has seen of others. Once all processes are gone, those that
         nobody has waited for are missing, and would count as others' work.
         """
         now = reading(os.getpid())
         others = measured or now.load_since(self._began)
-        processors = os.cpu_count() or 1
+        processors = len(available_processors())
         passed = max(now.at - self._began.at, 1e-9)
         return {
-            "others": others.others / processors,
+            "others": others.others / (os.cpu_count() or 1),
             "busy": max(0.0, now.not_idle - self._began.not_idle) / passed / processors,
             "memory_used": float(max(0, self._before - self._least)),
         }
