@@ -28,7 +28,8 @@ QUICK_BUILD = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
     "CARGO_PROFILE_RELEASE_DEBUG": "0",
     "CARGO_TARGET_DIR": str(ROOT / "target" / "packages"),
-    # Of libraries that were not optimized: xz, which is usual, takes as long as all else together.
+    # To compress libraries that were not optimized would take as long as all else together.
+    "GRIDRPC_WHEEL_COMPRESSION": "1",
     "DPKG_DEB_COMPRESSOR_TYPE": "gzip",
     "DPKG_DEB_COMPRESSOR_LEVEL": "1",
     # Libraries of C that crates bring along.
