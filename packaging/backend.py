@@ -46,7 +46,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[1]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-#: How hard wheels are compressed, from 0 to 9. The highest takes ten times as long as the lowest.
+#: How hard wheels are compressed, from 0 to 9. The highest takes ten times as long as 1.
 COMPRESSION = int(os.environ.get("GRIDRPC_WHEEL_COMPRESSION", "9"))
 #: The library that programs link statically, below the prefix.
 STATIC_LIBRARY = "lib/libgridrpc.a"
@@ -226,12 +226,12 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
 def _write_wheel(file: Path, contents: dict[str, tuple[bytes, int]], record: str) -> str:
     """Writes a wheel of these files and of the record of them, and returns its name."""
     contents[record] = (_record(contents, record), 0o644)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION) as wheel:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, (content, mode) in contents.items():
             entry = zipfile.ZipInfo(path)
             entry.external_attr = (0o100000 | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            wheel.writestr(entry, content)
+            wheel.writestr(entry, content, compresslevel=COMPRESSION)
     return file.name
 
 
