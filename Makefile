@@ -320,7 +320,7 @@ lint-python: $(STAMPS)/lint-packages
 
 .PHONY: lint-types
 lint-types: install $(STAMPS)/test-packages $(STAMPS)/lint-packages
-	$(BIN)/mypy --strict python/gridrpc python/gridbench python/benchmarks
+	$(BIN)/mypy --strict python/gridrpc python/gridbench python/gridbench_testbed python/benchmarks
 	$(BIN)/python -m mypy.stubtest gridrpc._native \
 		--allowlist scripts/stubtest-allowlist --ignore-unused-allowlist
 

@@ -16,6 +16,6 @@ def launch_with_benchmarks(engine: str) -> Launch:
     own = environment(engine)
     if own is None:  # it is this Python
         return launch
-    path = [launch.variables["PYTHONPATH"], folder_with(Path(__file__).resolve().parent, own.root)]
+    path = [launch.variables["PYTHONPATH"], folder_with(own.root, Path(__file__).resolve().parent)]
     variables = {**launch.variables, "PYTHONPATH": os.pathsep.join(map(str, path))}
     return replace(launch, variables=variables)

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from gridbench.links.sshd import Rig, why_not
+from gridbench_testbed.links.sshd import Rig, why_not
 
 
 @pytest.fixture(scope="module")

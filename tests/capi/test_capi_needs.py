@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gridbench.batch.slurm import Slurm, why_not
+from gridbench_testbed.batch.slurm import Slurm, why_not
 
 
 def test_cores_memory_and_resources_are_attributes_of_a_handle(run):

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "tests/gridbench"))
 from test_as_printed import C_PAGES, HERE
 
 import linking
-from gridbench.services import gfarm, passthrough, redis
+from gridbench_testbed.services import gfarm, passthrough, redis
 
 PAGES = [page for page in pages() if blocks_of(page) and page not in (*HERE, *C_PAGES)]
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from gridbench.engines.gridrpc_engines import servers_in
-from gridbench.links.network import Network
 from gridbench.native import module
+from gridbench_testbed.links.network import Network
 from gridrpc import Grid
 from running import DEADLINE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.batch.gridengine import GridEngine, why_not
+from gridbench_testbed.batch.gridengine import GridEngine, why_not
 
 
 @pytest.fixture(scope="module")

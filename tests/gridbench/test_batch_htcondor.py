@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.batch.htcondor import HTCondor, why_not
+from gridbench_testbed.batch.htcondor import HTCondor, why_not
 
 pytestmark = pytest.mark.htcondor
 
@@ -122,7 +122,7 @@ def test_nothing_is_left_when_it_is_closed(htcondor: HTCondor, tmp_path: Path) -
 
 @pytest.mark.usefixtures("htcondor")
 def test_daemons_end_with_whoever_has_started_them() -> None:
-    script = "import sys; from gridbench.batch.htcondor import HTCondor\n"
+    script = "import sys; from gridbench_testbed.batch.htcondor import HTCondor\n"
     script += "print(HTCondor(slots=1).folder, flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.batch.slurm import Slurm, why_not
+from gridbench_testbed.batch.slurm import Slurm, why_not
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_nothing_is_left_when_it_is_closed(slurm: Slurm) -> None:
 
 @pytest.mark.usefixtures("slurm")
 def test_daemons_end_with_whoever_has_started_them() -> None:
-    script = "import sys; from gridbench.batch.slurm import Slurm\n"
+    script = "import sys; from gridbench_testbed.batch.slurm import Slurm\n"
     script += "print(Slurm(nodes=1).folder, flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -13,8 +13,8 @@ import pytest
 from benchmarks import batch
 from benchmarks.extent import Extent
 from benchmarks.measuring import measure
-from gridbench.batch.network_folder import NetworkFolder, why_not
 from gridbench.bench.series import Points
+from gridbench_testbed.batch.network_folder import NetworkFolder, why_not
 from quiet import as_if_quiet
 
 #: Jobs that tests of their engines run, or other parts.

@@ -215,7 +215,7 @@ def test_a_relay_sends_everything_on_later_in_both_directions() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = listener.getsockname()[1]
         relay = subprocess.Popen(
-            [sys.executable, "-m", "gridbench.links.relay", str(delay), "127.0.0.1", "0",
+            [sys.executable, "-m", "gridbench_testbed.links.relay", str(delay), "127.0.0.1", "0",
              "127.0.0.1", str(target)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -20,10 +20,10 @@ from benchmarks.batch.engines import on_cluster
 from benchmarks.figures import Area, Case, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
-from gridbench.batch import slurm
 from gridbench.bench.client import LimitReached
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
+from gridbench_testbed.batch import slurm
 from running import BENCHMARKS, DEADLINE, until
 
 

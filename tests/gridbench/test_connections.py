@@ -8,7 +8,7 @@ import sys
 #: Without descriptors for a while; and a thread that cannot be started.
 SCRIPT = """
 import resource, socket, threading
-from gridbench.process import connections
+from gridbench_testbed import connections
 
 def echo(connection):
     with connection:

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gridbench.batch import slurm
 from gridbench.datagrid.record import FILE, FORM, Case
-from gridbench.links import sshd
-from gridbench.process.daemons import lacking
+from gridbench_testbed.batch import slurm
+from gridbench_testbed.daemons import lacking
+from gridbench_testbed.links import sshd
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
 
 REAL = ("coherence", "geode", "hazelcast", "ignite", "redis")

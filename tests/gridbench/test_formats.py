@@ -147,8 +147,6 @@ FOR_PROGRAMS = {
     "benchmarks/hosts/many.py": "an option in a URL",
     "benchmarks/sync/simultaneity.py": "an argument of sleep",
     "micro/workloads.py": "the name of a case, by which its values are found",
-    "links/network.py": "options of tc",
-    "links/sshd.py": "options of tc",
     "scenario/grids.py": "the name of a folder",
     "scenario/present/pictures.py": "the name of a picture in a page",
     "simulate/command.py": "options of a case of many, to be read as if they were typed",

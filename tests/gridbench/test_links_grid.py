@@ -18,10 +18,10 @@ from gridbench.engines.base import Cannot, Task
 from gridbench.engines.gridrpc_engines import NativeEngine, PythonEngine
 from gridbench.engines.process_pool import ProcessPoolEngine
 from gridbench.errors import InputError
-from gridbench.links.network import Network
 from gridbench.run.load import load_run
 from gridbench.run.participants import find_participant
 from gridbench.scenario.results import read_cases
+from gridbench_testbed.links.network import Network
 from gridrpc import Grid, WorkerLost
 from linking import (
     in_namespace,
@@ -153,7 +153,7 @@ def test_a_worker_that_a_call_ends(network: Network) -> None:
 def test_nothing_is_left_of_a_killed_client() -> None:
     program = """
 from gridbench.engines.gridrpc_engines import servers_in
-from gridbench.links.network import Network
+from gridbench_testbed.links.network import Network
 from gridrpc import Grid
 import time
 with Network(2, 1e9) as network:

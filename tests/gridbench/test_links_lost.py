@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from gridbench.engines.gridrpc_engines import servers_in
-from gridbench.links.network import Network
+from gridbench_testbed.links.network import Network
 from gridrpc import Grid, StartError, WorkerLost
 from linking import (
     grid_behind,

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.links import iproute
-from gridbench.links.network import Network
-from gridbench.links.owners import leftovers
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.owners import leftovers
 from linking import ask, left_of, moved, skip_without_links
 from running import DEADLINE, Run, until
 
@@ -23,7 +23,7 @@ skip_without_links()
 
 OWNER = """
 import sys, time
-from gridbench.links.network import Network
+from gridbench_testbed.links.network import Network
 with Network(2, 1e8) as network:
     print("made", flush=True)
     {then}
@@ -206,7 +206,7 @@ def test_links_are_shown(gridbench: Run) -> None:
     ("arguments", "said"),
     [
         (["--link", "1gb"], "did you mean `1gbit`"),
-        (["--nodes", "0"], "0 nodes are not possible"),
+        (["--nodes", "0"], "--nodes: `0` is not a whole number from 1 to 250"),
         (["--seconds", "nan"], "--seconds: nan is not from"),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate
-from gridbench.links.network import MOST_NODES, Network
 from gridbench.links.rates import parse_rate
+from gridbench_testbed.links.network import MOST_NODES, Network
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ import pytest
 from browsing import drawn, opened
 from gridbench.engines.fewer import limited
 from gridbench.engines.servers import ask
-from gridbench.links.sshd import Rig, why_not
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run
+from gridbench_testbed.links.sshd import Rig, why_not
 from running import DEADLINE, PROGRAM, REPOSITORY
 
 TASKS = 16

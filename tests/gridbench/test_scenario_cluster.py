@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.batch.slurm import Slurm, why_not
 from gridbench.engines.fewer import limited, spread
 from gridbench.engines.servers import Servers, ask
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.scenario.results import read_results
+from gridbench_testbed.batch.slurm import Slurm, why_not
 from running import DEADLINE, REPOSITORY, Run
 
 _GRID = """\

@@ -11,7 +11,7 @@ import pytest
 from gridbench.engines.base import Engine
 from gridbench.engines.server_engine import ServerEngine
 from gridbench.native import module
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 from running import MakeSetup, Run, went_well
 
 _STAMPS = ("submit", "calc_in", "calc_out", "retrieve")

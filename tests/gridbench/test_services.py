@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gridbench.process import daemons
-from gridbench.services import gfarm, mounts, passthrough, postgres, redis
-from gridbench.services.gfarm import Gfarm
-from gridbench.services.passthrough import Passthrough
-from gridbench.services.postgres import Postgres
-from gridbench.services.redis import Redis
+from gridbench_testbed import daemons
+from gridbench_testbed.services import gfarm, mounts, passthrough, postgres, redis
+from gridbench_testbed.services.gfarm import Gfarm
+from gridbench_testbed.services.passthrough import Passthrough
+from gridbench_testbed.services.postgres import Postgres
+from gridbench_testbed.services.redis import Redis
 from running import PROGRAM, Run, until
 
 needs_gfarm = pytest.mark.skipif(bool(gfarm.why_not()), reason=gfarm.why_not())
@@ -185,10 +185,17 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mount-1"]
 
 
+SERVICES = "gridbench_testbed.services"
 OWNERS = {
-    "gfarm": ("from gridbench.services.gfarm import Gfarm as S", "S('postgresql', True, 2, {})"),
-    "passthrough": ("from gridbench.services.passthrough import Passthrough as S", "S(2, {})"),
-    "redis": ("from gridbench.services.redis import Redis as S", "S('always', {})"),
+    "gfarm": (
+        f"from {SERVICES}.gfarm import Gfarm as S",
+        "S('postgresql', True, 2, {})",
+    ),
+    "passthrough": (
+        f"from {SERVICES}.passthrough import Passthrough as S",
+        "S(2, {})",
+    ),
+    "redis": (f"from {SERVICES}.redis import Redis as S", "S('always', {})"),
 }
 
 

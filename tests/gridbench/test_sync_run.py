@@ -13,16 +13,16 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.batch import gridengine, slurm
-from gridbench.hosts.emulated import servers_of
 from gridbench.hosts.place import open_place
 from gridbench.hosts.where import Where
-from gridbench.links import sshd
 from gridbench.sync.crew import Crew
 from gridbench.sync.experiment import planned_of
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import FILE, FORM, PlannedRound, Round, Status
 from gridbench.sync.round import Rounds
+from gridbench_testbed.batch import gridengine, slurm
+from gridbench_testbed.cluster import servers_of
+from gridbench_testbed.links import sshd
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
 
 

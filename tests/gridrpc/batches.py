@@ -18,15 +18,14 @@ import psutil
 import pytest
 
 import gridrpc
-from gridbench.batch import gridengine, htcondor, slurm
-from gridbench.batch.daemons import Rig
-from gridbench.batch.gridengine import GridEngine
-from gridbench.batch.htcondor import HTCondor
-from gridbench.batch.slurm import Slurm
+from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
+from gridbench_testbed.batch.gridengine import GridEngine
+from gridbench_testbed.batch.htcondor import HTCondor
+from gridbench_testbed.batch.slurm import Slurm
 from grids import opened
 from processes import HERE, LONG, environment, start_script, until
 
-_R = TypeVar("_R", bound=Rig)
+_R = TypeVar("_R", bound=BatchSystem)
 
 
 @contextmanager
@@ -124,7 +123,7 @@ class BatchSite(ABC):
     for_several: ClassVar[dict[str, str]] = {}
     """The keys by which an agent has several workers."""
 
-    def __init__(self, rig: Rig, shared: Path) -> None:
+    def __init__(self, rig: BatchSystem, shared: Path) -> None:
         self.rig, self.shared = rig, shared
 
     @abstractmethod

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import gridrpc
-from gridbench.links.sshd import Rig, why_not
+from gridbench_testbed.links.sshd import Rig, why_not
 from grids import opened
 from processes import HERE, LONG, until
 

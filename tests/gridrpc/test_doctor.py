@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gridbench.links.sshd import Rig, why_not
+from gridbench_testbed.links.sshd import Rig, why_not
 from grids import PROGRAM
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import gridrpc
 import remote
-from gridbench.links.sshd import Rig
+from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid
 from grids import CompileIdl
 from hosts import nothing_is_left, on_hosts, rig_of, server

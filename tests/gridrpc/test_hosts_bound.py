@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gridrpc
-from gridbench.links.sshd import Rig
+from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid
 from grids import CompileIdl, opened
 from hosts import agents, configured, nothing_is_left, on_hosts, rig_of, server, signal_all

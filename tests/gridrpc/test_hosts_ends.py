@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.links.sshd import Rig
+from gridbench_testbed.links.sshd import Rig
 from hosts import (
     HEARTBEAT,
     agents,

@@ -17,7 +17,7 @@ import pytest
 
 import gridrpc
 import remote
-from gridbench.links.sshd import Rig
+from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid, WorkerLost
 from grids import queued
 from hosts import (

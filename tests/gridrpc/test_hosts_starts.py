@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import remote
-from gridbench.links.sshd import Rig
+from gridbench_testbed.links.sshd import Rig
 from gridrpc import StartError
 from grids import PROGRAM, opened
 from hosts import configured, nothing_is_left, on_hosts, rig_of, server

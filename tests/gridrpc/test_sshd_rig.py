@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbench.links.sshd import Rig, why_not
+from gridbench_testbed.links.sshd import Rig, why_not
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,14 @@ from typing import Any
 
 from benchmarks.figures import Case, Values
 from benchmarks.launch import launch_with_benchmarks
-from gridbench.batch import slurm
 from gridbench.bench.client import LimitReached
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.links.network import uninterrupted
 from gridbench.process.leftovers import Leftovers
+from gridbench_testbed.batch import slurm
+from gridbench_testbed.links.network import uninterrupted
 
 ON_SLURM = ("dask-jobqueue", "hyperqueue-slurm")
 """Other engines that Slurm starts the workers of."""

@@ -19,10 +19,10 @@ from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Values
 from benchmarks.hosts.places import in_random_order
-from gridbench.batch import slurm
-from gridbench.batch.network_folder import NetworkFolder
-from gridbench.batch.network_folder import why_not as no_network_folder
 from gridbench.bench.series import Points
+from gridbench_testbed.batch import slurm
+from gridbench_testbed.batch.network_folder import NetworkFolder
+from gridbench_testbed.batch.network_folder import why_not as no_network_folder
 
 _NUMBERS = {
     Extent.TRIAL: (1, 2),

@@ -11,9 +11,9 @@ from benchmarks.batch.workers import one_each, one_request, slurm_for, until_all
 from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Target, Values
 from benchmarks.hosts.places import in_random_order
-from gridbench.batch import slurm
 from gridbench.bench.series import Points
 from gridbench.statistics.series import Series
+from gridbench_testbed.batch import slurm
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
 _CASE = "workers through Slurm"

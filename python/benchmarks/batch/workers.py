@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from gridbench.batch.slurm import Slurm
 from gridbench.engines.gridrpc_batch import divided
 from gridbench.native import module
+from gridbench_testbed.batch.slurm import Slurm
 from gridrpc import Grid
 
 NODES = 4

@@ -25,7 +25,7 @@ from benchmarks.hosts.places import (
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
 from gridbench.formats import bit_rate, round_amount
-from gridbench.links.network import Network
+from gridbench_testbed.links.network import Network
 
 MB = 1_000_000
 _SIZES = {

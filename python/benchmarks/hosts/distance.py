@@ -28,9 +28,9 @@ from benchmarks.hosts.places import (
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
 from gridbench.formats import bit_rate, round_amount
-from gridbench.links import iproute
-from gridbench.links.network import Network
 from gridbench.process.launch import PYTHON
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
 
 _KINDS: tuple[Kind, ...] = ("tcp", "tls")
 _LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
@@ -111,7 +111,7 @@ def _relay(
     namespace: str, delay: float, at: tuple[str, int], target: tuple[str, int]
 ) -> Iterator[int]:
     """A relay in the namespace; its port."""
-    module = ["-m", "gridbench.links.relay", str(delay), *map(str, (*at, *target))]
+    module = ["-m", "gridbench_testbed.links.relay", str(delay), *map(str, (*at, *target))]
     command = ["ip", "netns", "exec", namespace, *PYTHON, *module]
     relay = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -24,9 +24,9 @@ from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
 from gridbench.errors import InputError
 from gridbench.formats import as_given, round_amount
-from gridbench.links.network import uninterrupted
-from gridbench.links.sshd import Rig
 from gridbench.process.leftovers import Leftovers
+from gridbench_testbed.links.network import uninterrupted
+from gridbench_testbed.links.sshd import Rig
 
 RATE = 1e9  # bits per second of all links
 OURS, OURS_AGAIN = "gridrpc-python", "gridrpc-python, again"

@@ -14,8 +14,8 @@ from benchmarks.programs import built_for_hosts
 from gridbench.bench.programs import numbers
 from gridbench.engines.gridrpc_engines import servers_in
 from gridbench.errors import InputError
-from gridbench.links import iproute, sshd
-from gridbench.links.network import Network
+from gridbench_testbed.links import iproute, sshd
+from gridbench_testbed.links.network import Network
 
 Kind = Literal["tcp", "tls"]
 ENCRYPTION: dict[Kind, str] = {"tcp": "none", "tls": "tls"}

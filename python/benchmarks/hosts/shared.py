@@ -19,7 +19,7 @@ from benchmarks.hosts.places import Wire, lacks_links, programs, shuffled
 from gridbench.bench.series import Points
 from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.formats import round_amount
-from gridbench.links.network import Network
+from gridbench_testbed.links.network import Network
 
 _SIZES = {Extent.TRIAL: 2_000_000, Extent.USUAL: 100_000_000, Extent.FULL: 100_000_000}
 _HOSTS = {Extent.TRIAL: 3, Extent.USUAL: 8, Extent.FULL: 8}

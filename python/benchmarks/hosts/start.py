@@ -14,8 +14,8 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Target, Values
 from benchmarks.hosts.places import lacks_sshd, programs, shuffled
 from gridbench.bench.series import Points
-from gridbench.links.sshd import Rig
 from gridbench.statistics.series import Series
+from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid
 
 _HOSTS = {Extent.TRIAL: 2, Extent.USUAL: 8, Extent.FULL: 8}

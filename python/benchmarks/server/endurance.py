@@ -15,8 +15,8 @@ from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
 from gridbench.process.launch import PYTHON
 from gridbench.process.memory import footprint, tree
-from gridbench.services.gridrpc_server import GridrpcServer
 from gridbench.statistics.histogram import Histogram
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _SOAK, _RESTART, _IDLE = "soak", "restart", "idle clients"
 _SOAKED = {Extent.TRIAL: (3, 0.5), Extent.USUAL: (64, 10.0), Extent.FULL: (64, 600.0)}

@@ -28,8 +28,8 @@ from benchmarks.server.throughput import lacks, lacks_program, program, wrk
 from gridbench.bench.series import Points
 from gridbench.engines.environments import launch_of
 from gridbench.formats import round_amount
-from gridbench.process.daemons import free_ports
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.daemons import free_ports
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _SIZES = (1024, 1024 * 1024)
 _CLIENTS = 4

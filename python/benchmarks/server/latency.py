@@ -14,7 +14,7 @@ from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
 from gridbench.errors import InputError
 from gridbench.formats import round_amount
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 MB = 1_000_000
 _CALLS = {Extent.TRIAL: 200, Extent.USUAL: 5_000, Extent.FULL: 20_000}

@@ -11,7 +11,7 @@ from benchmarks.figures import Area, Case, Row, Target, Values
 from benchmarks.server.clients import calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _CLIENTS = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
 _SECONDS = {Extent.TRIAL: 0.3, Extent.USUAL: 5.0, Extent.FULL: 20.0}

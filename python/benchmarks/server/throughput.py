@@ -21,9 +21,9 @@ from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
-from gridbench.process.daemons import free_ports
 from gridbench.process.launch import PYTHON
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.daemons import free_ports
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _MANY = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
 _SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}

@@ -14,8 +14,8 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Values
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
-from gridbench.services import passthrough
-from gridbench.services.passthrough import Passthrough
+from gridbench_testbed.services import passthrough
+from gridbench_testbed.services.passthrough import Passthrough
 
 _WORKERS = {Extent.TRIAL: (1, 2), Extent.USUAL: (1, 2, 4, 8), Extent.FULL: (1, 2, 4, 8)}
 _SIZE = {Extent.TRIAL: 1, Extent.USUAL: 64, Extent.FULL: 128}  # MiB, of each file

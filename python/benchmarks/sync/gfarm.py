@@ -13,8 +13,8 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Values
 from benchmarks.sync.rounds import workers_at
 from gridbench.bench.series import Points
-from gridbench.services import gfarm
-from gridbench.services.gfarm import Backend, Gfarm
+from gridbench_testbed.services import gfarm
+from gridbench_testbed.services.gfarm import Backend, Gfarm
 
 _ALL = (1, 2, 4, 8, 16, 28, 56)
 _WORKERS = {Extent.TRIAL: (1, 2), Extent.USUAL: _ALL, Extent.FULL: _ALL}

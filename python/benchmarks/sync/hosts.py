@@ -21,9 +21,9 @@ from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
-from gridbench.hosts.emulated import servers_of
-from gridbench.links.sshd import Rig
-from gridbench.process.daemons import lacking
+from gridbench_testbed.cluster import servers_of
+from gridbench_testbed.daemons import lacking
+from gridbench_testbed.links.sshd import Rig
 
 _SIZES = {Extent.TRIAL: (2, 1), Extent.USUAL: (8, 7), Extent.FULL: (8, 7)}
 """Hosts, and workers of each."""

@@ -10,9 +10,9 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row, Values
 from benchmarks.sync.rounds import Seen, medians, workers_at
 from gridbench.bench.series import Points
-from gridbench.process.daemons import lacking
-from gridbench.services import redis
-from gridbench.services.redis import Redis
+from gridbench_testbed.daemons import lacking
+from gridbench_testbed.services import redis
+from gridbench_testbed.services.redis import Redis
 
 _WORKERS = {
     Extent.TRIAL: (1, 2), Extent.USUAL: (1, 2, 4, 8, 16), Extent.FULL: (1, 2, 4, 8, 16),

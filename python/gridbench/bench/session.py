@@ -14,7 +14,6 @@ from typing import Any
 from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
 from gridbench.formats import as_given
-from gridbench.links.owners import remove_leftovers
 from gridbench.machine.load import Load
 from gridbench.machine.rule import judged
 from gridbench.machine.unwaited import Unwaited
@@ -22,6 +21,7 @@ from gridbench.process.child import Child, Ended
 from gridbench.process.inside import GRACE
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers, told
+from gridbench_testbed.links.owners import remove_leftovers
 
 _REPEATS = 2
 

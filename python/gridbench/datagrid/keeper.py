@@ -23,7 +23,7 @@ from gridbench.errors import InputError
 from gridbench.process.child import Child, Ended
 from gridbench.process.children import descendants_of
 from gridbench.process.children import end as end_processes
-from gridbench.process.daemons import free_ports
+from gridbench_testbed.daemons import free_ports
 from gridrpc._native import processors
 
 Role = Literal["member", "client"]

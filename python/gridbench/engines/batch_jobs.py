@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gridbench
-from gridbench.batch.daemons import Rig
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.files import kept, store
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
 from gridbench.process.launch import PYTHON
+from gridbench_testbed.batch import BatchSystem
 
 _LOOK_EVERY = 0.02  # seconds between two looks for results
 _ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
@@ -58,7 +58,7 @@ class BatchJobsEngine(FunctionEngine):
             raise Cannot(why)
         self._version = ""
         """Of the batch system, once that has started."""
-        self._rig: Rig | None = None
+        self._rig: BatchSystem | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._number = 0
@@ -74,12 +74,12 @@ class BatchJobsEngine(FunctionEngine):
         """Why there can be no such batch system here; empty if there can."""
 
     @abc.abstractmethod
-    def _make(self, slots: int) -> tuple[Rig, str]:
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
         """Start a batch system that runs so many jobs at a time; itself, and its version."""
 
     @abc.abstractmethod
-    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
-        """Ask for so many jobs; how the batch system names them, as `Rig.jobs` does."""
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
+        """Ask for so many jobs; how the batch system names them, as `BatchSystem.jobs` does."""
 
     def describe(self) -> Description:
         """The workers of the benchmark are slots of the batch system."""

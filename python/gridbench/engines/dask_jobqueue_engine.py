@@ -17,9 +17,9 @@ import dask.config
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 
-from gridbench.batch import slurm
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
+from gridbench_testbed.batch import slurm
 
 _PATIENCE = {
     name: value for name, value in SETTINGS.items() if name.startswith("distributed.comm.")

@@ -3,7 +3,7 @@
 What one engine depends on conflicts with what another does. An engine with a file of
 requirements, `requirements/NAME.txt`, therefore has an environment, which `gridbench engines
 install NAME` makes, with its packages and nothing of gridbench's: its processes find gridbench
-through PYTHONPATH, which names a folder that holds a link to this very package.
+through PYTHONPATH, which names a folder that holds links to this very package and its testbed.
 
 Environments are in the folder that `environments_folder` (installable.py) tells.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+import gridbench_testbed
 from gridbench.engines.installable import Installable, State, environments_folder
 from gridbench.errors import InputError
 from gridbench.process.launch import PYTHON, Launch
@@ -28,6 +29,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 """Numerical libraries on one thread, for all engines alike."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_TESTBED = Path(gridbench_testbed.__file__).resolve().parent
 _REQUIREMENTS = Path(__file__).with_name("requirements")
 _SHARED = {"dask-jobqueue": "dask", "hyperqueue-slurm": "hyperqueue"}
 """Engines that live in the environment of another one."""
@@ -78,7 +80,7 @@ class Environment(Installable):
             | VARIABLES
             | {
                 "PATH": path,
-                "PYTHONPATH": str(folder_with(_PACKAGE, self.root)),
+                "PYTHONPATH": str(folder_with(self.root, _PACKAGE, _TESTBED)),
                 "PYTHONNOUSERSITE": "1",
                 "VIRTUAL_ENV": str(self.folder),
             }
@@ -161,16 +163,18 @@ def launch_of(name: str) -> Launch:
     return Launch(found.command(), found.variables())
 
 
-def folder_with(package: Path, root: Path) -> Path:
-    """A folder with a link to this package alone, for PYTHONPATH: engines have packages of their
-    own instead of those that lie beside it.
+def folder_with(root: Path, *packages: Path) -> Path:
+    """A folder with links to these packages alone, for PYTHONPATH: engines have packages of their
+    own instead of those that lie beside them.
 
     Several installations of gridbench can share environments, so it is named after the place.
     """
-    folder = root / f".gridbench-{hashlib.sha256(os.fsencode(package)).hexdigest()[:12]}"
-    link = folder / package.name
-    if not link.is_symlink():
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
-            link.symlink_to(package)
+    places = os.pathsep.join(map(str, packages))
+    folder = root / f".gridbench-{hashlib.sha256(os.fsencode(places)).hexdigest()[:12]}"
+    for package in packages:
+        link = folder / package.name
+        if not link.is_symlink():
+            folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
+                link.symlink_to(package)
     return folder

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridbench
-from gridbench.batch import gridengine, htcondor, slurm
-from gridbench.batch.daemons import Rig
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
+from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
 
 _MOST_NODES = 4
 _SAME_CALLS = "once its workers run, calls are those to any host"
@@ -49,7 +48,7 @@ class _OnCluster(GridEngine):
         super().__init__()
         if why := self._why_not():
             raise Cannot(why)
-        self._rig: Rig | None = None
+        self._rig: BatchSystem | None = None
         self._version = ""
         """Of the batch system, once that has started."""
 
@@ -59,7 +58,7 @@ class _OnCluster(GridEngine):
         """Why there can be no such batch system here; empty if there can."""
 
     @abc.abstractmethod
-    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
         """Start a batch system with so many nodes, and workers on each; itself, and its version."""
 
     @abc.abstractmethod
@@ -125,7 +124,7 @@ class _OnSlurm(_OnCluster):
 
     _why_not = staticmethod(slurm.why_not)
 
-    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
         rig = slurm.Slurm(nodes=nodes, processors=workers)
         return rig, rig.run("sbatch", "--version").split()[-1]
 
@@ -151,7 +150,7 @@ class _OnGridEngine(_OnCluster):
 
     _why_not = staticmethod(gridengine.why_not)
 
-    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
         # It has one host, and all nodes are there.
         rig = gridengine.GridEngine(slots=nodes * workers)
         return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
@@ -179,7 +178,7 @@ class _OnHTCondor(_OnCluster):
 
     _why_not = staticmethod(htcondor.why_not)
 
-    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
         # It has one machine, and all nodes are there.
         rig = htcondor.HTCondor(slots=nodes * workers)
         return rig, rig.run("condor_version").split()[1]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from gridbench.batch import htcondor
-from gridbench.batch.daemons import Rig
 from gridbench.engines.batch_jobs import BatchJobsEngine
+from gridbench_testbed.batch import BatchSystem, htcondor
 
 
 class HTCondorJobsEngine(BatchJobsEngine):
@@ -16,11 +15,11 @@ class HTCondorJobsEngine(BatchJobsEngine):
     name: ClassVar[str] = "htcondor-jobs"
     _why_not = staticmethod(htcondor.why_not)
 
-    def _make(self, slots: int) -> tuple[Rig, str]:
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
         rig = htcondor.HTCondor(slots=slots)
         return rig, rig.run("condor_version").split()[1]
 
-    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
         assert count == 1, "it makes no clusters of several jobs"
         program, *arguments = command
         said = rig.run(

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 from hyperqueue import Client
 
-from gridbench.batch import slurm
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
 from gridbench.engines.hyperqueue_server import READY
 from gridbench.process.children import children_of
 from gridbench.process.launch import PYTHON
+from gridbench_testbed.batch import slurm
 
 _LOOK_EVERY = 0.02  # seconds
 

@@ -14,7 +14,7 @@ from gridbench.engines.base import Cannot, Description
 from gridbench.engines.gridrpc_engines import NativeEngine
 from gridbench.engines.servers import SHARED, Servers
 from gridbench.native import module
-from gridbench.services.gridrpc_server import GridrpcServer
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 from gridrpc import _native
 
 

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gridbench.batch import slurm
-from gridbench.batch.daemons import Rig
 from gridbench.engines.batch_jobs import BatchJobsEngine
 from gridbench.engines.python_tasks import one_line
+from gridbench_testbed.batch import BatchSystem, slurm
 
 _TOGETHER = 0.1  # seconds without another call after which an array is submitted
 _LARGEST = 1000  # tasks of an array, at most
@@ -23,11 +22,11 @@ class SlurmJobsEngine(BatchJobsEngine):
     name: ClassVar[str] = "slurm-jobs"
     _why_not = staticmethod(slurm.why_not)
 
-    def _make(self, slots: int) -> tuple[Rig, str]:
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
         rig = slurm.Slurm(nodes=1, processors=slots)
         return rig, rig.run("sbatch", "--version").split()[-1]
 
-    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
         array = [f"--array=0-{count - 1}"] if count > 1 else []
         wrapped = f"--wrap=exec {shlex.join(command)}"
         said = rig.run("sbatch", "--parsable", "--output=/dev/null", *array, wrapped)

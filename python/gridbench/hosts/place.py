@@ -13,10 +13,10 @@ from rich.console import Console
 
 import gridrpc
 from gridbench.errors import InputError
-from gridbench.hosts.emulated import emulated
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
 from gridbench.terminal import say
+from gridbench_testbed.cluster import emulated
 from gridrpc._native import processors
 
 _FOR_AN_OBJECT = 30.0

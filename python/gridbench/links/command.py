@@ -10,13 +10,13 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, duration, percent
-from gridbench.links import iproute
 from gridbench.links.measure import Figures, Rates, measure
-from gridbench.links.network import MTU, Network
-from gridbench.links.owners import remove_leftovers
 from gridbench.links.rates import parse_rate
 from gridbench.printing import Printing
 from gridbench.terminal import new_table
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import MTU, Network
+from gridbench_testbed.links.owners import remove_leftovers
 
 _ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
 _SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is the limit

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from gridbench.errors import InputError
-from gridbench.links import iproute
-from gridbench.links.network import Network
 from gridbench.links.peer import REQUEST, What, limit_buffer, receive_all, send_for
 from gridbench.process.launch import PYTHON
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
 
 _ROUND_TRIPS = 200
 _PATIENCE = 30.0  # seconds for a peer to start, or for an answer

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, load_engine
 from gridbench.errors import InputError
-from gridbench.links import iproute
-from gridbench.links.network import Network
 from gridbench.scenario.needs import Place
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
 
 
 def refuse_links(place: Place, engines: Sequence[str]) -> None:

@@ -12,13 +12,13 @@ import click
 from gridbench.errors import InputError
 from gridbench.machine.processes import SERVICES, with_service
 from gridbench.printing import print_json
-from gridbench.process.daemons import Daemons
 from gridbench.process.interrupt import Interrupt
-from gridbench.services import gfarm, passthrough, redis
-from gridbench.services.gfarm import Backend, Gfarm
-from gridbench.services.mounts import Mounts
-from gridbench.services.passthrough import Passthrough
-from gridbench.services.redis import Fsync, Redis
+from gridbench_testbed.daemons import Daemons
+from gridbench_testbed.services import gfarm, passthrough, redis
+from gridbench_testbed.services.gfarm import Backend, Gfarm
+from gridbench_testbed.services.mounts import Mounts
+from gridbench_testbed.services.passthrough import Passthrough
+from gridbench_testbed.services.redis import Fsync, Redis
 
 _GLANCE = 0.1  # seconds between looks at whether the daemons still run
 

@@ -15,8 +15,8 @@ from gridbench.printing import json_option
 from gridbench.quantities import Count
 
 if TYPE_CHECKING:
-    from gridbench.services.gfarm import Backend
-    from gridbench.services.redis import Fsync
+    from gridbench_testbed.services.gfarm import Backend
+    from gridbench_testbed.services.redis import Fsync
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -22,8 +22,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
-from gridbench.batch.daemons import Rig
-from gridbench.process.daemons import free_ports, lacking
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.daemons import free_ports, lacking
 
 _PROGRAMS = Path("/usr/lib/gridengine")
 """Where Debian has what works without the system's own cell."""
@@ -178,7 +178,7 @@ def why_not() -> str:
     return "" if os.geteuid() == 0 else "Grid Engine's daemons have to be started by root"
 
 
-class GridEngine(Rig):
+class GridEngine(BatchSystem):
     """A Grid Engine.
 
     Queues: `all.q`, and `closed.q`, which starts no jobs; the parallel environment is `mp`.

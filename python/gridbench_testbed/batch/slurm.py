@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gridbench.batch.daemons import Rig
-from gridbench.process.daemons import free_ports, lacking
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.daemons import free_ports, lacking
 
 _CONFIG = """\
 ClusterName=grid
@@ -74,7 +74,7 @@ def why_not() -> str:
     return f"`{program}` is not installed: scripts/ensure-slurm does that" if program else ""
 
 
-class Slurm(Rig):
+class Slurm(BatchSystem):
     """A Slurm.
 
     Nodes are called n1, n2 and so on. Partitions: `batch`, the default; `small`, of one node and

@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gridbench.batch.daemons import Rig
-from gridbench.kept_files import cache_folder
-from gridbench.process.daemons import free_ports, lacking, name_of
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.daemons import free_ports, lacking, name_of
 
 PLACE = "GRIDBENCH_HTCONDOR"
 """The environment variable that says where HTCondor was unpacked."""
@@ -128,7 +127,8 @@ MOUNT_PRIVATE_DEV_SHM = FALSE
 
 def place() -> Path:
     """Where scripts/ensure-htcondor has put it."""
-    return Path(os.environ.get(PLACE) or cache_folder() / "htcondor")
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(PLACE) or Path(cache, "gridbench", "htcondor"))
 
 
 def why_not() -> str:
@@ -141,7 +141,7 @@ def why_not() -> str:
     return ""
 
 
-class HTCondor(Rig):
+class HTCondor(BatchSystem):
     """A pool of HTCondor, whose one machine gives each job the processors that it asks for."""
 
     def __init__(self, slots: int = 400, spool: Path | None = None) -> None:

@@ -1,6 +1,7 @@
-"""A relay that makes a way longer: what comes is sent on some time later, in both directions.
+r"""A relay that makes a way longer: what comes is sent on some time later, in both directions.
 
-    ip netns exec NAMESPACE python -m gridbench.links.relay SECONDS HOST PORT TARGET TARGET_PORT
+    ip netns exec NAMESPACE python -m gridbench_testbed.links.relay \
+        SECONDS HOST PORT TARGET TARGET_PORT
 
 It listens at HOST and PORT (0: any that is free), prints its port, connects to the target for each
 connection that comes, and ends with its standard input. It is for kernels that cannot delay packets
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 
-from gridbench.process.connections import serve_each
+from gridbench_testbed.connections import serve_each
 
 _BLOCK = 256 << 10  # bytes taken at one time
 _MOST = 64 << 20  # bytes on the way in each direction; then the sender has to wait

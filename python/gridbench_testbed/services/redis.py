@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from gridbench.process.daemons import Daemons, free_ports, lacking
+from gridbench_testbed.daemons import Daemons, free_ports, lacking
 
 Fsync = Literal["", "no", "everysec", "always"]
 

@@ -1,4 +1,4 @@
-"""A batch system of one's own on this machine: daemons that take jobs."""
+"""Batch systems, with daemons of their own that take jobs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import contextlib
 import subprocess
 from abc import ABC, abstractmethod
 
-from gridbench.process.daemons import Daemons
+from gridbench_testbed.daemons import Daemons
 
 
-class Rig(Daemons, ABC):
+class BatchSystem(Daemons, ABC):
     """While open, there is a batch system for commands with the variables of `environment`."""
 
     @abstractmethod

@@ -31,10 +31,10 @@ from types import TracebackType
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
 
-from gridbench.errors import InputError
-from gridbench.links import iproute
-from gridbench.links.network import Network
-from gridbench.links.owners import port_of
+from gridbench_testbed.errors import InputError
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.owners import port_of
 
 _FASTEST = 10e9  # bits per second: more than this machine can do, for links that are not shaped
 _PATIENCE = 20.0  # seconds for what takes milliseconds

@@ -22,10 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from gridbench.errors import InputError
-from gridbench.formats import bit_rate
-from gridbench.links import iproute
-from gridbench.links.owners import (
+from gridbench_testbed.errors import InputError
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.owners import (
     CLIENT_PORT,
     NAMESPACES,
     leftovers,
@@ -184,10 +183,9 @@ class Network:
 def _check_rate(rate: float) -> None:
     number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
     if not number or not math.isfinite(rate) or not SLOWEST <= rate <= FASTEST:
-        told = bit_rate(rate) if number and math.isfinite(rate) else repr(rate)
         raise InputError(
-            f"links of {told} cannot be made here",
-            remedy=f"choose from {bit_rate(SLOWEST)} to {bit_rate(FASTEST)}",
+            f"links of {rate!r} bit/s cannot be made here",
+            remedy=f"choose from {SLOWEST / 1e3:.0f} kbit/s to {FASTEST / 1e9:.0f} Gbit/s",
         )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from gridbench.process.daemons import Daemons, lacking
+from gridbench_testbed.daemons import Daemons, lacking
 
 USER = "gridbench"
 """The role that owns everything in it."""

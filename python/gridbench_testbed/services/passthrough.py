@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gridbench.process.daemons import lacking
-from gridbench.services.mounts import Mounts, why_no_fuse
+from gridbench_testbed.daemons import lacking
+from gridbench_testbed.services.mounts import Mounts, why_no_fuse
 
 
 def why_not() -> str:

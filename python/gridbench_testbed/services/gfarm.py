@@ -33,10 +33,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from gridbench.process.daemons import free_ports, lacking
-from gridbench.services import postgres
-from gridbench.services.mounts import Mounts, why_no_fuse
-from gridbench.services.postgres import Postgres
+from gridbench_testbed.daemons import free_ports, lacking
+from gridbench_testbed.services import postgres
+from gridbench_testbed.services.mounts import Mounts, why_no_fuse
+from gridbench_testbed.services.postgres import Postgres
 
 Backend = Literal["none", "postgresql"]
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gridbench.links import iproute
+from gridbench_testbed.links import iproute
 
 NAMESPACES = Path("/run/netns")
 """Where `ip netns` keeps names."""

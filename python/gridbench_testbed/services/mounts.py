@@ -13,7 +13,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from gridbench.process.daemons import Daemons, lacking
+from gridbench_testbed.daemons import Daemons, lacking
 
 
 def why_no_fuse() -> str:

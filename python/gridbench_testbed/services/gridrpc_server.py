@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.process.daemons import Daemons, free_ports
+from gridbench_testbed.daemons import Daemons, free_ports
 
 _PROGRAM = str(Path(sys.prefix, "bin", "gridrpc"))
 _NAME, _USER = "server", "bench"

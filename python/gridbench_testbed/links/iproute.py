@@ -9,8 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from gridbench.errors import InputError
-from gridbench.formats import as_given
+from gridbench_testbed.errors import InputError
 
 Program = Literal["ip", "tc"]
 
@@ -86,7 +85,7 @@ def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"`{command[0]}` did not end within {as_given(_PATIENCE)}",
+            f"`{command[0]}` did not end within {_PATIENCE:.0f} s",
             remedy="see whether another program changes the network at the same time",
         ) from None
 

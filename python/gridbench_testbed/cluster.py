@@ -1,4 +1,4 @@
-"""A cluster of gridbench's own on this machine: hosts with sshds, or a batch system."""
+"""A cluster on this machine: hosts with sshds, or a batch system."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-import gridbench
-from gridbench.errors import InputError
+from gridbench_testbed.errors import InputError
 
 if TYPE_CHECKING:
-    from gridbench.links.sshd import Rig
+    from gridbench_testbed.links.sshd import Rig
 
 _NAME = "cluster"
 
@@ -24,20 +23,20 @@ def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
     """Servers of a cluster, `ssh`, `slurm` or `gridengine`, with so many nodes, and room for so
     many workers on each. InputError if there can be none here."""
     if kind == "ssh":
-        from gridbench.links import sshd
+        from gridbench_testbed.links import sshd
 
         _refuse(kind, sshd.why_not(), "run as root; `scripts/ensure-sshd` installs OpenSSH")
         with sshd.Rig(nodes) as rig:
             yield servers_of(rig)
     elif kind == "slurm":
-        from gridbench.batch import slurm
+        from gridbench_testbed.batch import slurm
 
         _refuse(kind, slurm.why_not(), "")
         with slurm.Slurm(nodes=nodes, processors=each) as cluster:
             cluster.use()
             yield [_url(f"slurm://{_NAME}", nodes=nodes, workers=each, request="array")]
     else:
-        from gridbench.batch import gridengine
+        from gridbench_testbed.batch import gridengine
 
         _refuse(kind, gridengine.why_not(), "")
         with gridengine.GridEngine(slots=nodes * each) as system:
@@ -58,7 +57,7 @@ def servers_of(rig: Rig) -> list[str]:
 
 def _url(place: str, **keys: object) -> str:
     # Crews are to find this gridbench.
-    packages = str(Path(gridbench.__file__).parents[1])
+    packages = str(Path(__file__).parents[1])
     values = {**keys, "output": "plain", "environment.PYTHONPATH": packages}
     return f"{place}?{urlencode(values, quote_via=quote)}"
 

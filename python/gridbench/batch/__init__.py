@@ -1,1 +1,0 @@
-"""Batch systems on one machine: rigs that start their daemons, for tests and benchmarks."""

@@ -1,0 +1,1 @@
+"""Network namespaces behind shaped links, and hosts with an sshd in each."""

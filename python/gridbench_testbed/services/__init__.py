@@ -1,0 +1,1 @@
+"""Servers and file systems, each with daemons of its own."""
