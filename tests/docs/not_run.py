@@ -349,13 +349,12 @@ SAYS: dict[str, dict[str, list[str]]] = {
             "gridrpc-native",
             r"start\.constant",
         ],
-        "gridbench simulate --sweep cores=100,1000,10000 --tasks-per-core 10 --input 100KB"
+        "gridbench simulate --sweep cores=100,1000,10000 --tasks-per-core 10 --input-per-task 100KB"
         " --out runs/cores": [r"page: runs/cores/sweep\.html"],
     },
     "docs/simulate.md": {
-        "gridbench simulate --profile symphony --cores 400 --tasks 1200 --sleep 30 --input 1MB": [
-            "Bottleneck: "
-        ],
+        "gridbench simulate --profile symphony --cores 400 --tasks 1200 --sleep 30 --input-per-task"
+        " 1MB": ["Bottleneck: "],
     },
     "docs/guide.md": {
         "python revalue.py": ["^47618333335714$"],

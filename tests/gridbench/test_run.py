@@ -239,7 +239,7 @@ def test_more_workers_than_can_be_started_are_refused(
     done = gridbench("run", make_setup(nodes=400), *POOL, "--out", "out", preexec_fn=few_files)
     assert done.returncode == 2
     assert "<NNodes> is 400, which needs about 1,300 open files" in done.stderr
-    assert "hint: lower NNodes, or raise the limit" in done.stderr
+    assert "hint: lower <NNodes>, or raise the limit" in done.stderr
     assert not (tmp_path / "out").exists()
     # Up to the hard limit the program helps itself.
     done = gridbench("run", make_setup(nodes=40), *POOL, "--out", "out", preexec_fn=few_files)

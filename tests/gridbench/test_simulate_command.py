@@ -43,7 +43,15 @@ def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 
 def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
     done = gridbench(
-        "simulate", "--profile", "symphony", "--cores", "50", "--sleep", "2", "--input", "1MB"
+        "simulate",
+        "--profile",
+        "symphony",
+        "--cores",
+        "50",
+        "--sleep",
+        "2",
+        "--input-per-task",
+        "1MB",
     )
     assert (done.returncode, done.stderr) == (0, "")
     for words in (
@@ -147,9 +155,9 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--sleep", "nan"], "--sleep: `nan` is not a time"),
         (["--stddev", "inf"], "--stddev: `inf` is not a deviation"),
         (["--stddev", "-5%"], "--stddev: `-5%` is not a deviation"),
-        (["--input", "-1"], "--input: `-1` is below 0"),
-        (["--output", "9000TB"], "--output: 9000TB is more than a terabyte"),
-        (["--output", "1XB"], "--output: `1XB` is not a size"),
+        (["--input-per-task", "-1"], "--input-per-task: `-1` is below 0"),
+        (["--output-per-task", "9000TB"], "--output-per-task: 9000TB is more than a terabyte"),
+        (["--output-per-task", "1XB"], "--output-per-task: `1XB` is not a size"),
         (["--shared", "2000GB"], "more than a terabyte"),
         (["--link", "0gbit"], "--link: 0gbit is not between"),
         (["--link", "fast"], "--link: `fast` is not a rate"),
@@ -159,7 +167,7 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--profile", "none.json"], "cannot be read"),
         (["--sweep", "hosts=1,2"], "does not say what to vary"),
         (["--sweep", "cores=1,,2"], "is a list of values"),
-        (["--sweep", "cores=many"], "--sweep: the value must be a whole number"),
+        (["--sweep", "cores=many"], "--sweep: `many` is not a whole number from 1"),
         (["--sweep", "input=big"], "is not a size"),
         (["--sweep", "sleep=-1"], "--sweep: -1 is not from 0 to 1,000,000 s"),
         (["--sweep", "stddev=5,20%"], "--sweep: `5` is a time among shares of the mean"),

@@ -46,7 +46,7 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
     assert (ASKED.far, ASKED.replace, ASKED.show) == (False, False, False)
     told = {one.name: one.default for one in options.params}
     assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, "0", 1, 100)
-    assert (told["input"], told["shared"], told["output"]) == ("0", "0", "0")
+    assert (told["bytes_in_each"], told["shared"], told["bytes_out_each"]) == ("0", "0", "0")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, float]) -> Non
         ({"sleep": math.inf}, "--sleep must be from 0"),
         ({"stddev": math.nan}, "--stddev must be from 0"),
         ({"bytes_shared": LARGEST_KB * 1024.0 + 1}, "--shared must be from 0 bytes to a terabyte"),
-        ({"bytes_out": -1.0}, "--output must be from 0 bytes to a terabyte"),
+        ({"bytes_out": -1.0}, "--output-per-task must be from 0 bytes to a terabyte"),
     ],
 )
 def test_other_works_are_refused(wrong: dict[str, float], told: str) -> None:

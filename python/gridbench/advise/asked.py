@@ -9,14 +9,14 @@ from gridbench.advise.recorded import read_log
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work, parse_time
 from gridbench.errors import InputError
-from gridbench.quantities import parse_cores, parse_size
+from gridbench.quantities import parse_size
 
 
 def work_asked(
     *,
     time: str | None,
     log: Path | None,
-    cores: str,
+    cores: int,
     sizes: Mapping[str, str],
     uneven: Uneven | None,
     most_tasks: int,
@@ -25,7 +25,6 @@ def work_asked(
 ) -> Work:
     """A work of one time (`--work`), or of the tasks of a log (`--work-from`). `sizes` are those of
     the options, by their names. InputError for what does not go together."""
-    number = parse_cores("--cores", cores)
     if (time is None) == (log is None):
         raise InputError(
             "there is no work" if time is None else "--work and --work-from cannot both be given",
@@ -36,7 +35,7 @@ def work_asked(
         known = {name: parse_size(name, text) for name, text in sizes.items()}
         return Work(
             seconds=seconds,
-            cores=number,
+            cores=cores,
             bytes_in=known["--input"],
             bytes_in_each=known["--input-per-task"],
             bytes_shared=known["--shared"],
@@ -57,7 +56,7 @@ def work_asked(
     found = read_log(log)
     return Work(
         seconds=found.seconds,
-        cores=number,
+        cores=cores,
         bytes_in=found.bytes_in,
         bytes_shared=found.bytes_shared,
         bytes_out=found.bytes_out,

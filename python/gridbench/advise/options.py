@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -14,8 +15,20 @@ from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
-from gridbench.run.options import grid_option, servers_option
-from gridbench.workload.body_option import parse_body, work_option
+from gridbench.run.options import (
+    grid_option,
+    rounds_given,
+    rounds_option,
+    servers_option,
+    start_option,
+)
+from gridbench.workload.task_options import (
+    input_option,
+    output_option,
+    parse_body,
+    shared_option,
+    task_option,
+)
 
 
 @click.command(
@@ -23,7 +36,7 @@ from gridbench.workload.body_option import parse_body, work_option
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
-        "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
+        "gridbench advise --work 10s --cores 2 --task spin       # it computes on this machine",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
         "gridbench advise --work 60s --cores 16 --memory-traffic 200GB",
         "gridbench advise --work-from tasks.log --cores 50",
@@ -42,9 +55,13 @@ from gridbench.workload.body_option import parse_body, work_option
     " data, which can be put together to fewer.",
 )
 @click.option(
-    "--cores", required=True, metavar="N", help="Available cores; each is a worker with one task."
+    "--cores",
+    required=True,
+    type=Count(1, 100_000),
+    metavar="N",
+    help="Number of workers that you can have, each on a core of its own.",
 )
-@work_option
+@task_option
 @click.option(
     "--threads-per-task",
     "threads",
@@ -72,29 +89,11 @@ from gridbench.workload.body_option import parse_body, work_option
     default="0",
     help="Input of the whole job, such as 1MB, which is divided with it. 1 MB is 1,024 KB.",
 )
-@click.option(
-    "--input-per-task",
-    "bytes_in_each",
-    metavar="SIZE",
-    default="0",
-    help="Input of each task, however many there are.",
-)
-@click.option("--shared", metavar="SIZE", default="0", help="Data that is the same for all tasks.")
+@input_option
+@shared_option
 @click.option("--output", "bytes_out", metavar="SIZE", default="0", help="Output of the whole job.")
-@click.option(
-    "--output-per-task",
-    "bytes_out_each",
-    metavar="SIZE",
-    default="0",
-    help="Output of each task, however many there are.",
-)
-@click.option(
-    "--start",
-    type=click.Choice(["cold", "warm"]),
-    default="cold",
-    show_default=True,
-    help="Whether workers have to be started (cold), or run already (warm).",
-)
+@output_option
+@start_option
 @click.option(
     "--most-tasks",
     type=Count(1, 10_000_000),
@@ -168,12 +167,7 @@ from gridbench.workload.body_option import parse_body, work_option
     help="Run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it, as far"
     " as they fit.",
 )
-@click.option(
-    "--rounds",
-    type=Count(1, 1000),
-    metavar="N",
-    help="With --try: how often each split is run.  [default: 3]",
-)
+@rounds_option
 @click.option(
     "--try-limit",
     type=float,
@@ -192,7 +186,7 @@ def advise(
     *,
     work: str | None,
     work_from: Path | None,
-    cores: str,
+    cores: int,
     body_name: str,
     threads: int | None,
     memory_traffic: str | None,
@@ -217,7 +211,7 @@ def advise(
     maps: bool,
     renew: bool,
     trying: bool,
-    rounds: int | None,
+    rounds: int | Literal["auto"] | None,
     try_limit: float | None,
     out: Path | None,
     policy: Policy,
@@ -229,8 +223,8 @@ def advise(
     whether to send data as shared data, and what would help most. DIR then holds report.html, which
     shows the total time over the number of tasks, and model.json.
 
-    Tasks are assumed to compute: on this machine they get no more cores than there are processors.
-    With --task sleep they wait, for files or other machines, and can have any number.
+    The advice is for N cores, wherever they are. With --task spin the tasks compute on this
+    machine, where no more of them run at once than it has processors.
 
     With --threads-per-task and --memory-traffic, tasks at once share processors and memory: the job
     takes no less than its data takes through the memory, whose bandwidth is measured once.
@@ -254,8 +248,8 @@ def advise(
     job as a whole takes as long as --work says.
 
     With --try, the advice is tested on this machine, or on the servers: splits run in random order,
-    and their medians show how close the advised one is to the best. Exit status 1 says that a run
-    failed, 3 that other programs used the machine, so that nothing can be claimed.
+    three times each, and their medians show how close the advised one is to the best. Exit status 1
+    says that a run failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
     from gridbench.machine.busiest import begin
 
@@ -304,7 +298,9 @@ def advise(
                 data_grid=data_grid,
                 maps=maps,
                 renew=renew,
-                effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
+                effort=effort_of(
+                    trying=trying, rounds=rounds_given(rounds, several=True), limit=try_limit
+                ),
                 folder=out,
                 policy=policy,
                 begun=begun,

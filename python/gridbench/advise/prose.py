@@ -159,7 +159,7 @@ def _within(advice: Advice) -> str:
 
 def _expected(advice: Advice) -> str:
     expected = advice.expected
-    bounds = f" ({interval(expected)})" if expected.low < expected.high else ""
+    bounds = f" ({interval(advice)})" if expected.low < expected.high else ""
     one = "On one core" if advice.work.roofline.threads == 1 else "One task after the other,"
     return (
         f"It is expected to take {total_told(expected)}{bounds}, of which"
@@ -334,9 +334,12 @@ def _uneven(advice: Advice) -> str:
     )
 
 
-def interval(prediction: Prediction) -> str:
-    """Of the total."""
-    return f"{between(prediction)} in 9 of 10 cases"
+def interval(advice: Advice) -> str:
+    """Of the expected total, and how far to trust it."""
+    model = advice.model
+    if isinstance(model, Model) and model.disturbed:
+        return f"{between(advice.expected)}: a guess, as other programs disturbed what it is from"
+    return f"{between(advice.expected)} in 9 of 10 cases"
 
 
 def total_told(prediction: Prediction) -> str:

@@ -31,18 +31,18 @@ class Tried:
 
     @property
     def median(self) -> float:
-        """Of the totals."""
-        return statistics.median(self.totals)
+        """Of what counts."""
+        return statistics.median(self.compared)
 
     @property
     def smallest(self) -> float:
-        """Of the totals."""
-        return min(self.totals)
+        """Of what counts."""
+        return min(self.compared)
 
     @property
     def largest(self) -> float:
-        """Of the totals."""
-        return max(self.totals)
+        """Of what counts."""
+        return max(self.compared)
 
     @property
     def difference(self) -> float:
@@ -51,8 +51,8 @@ class Tried:
 
     @property
     def compared(self) -> tuple[float, ...]:
-        """Totals that count when two are compared. The smallest of many medians owes something to
-        luck, which more runs do not have."""
+        """Totals that count, in the table as in the verdict. The smallest of many medians owes
+        something to luck, which more runs do not have."""
         return self.again or self.totals
 
 
@@ -95,9 +95,11 @@ class Trial:
 
     @property
     def rival(self) -> Tried | None:
-        """Of the other splits the one with the smallest median."""
+        """Of the other splits the one whose totals have the smallest median."""
         return min(
-            (one for one in self.tried if not one.advised), key=lambda one: one.median, default=None
+            (one for one in self.tried if not one.advised),
+            key=lambda one: statistics.median(one.totals),
+            default=None,
         )
 
     @property
@@ -111,7 +113,7 @@ class Trial:
         advised, rival = self.advised, self.rival
         if advised is None or rival is None:
             return None
-        return statistics.median(advised.compared) / statistics.median(rival.compared)
+        return advised.median / rival.median
 
     @property
     def noise(self) -> float | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
 from gridbench.formats import NOTHING, counted, duration, fixed, percent, signed_percent
 from gridbench.machine.words import disturbed_count, sentence
@@ -41,12 +39,12 @@ def _compared(trial: Trial) -> list[str]:
     if advised is None:
         why = next((one.reason for one in trial.left_out if one.advised), "no run of it counts")
         return [f"The advised split could not be tried: {why}."]
-    took = f"The advised {split_told(advised)} took {_median(advised)}"
+    took = f"The advised {split_told(advised)} took {duration(advised.median)}"
     if rival is None or ratio is None:
         return [f"{took}; no other split was tried."]
     return [
         f"{took}, {fixed(ratio, 2)} times the best of the others, {split_told(rival)} with"
-        f" {_median(rival)}.",
+        f" {duration(rival.median)}.",
         *_noise(trial, advised),
     ]
 
@@ -83,7 +81,7 @@ def _noise(trial: Trial, advised: Tried) -> list[str]:
         return ["Each was run only once: how far runs of the same split differ is not known."]
     if trial.accepted and trial.disturbed:  # the warnings say so
         return []
-    more = f"These are medians of {len(advised.again)} more runs of each. " if advised.again else ""
+    more = f"Their figures are of {len(advised.again)} more runs of each. " if advised.again else ""
     differ = f"{more}Runs of the same split differ by up to {percent(noise, 0)}"
     if bounds is None or close is None:
         return [f"{differ}, and two runs of each are too few for a verdict: give --rounds 3."]
@@ -95,7 +93,3 @@ def _noise(trial: Trial, advised: Tried) -> list[str]:
         "no": f"the advice is more than {within} off the best",
     }
     return [f"{differ}; the ratio is from {fixed(low, 2)} to {fixed(high, 2)}: {verdict[close]}."]
-
-
-def _median(one: Tried) -> str:
-    return duration(statistics.median(one.compared))

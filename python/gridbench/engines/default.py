@@ -36,3 +36,8 @@ def default_engine(body: str) -> str:
     """The engine for tasks of that body (`gridbench.workload.body`): a user's function is one of
     Python."""
     return DEFAULT_ENGINE if keeps_time(body) else _FOR_FUNCTIONS
+
+
+def default_engines(body: str, *, compare: bool) -> tuple[str, ...]:
+    """That engine, beside one that every Python has if they are to be compared."""
+    return (default_engine(body), "process-pool") if compare else (default_engine(body),)

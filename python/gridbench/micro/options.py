@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -13,9 +14,8 @@ from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
-from gridbench.quantities import Count
-from gridbench.run.options import grid_option, servers_option
-from gridbench.workload.body_option import busy_option
+from gridbench.run.options import grid_option, rounds_given, rounds_option, servers_option
+from gridbench.workload.task_options import task_option
 
 
 @click.command(
@@ -40,13 +40,8 @@ from gridbench.workload.body_option import busy_option
 @grid_option
 @servers_option
 @click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
-@busy_option
-@click.option(
-    "--rounds",
-    type=Count(1, 1000),
-    metavar="N",
-    help="How often each is measured. [default: 5, with --quick 2; fewer for what takes long]",
-)
+@task_option
+@rounds_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -67,7 +62,7 @@ def micro(
     servers: tuple[str, ...],
     quick: bool,
     body_name: str,
-    rounds: int | None,
+    rounds: int | Literal["auto"] | None,
     out: Path,
     fresh: bool,
     retry_failed: bool,
@@ -85,7 +80,8 @@ def micro(
     beside the engines on this machine. What needs all processes on one machine is left out there:
     start, tasks_100, shared_100MB and null_rate_4_clients.
 
-    Every result is saved at once, so the same command goes on where the one before stopped, without
+    Each is measured five times, with --quick twice, and less often if it takes long. Every result
+    is saved at once, so the same command goes on where the one before stopped, without
     what failed before, if --retry-failed does not say otherwise. DIR then holds points.jsonl,
     results.json, report.html and performance.md. Exit status 1 says that something could not be
     measured, 3 that other programs used the machine, so that nothing can be claimed. Disturbed
@@ -103,7 +99,7 @@ def micro(
     from gridbench.engines.servers import names_in
     from gridbench.micro.command import Request, run_micro
     from gridbench.micro.sizes import FULL, QUICK
-    from gridbench.workload.body_option import parse_body
+    from gridbench.workload.task_options import parse_body
 
     sys.exit(
         run_micro(
@@ -113,7 +109,7 @@ def micro(
                 sizes=replace(QUICK if quick else FULL, body=parse_body(body_name)),
                 grid=grid,
                 servers=names_in(servers),
-                rounds=rounds,
+                rounds=rounds_given(rounds, several=True),
                 folder=out,
                 fresh=fresh,
                 retry_failed=retry_failed,

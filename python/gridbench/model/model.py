@@ -18,6 +18,9 @@ from gridbench.model.ranges import Range
 from gridbench.model.repeated import Repeated
 from gridbench.model.terms import case_of, parameters_of, run
 
+DISTURBED = math.log(2) / 1.645
+"""If other programs disturbed all runs: so much does the overhead of others deviate, as logarithm
+of a ratio, that 9 of 10 lie within a factor of 2."""
 _UP = 1.35
 """By what terms are multiplied, and divided, for derivatives."""
 _LEAST_OVERHEAD = 1e-9
@@ -94,6 +97,8 @@ class Model:
         """Total with interval, from how wrong the model was and how unsure its terms are.
 
         Outside of what was measured, the interval is wider, by so much for each factor of distance.
+        It is wider, too, if other programs disturbed the runs: what they took can be missing, or
+        there as well, when the work is done.
         """
         total, ideal = self.total(situation), situation.ideal
         overhead = max(total - ideal, _LEAST_OVERHEAD)
@@ -101,7 +106,7 @@ class Model:
         return Prediction(
             total=total,
             low=ideal + overhead / factor,
-            high=ideal + overhead * factor,
+            high=ideal * (1 + self.disturbed_share) + overhead * factor,
             ideal=ideal,
             extrapolated=self.measured.outside(situation),
         )
@@ -109,7 +114,13 @@ class Model:
     def unsure(self, situation: Situation) -> float:
         """Standard deviation of the logarithm of the overhead of a run."""
         beyond = BEYOND * self.measured.beyond(situation)
-        return math.hypot(self._error(), self._of_terms(situation), beyond)
+        disturbed = DISTURBED * self.disturbed_share
+        return math.hypot(self._error(), self._of_terms(situation), beyond, disturbed)
+
+    @property
+    def disturbed_share(self) -> float:
+        """Of the runs that it is fitted to."""
+        return min(1.0, self.disturbed / max(1, self.fit.runs))
 
     def _error(self) -> float:
         """Standard deviation of overheads of runs it was not fitted to, as logarithm of a ratio;

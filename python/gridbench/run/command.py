@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from gridbench.run.ahead import ahead
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import place_of, prepare
+from gridbench.run.machine import usable_processors
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.rounds import Rounds, counting, disturbed_only, run_rounds
@@ -39,7 +40,7 @@ from gridbench.statistics.medians import index_of_median
 from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import Workload, read_workload
+from gridbench.workload.workload import Tasks, Workload, read_workload
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
 class Request:
     """What the command line asks for."""
 
-    setup_file: Path
+    setup_file: Path | None
+    """None: `tasks` are run."""
     engines: Sequence[str]
     folder: Path | None
     """None: one below `runs`, named after the time."""
+    tasks: Tasks = field(default_factory=Tasks)
     time_scale: float = 1.0
     body: str = SLEEP
     """What tasks do: see `gridbench.workload.body`."""
@@ -80,12 +83,12 @@ def run_benchmark(request: Request) -> int:
     that was not accepted. 128 + n: ended by signal n.
     """
     make_room_for_files()
-    workload = read_workload(request.setup_file, request.time_scale, request.body)
+    workload_on = _workload(request)
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
     console = request.printing.progress()
     if not (request.grid or request.servers):
-        workload = _on(workload, request.cores or workload.setup.nnodes)
+        workload = workload_on(request.cores)
         check_workers(workload.setup)
         return _run(request, workload, participants, console)
     for one in participants:
@@ -97,12 +100,23 @@ def run_benchmark(request: Request) -> int:
             say(console, host.told())
         for one in participants:
             one.use_servers(servers)
-        return _run(request, _on(workload, servers.workers), participants, console)
+        return _run(request, workload_on(servers.workers), participants, console)
 
 
-def _on(workload: Workload, workers: int) -> Workload:
-    """The workload on so many workers."""
-    return replace(workload, setup=replace(workload.setup, nnodes=workers))
+def _workload(request: Request) -> Callable[[int | None], Workload]:
+    """The workload on so many workers; None: on as many as the set-up file says, or as this machine
+    has processors. InputError if the file cannot be used."""
+    if request.setup_file is None:
+
+        def with_workers(workers: int | None) -> Workload:
+            cores = workers or usable_processors()
+            return request.tasks.workload(cores, request.time_scale, request.body)
+
+        return with_workers
+    read = read_workload(request.setup_file, request.time_scale, request.body)
+    return lambda workers: replace(
+        read, setup=replace(read.setup, nnodes=workers or read.setup.nnodes)
+    )
 
 
 def _run(

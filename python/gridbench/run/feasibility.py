@@ -31,23 +31,28 @@ def check_workers(setup: Setup) -> None:
     room, reason, remedy = _process_room()
     if setup.nnodes > room:
         raise InputError(
-            f"<NNodes> is {setup.nnodes:,}, but only {room:,} more processes can be started here:"
-            f" {reason}",
+            f"{_cores(setup)} is {setup.nnodes:,}, but only {room:,} more processes can be started"
+            f" here: {reason}",
             file=setup.path,
-            remedy=f"lower NNodes, or {remedy}",
+            remedy=f"lower {_cores(setup)}, or {remedy}",
         )
     needed = setup.nnodes * _FILES_PER_WORKER + _FILES_BESIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise InputError(
-                f"<NNodes> is {setup.nnodes:,}, which needs about {needed:,} open files, but this"
-                f" process may have {hard:,}",
+                f"{_cores(setup)} is {setup.nnodes:,}, which needs about {needed:,} open files, but"
+                f" this process may have {hard:,}",
                 file=setup.path,
-                remedy="lower NNodes, or raise the limit of open files (nofile in"
+                remedy=f"lower {_cores(setup)}, or raise the limit of open files (nofile in"
                 " /etc/security/limits.conf)",
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _cores(setup: Setup) -> str:
+    """What has given the number of workers."""
+    return "--cores" if setup.path is None else "<NNodes>"
 
 
 def check_body(body: str, engines: dict[str, Facts]) -> None:
@@ -81,7 +86,7 @@ def check_memory(setup: Setup, engines: dict[str, Facts]) -> None:
                 f" a time need {size(in_tasks)}, shared data {size(copies)}, the client"
                 f" {size(own)}; together {size(needed)}, and {size(available)} is available",
                 file=setup.path,
-                remedy="lower NNodes, TaskDataSize, SharedDataSize or WriteDataSize",
+                remedy=f"lower {_cores(setup)}, or the sizes of the data",
             )
         if facts.uses_shared_memory and free is not None and in_tasks + copies > free:
             raise InputError(

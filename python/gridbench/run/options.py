@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINES, default_engine
+from gridbench.engines.default import DEFAULT_ENGINES, default_engines
 from gridbench.formats import as_given
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import AUTO, ROUNDS, SECONDS, Count
-from gridbench.workload.body_option import parse_body, task_option
+from gridbench.workload.task_options import parse_body, task_option, tasks_options
+
+
+def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int | None:
+    """The number of rounds; None: as many as it takes. `several` engines are to be compared."""
+    if rounds is None:
+        return None if several else 1
+    return None if rounds == AUTO else rounds
 
 
 def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -71,21 +79,36 @@ start_timeout_option = click.option(
     callback=_time_limit,
     help="Seconds after which an engine that has not started is ended.",
 )
+rounds_option = click.option(
+    "--rounds",
+    type=ROUNDS,
+    metavar="N|auto",
+    help="How often each case is measured; auto: as often as the answer takes. [default: auto; 1"
+    " for a single engine of `run` or `scenario`]",
+)
+check_option = click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Check every byte in a second, untimed pass.",
+)
 
 
 @click.command(
     cls=CommandWithExamples,
     examples=(
+        "gridbench run gridrpc-python process-pool        # in seconds",
+        "gridbench run --cores 4 --tasks 1000 --task-time 5ms --shared 10MB",
         "gridbench run examples/compute/setup.xml",
-        "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
-        "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
+        "gridbench run setup.xml process-pool --start warm --out runs/warm",
+        "gridbench run setup.xml gridrpc-python process-pool",
         "gridbench run setup.xml --rounds auto        # until the time is known to 5 %",
         "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
         "gridbench run setup.xml --task spin --cores 2    # every task computes",
         "gridbench run setup.xml --grid grid.toml --server lab,here --out runs/many",
     ),
 )
-@click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
+@click.argument("words", nargs=-1, metavar="[SETUP.xml] [ENGINE]...")
 @engines_option
 @start_option
 @grid_option
@@ -94,8 +117,10 @@ start_timeout_option = click.option(
     "--cores",
     type=Count(1, 100_000),
     metavar="N",
-    help="How many workers. [default: NNodes of SETUP.xml, or as many as the servers have]",
+    help="Number of workers. [default: NNodes of SETUP.xml, or one for each processor here, or as"
+    " many as the servers have]",
 )
+@tasks_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -111,21 +136,9 @@ start_timeout_option = click.option(
     callback=_time_scale,
     help="Multiply the time of every task by F; with 0, tasks take no time.",
 )
-@click.option(
-    "--check/--no-check",
-    default=True,
-    show_default=True,
-    help="Check every byte in a second, untimed pass.",
-)
+@check_option
 @task_option
-@click.option(
-    "--rounds",
-    type=ROUNDS,
-    metavar="N|auto",
-    help="How often each engine runs; auto: until it is known which of them is fastest, or that"
-    " they are as fast as each other, but 10 times at most. [default: auto for several engines,"
-    " 1 for one]",
-)
+@rounds_option
 @click.option(
     "--limit",
     type=SECONDS,
@@ -141,7 +154,12 @@ start_timeout_option = click.option(
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,
-    setup: Path,
+    words: tuple[str, ...],
+    tasks: int | None,
+    task_time: float | None,
+    bytes_in_each: str,
+    shared: str,
+    bytes_out_each: str,
     engines: tuple[str, ...],
     start: str,
     grid: Path | None,
@@ -151,21 +169,26 @@ def run(
     time_scale: float,
     body_name: str,
     check: bool,
-    rounds: int | str | None,
+    rounds: int | Literal["auto"] | None,
     limit: float,
     start_timeout: float,
     force: bool,
     policy: Policy,
     printing: Printing,
 ) -> None:
-    """Measure the workload of SETUP.xml.
+    """Run tasks on one or more engines, and compare the engines.
+
+    Tasks are those of --tasks, --task-time, --input-per-task, --shared and --output-per-task, or
+    those of a set-up file. Without a file and an engine, gridrpc runs beside Python's process pool.
 
     DIR then holds run.json (configuration, machine, summary), timeline.parquet (all stamps
     of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
     several engines these lie in DIR/<engine>, and DIR/report.html compares them.
 
-    Several engines run in turn, round after round, until it is known which of them is fastest.
-    Later rounds lie in DIR/<engine>-2 and so on; the page shows the one of median time.
+    Several engines run in turn, round after round, until it is known which of them is fastest, or
+    that they are as fast as each other, but 10 times at most. With --rounds auto a single engine
+    runs until its time is known to 5 %. Later rounds lie in DIR/<engine>-2 and so on; the page
+    shows the one of median time.
 
     Tasks sleep unless --task says otherwise: the run then measures the engine alone, and any number
     of workers can be at work at once. Tasks that compute share the processors, and their ideal time
@@ -181,20 +204,32 @@ def run(
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
     from gridbench.engines.servers import names_in
+    from gridbench.run.asked import split_words, tasks_given
     from gridbench.run.command import Request, run_benchmark
     from gridbench.run.rounds import Rounds
     from gridbench.run.runner import Options
 
     body = parse_body(body_name)
-    if rounds is None:
-        rounds = AUTO if len(engines) > 1 else 1
+    setup, named = split_words(words)
+    engines = (*named, *engines) or default_engines(body, compare=setup is None)
+    given = tasks_given(
+        setup,
+        tasks=tasks,
+        seconds=task_time,
+        bytes_in=bytes_in_each,
+        shared=shared,
+        bytes_out=bytes_out_each,
+    )
     sys.exit(
         run_benchmark(
             Request(
                 setup_file=setup,
-                engines=engines or (default_engine(body),),
+                tasks=given,
+                engines=engines,
                 rounds=Rounds(
-                    rounds if isinstance(rounds, int) else None, limit, accept_load=policy.accept
+                    rounds_given(rounds, several=len(engines) > 1),
+                    limit,
+                    accept_load=policy.accept,
                 ),
                 folder=out,
                 time_scale=time_scale,

@@ -328,8 +328,8 @@ def _new_record(
         "task": workload.body,
         "time_scale": workload.time_scale,
         "setup": setup.to_dict(),
-        "setup_file": str(setup.path.resolve()),
-        "times_file": str(setup.times_path.resolve()),
+        "setup_file": setup.path and str(setup.path.resolve()),
+        "times_file": setup.times_path and str(setup.times_path.resolve()),
         "data": {
             "kind": "random bytes, one buffer passed with every task",
             "seed": DATA_SEED,

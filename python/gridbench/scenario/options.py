@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -12,15 +13,18 @@ from gridbench.engines.default import default_engine
 from gridbench.going_on import results_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import ROUNDS, SECONDS, Count
+from gridbench.quantities import SECONDS, Count
 from gridbench.run.options import (
+    check_option,
     engines_option,
     grid_option,
+    rounds_given,
+    rounds_option,
     servers_option,
     start_option,
     start_timeout_option,
 )
-from gridbench.workload.body_option import parse_body, task_option
+from gridbench.workload.task_options import parse_body, task_option
 
 
 @click.command(
@@ -76,18 +80,10 @@ from gridbench.workload.body_option import parse_body, task_option
 @servers_option
 @start_option
 @start_timeout_option
-@click.option(
-    "--rounds",
-    type=ROUNDS,
-    default=1,
-    show_default=True,
-    metavar="N|auto",
-    help="How often each case is measured; auto: until it is known which engine costs less or, with"
-    " one engine, what it costs to 10 %, from 3 to 10 times.",
-)
+@rounds_option
 @click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
 @click.option("--limit", type=SECONDS, metavar="S", help="Seconds that all of it may take.")
-@click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
+@check_option
 @click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
 @click.option(
     "--seed",
@@ -117,7 +113,7 @@ def scenario(
     servers: tuple[str, ...],
     start: str,
     start_timeout: float,
-    rounds: int | str,
+    rounds: int | Literal["auto"] | None,
     case_limit: float | None,
     limit: float | None,
     check: bool,
@@ -163,13 +159,14 @@ def scenario(
     from gridbench.scenario.workloads import Times
 
     body = parse_body(body_name)
+    named = engines or (default_engine(body),)
     place = place_of(nodes, link, servers=bool(grid or servers))
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
     sys.exit(
         run_scenarios(
             Request(
                 scenarios=parse_scenarios(scenarios),
-                engines=engines or (default_engine(body),),
+                engines=named,
                 choice=Choice(
                     slides=slides,
                     split_data=split_data,
@@ -192,7 +189,7 @@ def scenario(
                 limits=Limits(
                     case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
                 ),
-                rounds=rounds if isinstance(rounds, int) else None,
+                rounds=rounds_given(rounds, several=len(named) > 1),
                 warm=start == "warm",
                 check=check,
                 folder=out,

@@ -170,9 +170,9 @@ def _work(request: Request, cores: int | None = None) -> Work:
         tasks=cores * per_core if request.tasks is None else request.tasks,
         sleep=request.sleep,
         stddev=seconds + share * request.sleep,
-        bytes_in=parse_size("--input", request.input),
+        bytes_in=parse_size("--input-per-task", request.input),
         bytes_shared=parse_size("--shared", request.shared),
-        bytes_out=parse_size("--output", request.output),
+        bytes_out=parse_size("--output-per-task", request.output),
         seed=request.seed,
     )
 

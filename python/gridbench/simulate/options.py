@@ -11,12 +11,17 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import SECONDS, Count
+from gridbench.workload.task_options import (
+    input_option,
+    output_option,
+    shared_option,
+)
 
 
 @click.command(
     cls=CommandWithExamples,
     examples=(
-        "gridbench simulate --profile symphony --cores 400 --sleep 30 --input 1MB",
+        "gridbench simulate --profile symphony --cores 400 --sleep 30 --input-per-task 1MB",
         "gridbench simulate --profile ninfg --cores 1000 --sleep 10 --link 100mbit",
         "gridbench simulate --sweep cores=1000,10000,100000 --out runs/cores",
         "gridbench simulate --profile symphony --show > mine.toml  # to be changed",
@@ -56,11 +61,9 @@ from gridbench.quantities import SECONDS, Count
     metavar="SHARE|TIME",
     help="Standard deviation of these times, such as 5s, or 50% of their mean.",
 )
-@click.option("--input", default="0", show_default=True, metavar="SIZE", help="Data of each task.")
-@click.option("--shared", default="0", show_default=True, metavar="SIZE", help="Shared data.")
-@click.option(
-    "--output", default="0", show_default=True, metavar="SIZE", help="What each task returns."
-)
+@input_option
+@shared_option
+@output_option
 @click.option(
     "--link",
     metavar="RATE",
@@ -134,9 +137,9 @@ def simulate(
     tasks_per_core: int | None,
     sleep: float,
     stddev: str,
-    input: str,
+    bytes_in_each: str,
     shared: str,
-    output: str,
+    bytes_out_each: str,
     link: str | None,
     node_link: str | None,
     start_up: float | None,
@@ -173,9 +176,9 @@ def simulate(
                 tasks_per_core=tasks_per_core,
                 sleep=sleep,
                 stddev=stddev,
-                input=input,
+                input=bytes_in_each,
                 shared=shared,
-                output=output,
+                output=bytes_out_each,
                 link=link,
                 node_link=node_link,
                 start_up=start_up,

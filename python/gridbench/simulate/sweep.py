@@ -9,10 +9,17 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, whole
 from gridbench.links.rates import parse_rate
-from gridbench.quantities import LONGEST_TIME, parse_list, parse_seconds, parse_size, parse_stddev
+from gridbench.quantities import (
+    LONGEST_TIME,
+    Count,
+    parse_list,
+    parse_seconds,
+    parse_size,
+    parse_stddev,
+)
 from gridbench.simulate.account import Account
 from gridbench.simulate.work import MOST_TASKS
-from gridbench.workload.numbers import parse_whole, shown
+from gridbench.workload.numbers import shown
 
 OPTION = "--sweep"
 STDDEV_SHARE = "stddev-share"
@@ -22,7 +29,7 @@ MOST_VALUES = 100
 
 def parse_count(option: str, text: str) -> float:
     """A number of something. InputError names `option`."""
-    return _parsed(option, lambda: parse_whole(text, 1, MOST_TASKS))
+    return Count(1, MOST_TASKS).parse(option, text)
 
 
 def parse_time(option: str, text: str) -> float:
@@ -42,13 +49,6 @@ def _parse_share(option: str, text: str) -> float:
             remedy="give either times or shares, such as 20%",
         )
     return share
-
-
-def _parsed(option: str, parse: Callable[[], float]) -> float:
-    try:
-        return parse()
-    except ValueError as error:
-        raise InputError(f"{option}: the value {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

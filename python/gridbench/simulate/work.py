@@ -47,9 +47,9 @@ class Work:
                     f" {as_given(seconds, '')}"
                 )
         for name, size in (
-            ("--input", self.bytes_in),
+            ("--input-per-task", self.bytes_in),
             ("--shared", self.bytes_shared),
-            ("--output", self.bytes_out),
+            ("--output-per-task", self.bytes_out),
         ):
             if not 0 <= size <= _LARGEST:
                 raise InputError(

@@ -27,15 +27,15 @@ MOST_TASKS = 10_000_000
 _LONGEST_NAME = 1000
 _WHOLE = "write a whole number such as 100"
 _KILOBYTES = "write the size in KB; 1 MB is 1024, no data is 0"
-_BYTES_PER_KB = 1024
+BYTES_PER_KB = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the set-up file asks for."""
+    """What a set-up file, or the command line, asks for."""
 
-    path: Path
-    """The set-up file itself."""
+    path: Path | None
+    """The set-up file itself; None: the command line says it all."""
     ntasks: int
     nnodes: int
     """Cores, one task at a time each."""
@@ -46,24 +46,24 @@ class Setup:
     write_kb: float
 
     @property
-    def times_path(self) -> Path:
+    def times_path(self) -> Path | None:
         """Where the list of task times lies: `input_file` seen from the set-up file's folder."""
-        return self.path.parent / self.input_file
+        return None if self.path is None else self.path.parent / self.input_file
 
     @property
     def task_bytes(self) -> int:
         """Data passed to each task."""
-        return round(self.task_kb * _BYTES_PER_KB)
+        return round(self.task_kb * BYTES_PER_KB)
 
     @property
     def shared_bytes(self) -> int:
         """Data common to all tasks."""
-        return round(self.shared_kb * _BYTES_PER_KB)
+        return round(self.shared_kb * BYTES_PER_KB)
 
     @property
     def write_bytes(self) -> int:
         """Data that each task returns."""
-        return round(self.write_kb * _BYTES_PER_KB)
+        return round(self.write_kb * BYTES_PER_KB)
 
     def to_dict(self) -> dict[str, Any]:
         """As stored in run.json, under the names of the set-up file."""

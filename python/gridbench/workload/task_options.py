@@ -12,34 +12,58 @@ import click
 
 from gridbench.errors import InputError
 from gridbench.process.launch import PYTHON
+from gridbench.quantities import SECONDS, Count
 from gridbench.workload.body import SLEEP, SPIN
 
 _FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 
 _TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
 
-_NAMES = f"{SLEEP}|{SPIN}|MODULE:FUNCTION"
+task_option = click.option(
+    "--task",
+    "body_name",
+    metavar=f"{SLEEP}|{SPIN}|MODULE:FUNCTION",
+    default=SLEEP,
+    show_default=True,
+    help="What tasks do: wait for their time; keep a processor busy for that time; or call"
+    " FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder.",
+)
+input_option = click.option(
+    "--input-per-task",
+    "bytes_in_each",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
+)
+shared_option = click.option(
+    "--shared",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="Data that is the same for all tasks.",
+)
+output_option = click.option(
+    "--output-per-task",
+    "bytes_out_each",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="What each task returns.",
+)
+count_option = click.option(
+    "--tasks", type=Count(1, 10_000_000), metavar="N", help="Number of tasks."
+)
+time_option = click.option(
+    "--task-time", type=SECONDS, metavar="TIME", help="Mean time of a task. [default: 10 ms]"
+)
 
 
-def _option(default: str, told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.option(
-        "--task", "body_name", metavar=_NAMES, default=default, show_default=True, help=told
-    )
-
-
-_CALL = (
-    "call FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder."
-)
-task_option = _option(
-    SLEEP, f"What a task does for its time: wait; keep a processor busy; or {_CALL}"
-)
-work_option = _option(
-    SPIN,
-    f"What the tasks of the job do: wait, or keep a processor busy; with --try also {_CALL}",
-)
-busy_option = _option(
-    SPIN, f"What the tasks of `work` do for 10 ms: wait; keep a processor busy; or {_CALL}"
-)
+def tasks_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of tasks that are all alike."""
+    for option in (output_option, shared_option, input_option, time_option, count_option):
+        command = option(command)
+    return command
 
 
 def parse_body(text: str) -> str:
