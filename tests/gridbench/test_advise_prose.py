@@ -91,7 +91,9 @@ def test_advice_from_disturbed_runs_is_provisional() -> None:
     disturbed = replace(GIVEN, model=replace(MODEL, disturbed=3))
     first, second = warnings(disturbed)
     assert first.startswith("Other programs disturbed 3 of 30 runs behind")
-    told, quiet = sentences(disturbed), sentences(GIVEN)
+    told = sentences(disturbed)
+    guess = "22 s to 30 s: a guess, as other programs disturbed what it is from"
+    quiet = [text.replace("22 s to 30 s in 9 of 10 cases", guess) for text in sentences(GIVEN)]
     assert told == marked(quiet, "the machine was busy in 3 of 30 runs")
     record = to_record(disturbed)
     assert (record["verdict"], record["provisional"]) == (told[0], True)

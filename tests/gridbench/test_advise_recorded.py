@@ -51,7 +51,7 @@ def asked(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> Work:
     return work_asked(
         time=None,
         log=path,
-        cores=str(cores),
+        cores=cores,
         sizes=SIZES,
         uneven=None,
         most_tasks=most_tasks,
@@ -129,7 +129,7 @@ def test_times_below_0_are_refused(tmp_path: Path) -> None:
 
 def test_what_a_log_tells_cannot_be_given_besides(tmp_path: Path) -> None:
     path = log(tmp_path / "my.log", TIMES)
-    rest = {"cores": "4", "most_tasks": 100, "warm": False, "body": "sleep"}
+    rest = {"cores": 4, "most_tasks": 100, "warm": False, "body": "sleep"}
     for time, source, sizes, uneven, what in (
         ("1s", path, SIZES, None, "--work and --work-from cannot both"),
         (None, None, SIZES, None, "there is no work"),
@@ -147,7 +147,7 @@ def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
 
     def found(uneven: Uneven | None) -> Work:
         return work_asked(
-            time="2s", log=None, cores="4", sizes=sizes, uneven=uneven, most_tasks=100, warm=True,
+            time="2s", log=None, cores=4, sizes=sizes, uneven=uneven, most_tasks=100, warm=True,
             body="spin",
         )  # fmt: skip
 

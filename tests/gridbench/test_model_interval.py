@@ -26,6 +26,7 @@ def predicted(
     values: Mapping[str, float] = TRUE,
     unsure: Mapping[str, float] | None = None,
     least: float = 0.0,
+    disturbed: int = 0,
 ) -> Prediction:
     """Of a model whose terms are off by `unsure`, as standard deviations of their logarithms; or
     whose variances are at least so large."""
@@ -37,7 +38,7 @@ def predicted(
     deviations = [(unsure or {}).get(term.name, 0.0) for term in terms]
     covariance = np.diag(np.square(deviations) + least)
     fit = Fit(PLACE, COPIES, estimates, 30, 30, covariance, spread, ())
-    return Model(fit, range_of(situations())).predict(SITUATION)
+    return Model(fit, range_of(situations()), disturbed=disturbed).predict(SITUATION)
 
 
 def factors(found: Prediction) -> tuple[float, float]:
@@ -51,6 +52,16 @@ def factors(found: Prediction) -> tuple[float, float]:
 def test_nine_of_ten_runs_lie_in_the_interval(spread: float, error: float) -> None:
     expected = math.exp(NINETY * error)
     assert factors(predicted(spread=spread)) == pytest.approx((expected, expected))
+
+
+def test_disturbed_runs_make_it_wide() -> None:
+    quiet = predicted(spread=0.02)
+    all_of_them = predicted(spread=0.02, disturbed=30)
+    # On a machine that stays as busy the work itself can take twice as long.
+    assert all_of_them.high > 2 * all_of_them.ideal
+    assert all_of_them.high - all_of_them.low > 20 * (quiet.high - quiet.low)
+    assert quiet.high < predicted(spread=0.02, disturbed=3).high < all_of_them.high
+    assert all_of_them.low >= all_of_them.ideal
 
 
 def test_a_variance_that_rounding_has_made_negative_is_none() -> None:

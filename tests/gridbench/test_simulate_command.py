@@ -146,10 +146,10 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cores", "0"], "--cores must be from 1"),
-        (["--cores", "2000000"], "--cores must be from 1 to 1,000,000"),
-        (["--tasks", "0"], "--tasks must be from 1"),
-        (["--tasks", "100000000"], "--tasks must be from 1 to 10,000,000"),
+        (["--cores", "0"], "--cores: `0` is not"),
+        (["--cores", "2000000"], "is not a whole number from 1 to 1,000,000"),
+        (["--tasks", "0"], "--tasks: `0` is not"),
+        (["--tasks", "100000000"], "is not a whole number from 1 to 10,000,000"),
         (["--tasks", "1", "--tasks-per-core", "2"], "cannot both be given"),
         (["--sleep", "-1"], "--sleep must be from 0"),
         (["--sleep", "nan"], "--sleep: `nan` is not a time"),

@@ -22,6 +22,7 @@ from gridbench.run.options import (
     servers_option,
     start_option,
 )
+from gridbench.workload.body import SPIN
 from gridbench.workload.task_options import (
     input_option,
     output_option,
@@ -36,7 +37,7 @@ from gridbench.workload.task_options import (
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
-        "gridbench advise --work 10s --cores 2 --task spin       # it computes on this machine",
+        "gridbench advise --work 10s --cores 2 --task spin     # it computes here",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
         "gridbench advise --work 60s --cores 16 --memory-traffic 200GB",
         "gridbench advise --work-from tasks.log --cores 50",
@@ -226,8 +227,8 @@ def advise(
     The advice is for N cores, wherever they are. With --task spin the tasks compute on this
     machine, where no more of them run at once than it has processors.
 
-    With --threads-per-task and --memory-traffic, tasks at once share processors and memory: the job
-    takes no less than its data takes through the memory, whose bandwidth is measured once.
+    With --threads-per-task and --memory-traffic, tasks compute and share processors and memory: the
+    job takes no less than its data takes through the memory, whose bandwidth is measured once.
 
     With --work-from, the job is the tasks of an earlier run: the advice is how many of them to put
     together, in their order. Times are what tasks slept, or else from calc-in to calc-out.
@@ -264,7 +265,7 @@ def advise(
     from gridbench.advise.work import parse_time
     from gridbench.engines.servers import names_in
 
-    body = parse_body(body_name)
+    body = parse_body(_task(body_name, computes=bool(threads or memory_traffic)))
     roofline, bandwidth = parse_roofline(
         threads=threads, traffic=memory_traffic, bandwidth=memory_bandwidth, body=body
     )
@@ -308,3 +309,9 @@ def advise(
             )
         )
     )
+
+
+def _task(name: str, *, computes: bool) -> str:
+    """What tasks do: options that only make sense for tasks that compute say that they do."""
+    source = click.get_current_context().get_parameter_source("body_name")
+    return SPIN if computes and source is click.core.ParameterSource.DEFAULT else name

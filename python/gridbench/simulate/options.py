@@ -21,7 +21,7 @@ from gridbench.workload.task_options import (
 @click.command(
     cls=CommandWithExamples,
     examples=(
-        "gridbench simulate --profile symphony --cores 400 --sleep 30 --input-per-task 1MB",
+        "gridbench simulate --profile symphony --cores 400 --input-per-task 1MB",
         "gridbench simulate --profile ninfg --cores 1000 --sleep 10 --link 100mbit",
         "gridbench simulate --sweep cores=1000,10000,100000 --out runs/cores",
         "gridbench simulate --profile symphony --show > mine.toml  # to be changed",

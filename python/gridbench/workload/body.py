@@ -3,6 +3,7 @@
 `sleep` waits and loads nothing. `spin` uses that much time of a processor, so that tasks that share
 one take longer. `MODULE:FUNCTION` calls a function of the user with the seconds, the data of the
 task and the shared data; `FOLDER/MODULE:FUNCTION` finds its module in a folder.
+`LIBRARY.so:FUNCTION` calls a C function of a shared library, and `exec:WORDS` runs a program.
 
 Workers import this, so it imports next to nothing.
 """
@@ -18,6 +19,8 @@ from typing import Any
 
 SLEEP = "sleep"
 SPIN = "spin"
+PROGRAM = "exec:"
+"""Comes before the words of a command, as a shell reads them; {seconds} is the time of the task."""
 
 Body = Callable[[float, Any, Any], object]
 
@@ -25,6 +28,12 @@ Body = Callable[[float, Any, Any], object]
 def keeps_time(name: str) -> bool:
     """Whether a body of that name takes the seconds that it is given; a user's takes its own."""
     return name in (SLEEP, SPIN)
+
+
+def is_library(path: str) -> bool:
+    """Whether that is the path of a shared library, and not of a Python module."""
+    file = path.rpartition("/")[2]
+    return file.endswith(".so") or ".so." in file
 
 
 @cache
@@ -36,7 +45,11 @@ def body(name: str) -> Body:
     known: dict[str, Body] = {SLEEP: _sleep, SPIN: _spin}
     if name in known:
         return known[name]
+    if name.startswith(PROGRAM):
+        return _program(name.removeprefix(PROGRAM))
     place, _, function = name.rpartition(":")
+    if is_library(place):
+        return _compiled(place, function)
     folder, _, module = place.rpartition("/")
     if folder and folder not in sys.path:
         sys.path.insert(0, folder)
@@ -58,3 +71,46 @@ def _spin(seconds: float, data: Any, shared: Any) -> None:
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
+
+
+def _compiled(library: str, function: str) -> Body:
+    """`FUNCTION(double seconds, const void *data, size_t size, const void *shared, size_t size)`;
+    what it returns is ignored. One with fewer of these parameters works as well.
+
+    It runs without the interpreter's lock. Raises OSError or AttributeError if it is not there.
+    """
+    import ctypes
+
+    called = getattr(ctypes.CDLL(library), function)
+    buffer = (ctypes.c_char_p, ctypes.c_size_t)
+    called.argtypes = (ctypes.c_double, *buffer, *buffer)
+    called.restype = None
+
+    def call(seconds: float, data: Any, shared: Any) -> None:
+        inputs = [b"" if one is None else bytes(one) for one in (data, shared)]
+        called(seconds, inputs[0], len(inputs[0]), inputs[1], len(inputs[1]))
+
+    return call
+
+
+def _program(words: str) -> Body:
+    """Run a program with the task's data on its standard input. RuntimeError, with the end of its
+    standard error, if it fails."""
+    import shlex
+    import subprocess
+
+    def run(seconds: float, data: Any, shared: Any) -> None:
+        del shared
+        command = [word.replace("{seconds}", repr(seconds)) for word in shlex.split(words)]
+        ended = subprocess.run(
+            command,
+            input=b"" if data is None else bytes(data),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        if ended.returncode != 0:
+            told = ended.stderr[-300:].decode(errors="replace").strip()
+            raise RuntimeError(f"{command[0]} ended with status {ended.returncode}: {told}")
+
+    return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,8 @@ import click
 from gridbench.errors import InputError
 from gridbench.process.launch import PYTHON
 from gridbench.quantities import SECONDS, Count
-from gridbench.workload.body import SLEEP, SPIN
+from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
+from gridbench.workload.numbers import shown
 
 _FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 
@@ -22,11 +24,13 @@ _TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
 task_option = click.option(
     "--task",
     "body_name",
-    metavar=f"{SLEEP}|{SPIN}|MODULE:FUNCTION",
+    metavar="TASK",
     default=SLEEP,
     show_default=True,
-    help="What tasks do: wait for their time; keep a processor busy for that time; or call"
-    " FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder.",
+    help="What tasks do: wait for their time; keep a processor busy for that time; call"
+    " FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder, or a"
+    " C function of a shared library; or run a program. TASK is sleep, spin, MODULE:FUNCTION,"
+    " LIBRARY.so:FUNCTION, or './PROGRAM ARGUMENTS'.",
 )
 input_option = click.option(
     "--input-per-task",
@@ -69,26 +73,78 @@ def tasks_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def parse_body(text: str) -> str:
     """The body that the option names, such that every process of this machine finds it.
 
-    InputError if it is none, or cannot be imported here.
+    InputError if it is none, or cannot be used here.
     """
     if text in (SLEEP, SPIN):
         return text
+    if is_library(text.rpartition(":")[0]):
+        return _library(text)
+    words = _words(text)
+    if ":" not in words[0] and os.sep in words[0]:
+        return _program(words)
     if not _FUNCTION.match(text):
         raise InputError(
-            f"--task: `{text[:80]}` names nothing that a task can do",
-            remedy=f"give {SLEEP}, {SPIN}, or MODULE:FUNCTION",
+            f"--task: `{shown(text)}` names nothing that a task can do",
+            remedy=f"give {SLEEP}, {SPIN}, MODULE:FUNCTION of Python, LIBRARY.so:FUNCTION of C, or"
+            " ./PROGRAM",
         )
     place, _, function = text.rpartition(":")
     folder, _, module = place.rpartition("/")
     name = f"{os.path.abspath(folder)}/{module}:{function}"
+    _try(
+        name,
+        f"{module}:{function}",
+        "a function of a module that Python finds here, or in this folder",
+    )
+    return name
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text) or [""]
+    except ValueError as error:
+        raise InputError(
+            f"--task: `{shown(text)}` is not a command: {error}", remedy="close the quotes"
+        ) from None
+
+
+def _library(text: str) -> str:
+    path, _, function = text.rpartition(":")
+    if not os.path.isfile(path):
+        raise InputError(
+            f"--task: there is no shared library `{shown(path)}`",
+            remedy="build it with `cc -O2 -shared -fPIC -o NAME.so NAME.c`",
+        )
+    name = f"{os.path.abspath(path)}:{function}"
+    _try(
+        name,
+        f"{os.path.basename(path)}:{function}",
+        "a function that the library exports, which `nm -D --defined-only` lists; modules of"
+        " `gridrpc compile` export none: build their C file as a shared library of its own",
+    )
+    return name
+
+
+def _program(words: list[str]) -> str:
+    path = os.path.abspath(os.path.expanduser(words[0]))
+    if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        what = "is not executable" if os.path.isfile(path) else "does not exist"
+        raise InputError(
+            f"--task: the program `{shown(words[0])}` {what}",
+            remedy="give the path of a program, and its arguments in the same quotes, such as"
+            " --task './model {seconds}'",
+        )
+    return PROGRAM + shlex.join([path, *words[1:]])
+
+
+def _try(name: str, told: str, remedy: str) -> None:
+    """InputError if the body of that name cannot be used."""
     # In a process of its own, so that engines which fork from this one do not bring along what the
     # user's module loads.
     tried = subprocess.run([*PYTHON, "-c", _TRY, name], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         lines = tried.stderr.split("\n")
-        told = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")
+        why = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")
         raise InputError(
-            f"--task: {module}:{function} cannot be used: {told.strip()[:300]}",
-            remedy="give a function of a module that Python finds here, or in this folder",
+            f"--task: {told} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}"
         )
-    return name
