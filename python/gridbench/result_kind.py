@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -13,13 +13,35 @@ Quantity = tuple[str, str]
 """The engine, and what was measured of it: what figures are known by."""
 
 
+Better = Literal["less", "more"]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A figure, as often as it was measured."""
 
     values: tuple[float, ...]
     unit: str = "s"
-    better: Literal["less", "more"] = "less"
+    better: Better = "less"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """A measured value with everything it depends on: a row of the table of results."""
+
+    engine: str
+    what: str
+    """Case and metric in words. Together with the engine, the name of the figure."""
+    metric: str
+    value: float
+    unit: str = "s"
+    better: Better = "less"
+    repeat: int = 0
+    """From 0."""
+    valid: bool = True
+    """Whether a claim may rest on it."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """Of the case, by name."""
 
 
 class ResultKind(Protocol):
@@ -42,11 +64,11 @@ class ResultKind(Protocol):
     def holds(self, source: Path) -> bool:
         """Whether a source looks like results of this kind; whether it is, loading tells."""
 
-    def measures(self, source: Path) -> dict[Quantity, Measure]:
-        """All figures of them. What does not count in their own report does not count here.
+    def rows(self, source: Path) -> Iterator[ResultRow]:
+        """All values that were measured. InputError if they cannot be read."""
 
-        InputError if they cannot be read, or if none of them counts, with the reason.
-        """
+    def nothing_valid(self, source: Path) -> InputError:
+        """Why no value is valid, and what to do. InputError as above."""
 
     def write_report(self, sources: Sequence[Path], out: Path) -> None:
         """Write the page of these results. InputError for what cannot stand in one report."""

@@ -11,10 +11,10 @@ _DEVICES = (Path("/dev"), Path("/dev/fd"))
 """Folders whose names stand for files that are open."""
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write or replace it. InputError if that cannot be; an older file is then as it was."""
     try:
-        replace_file(path, text)
+        replace_file(path, content)
     except BrokenPipeError:
         # The reader of a pipe has gone, as that of standard output may.
         raise
@@ -26,19 +26,20 @@ def write_file(path: Path, text: str) -> None:
         ) from None
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, content: str | bytes) -> None:
     """The same for one who has more to say than that it cannot be written: OSError.
 
     What is no regular file, such as a pipe or /dev/stdout, is written to as it is. A symbolic link
     stays, and the file that it leads to is replaced.
     """
+    data = content.encode() if isinstance(content, str) else content
     if path.parent in _DEVICES or (path.exists() and not path.is_file()):
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
     place = Path(os.path.realpath(path))
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(data)
         part.replace(place)
     except BaseException:
         part.unlink(missing_ok=True)

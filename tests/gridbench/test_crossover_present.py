@@ -38,6 +38,7 @@ from gridbench.datagrid.crossover.record import Sharing
 from gridbench.errors import InputError
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
+from gridbench.results.table import measures_of
 from running import Run
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
@@ -255,7 +256,7 @@ def test_two_results_are_compared(tmp_path: Path) -> None:
     ]
     after = write_folder(tmp_path / "b", slower)
     kind = kind_of([before])
-    found = compared(kind.measures(before), kind.measures(after))
+    found = compared(measures_of(before), measures_of(after))
     worse = {one.engine for one in found if one.verdict == "worse"}
     assert worse == {"process-pool"}
     assert len(found) == 4 * 25
@@ -274,4 +275,4 @@ def test_a_crossover_of_which_nothing_counts_cannot_be_compared(tmp_path: Path) 
     noisy = [replace(one, load=DISTURBED) for one in measured(ENGINES, repeats=1)]
     folder = write_folder(tmp_path, noisy)
     with pytest.raises(InputError, match="has no measurement that counts: other programs"):
-        kind_of([folder]).measures(folder)
+        measures_of(folder)

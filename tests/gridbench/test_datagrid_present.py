@@ -49,6 +49,7 @@ from gridbench.published.data_grid import data_grid_slides
 from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
+from gridbench.results.table import measures_of
 from running import Run
 
 ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
@@ -573,7 +574,7 @@ def test_measures_for_comparisons(tmp_path: Path) -> None:
     )
     kind = kind_of([folder])
     assert kind.__name__ == "gridbench.datagrid.result_kind"  # type: ignore[attr-defined]
-    found = kind.measures(folder)
+    found = measures_of(folder)
     case = "read, 1 KB, 2 clients, 3 members"
     assert found["hazelcast", f"{case}: throughput"] == Measure((20.0,), "operations/s", "more")
     assert found["hazelcast", f"{case}: median task time"].values == (pytest.approx(0.6),)
@@ -589,16 +590,15 @@ def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_pa
     cases = [replace(four(), load=DISTURBED), risen, cold, replace(four(), repeat=3, warm_up=None)]
     cases += [replace(four(), repeat=4, status="failed", why="no room")]
     folder = write_folder(tmp_path / "before", cases)
-    kind = kind_of([folder])
     with pytest.raises(InputError) as caught:
-        kind.measures(folder)
+        measures_of(folder)
     assert caught.value.what == (
         "has no run that is valid, and so nothing to compare: of 5 runs, 2 not steady,"
         " 1 disturbed by other programs, 1 without warm-up, 1 failed"
     )
     assert "--rounds" in caught.value.remedy
     with pytest.raises(InputError, match="it holds none"):
-        kind.measures(write_folder(tmp_path / "empty", []))
+        measures_of(write_folder(tmp_path / "empty", []))
     write_folder(tmp_path / "after", [four()])
     done = gridbench("report", "before", "after")
     assert done.returncode == 2
@@ -611,8 +611,7 @@ def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_pa
 def test_two_results_are_compared(gridbench: Run, tmp_path: Path) -> None:
     before = write_folder(tmp_path / "before", twice("hazelcast", "Hazelcast", 2.0, 2.1, 2.2))
     after = write_folder(tmp_path / "after", twice("hazelcast", "Hazelcast", 1.0, 1.1, 1.2))
-    kind = kind_of([before])
-    found = compared(kind.measures(before), kind.measures(after))
+    found = compared(measures_of(before), measures_of(after))
     told = {one.what.rpartition(": ")[2]: (one.engine, one.verdict) for one in found}
     assert told["throughput"] == ("hazelcast", "better")
     assert told["median task time"] == ("hazelcast", "no difference")

@@ -13,7 +13,7 @@ from gridbench.errors import InputError
 from gridbench.micro.figures import Results
 from gridbench.result_kind import Measure, Quantity
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
-from gridbench.results.kinds import kind_of
+from gridbench.results.table import measures_of
 from micro_results import made
 from running import MakeSetup, Run, accept
 from scenario_results import all_done, write_folder
@@ -139,7 +139,7 @@ def test_disturbed_values_of_micro_benchmarks_do_not_count(tmp_path: Path) -> No
 
     def measures(results: Results) -> dict[Quantity, Measure]:
         (tmp_path / "results.json").write_text(json.dumps(results.to_record()))
-        return kind_of([tmp_path]).measures(tmp_path)
+        return measures_of(tmp_path)
 
     all_of_them = measures(figures(disturbed_runs=0))
     some = measures(figures(disturbed_runs=3, undisturbed=(7.0, 8.0)))
@@ -193,7 +193,7 @@ def test_scenarios_of_which_no_case_counts_are_told_with_why(
 def test_damaged_results_are_told(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"kind": ')
     with pytest.raises(InputError):
-        kind_of([tmp_path]).measures(tmp_path)
+        measures_of(tmp_path)
     shutil.rmtree(tmp_path)
     with pytest.raises(InputError):
-        kind_of([tmp_path]).measures(tmp_path)
+        measures_of(tmp_path)

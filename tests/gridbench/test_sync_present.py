@@ -17,6 +17,7 @@ from gridbench.pages.evenly import evenly
 from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
+from gridbench.results.table import measures_of
 from gridbench.sync.cases import cases_of
 from gridbench.sync.limited import Limit
 from gridbench.sync.present import print_table, write_report
@@ -545,7 +546,7 @@ def test_a_folder_of_results_is_of_this_kind(tmp_path: Path) -> None:
 def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
     rounds = [replace(four(), repeat=0), replace(four(), repeat=1, load=DISTURBED)]
     folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, load=DISTURBED)])
-    found = kind_of([folder]).measures(folder)
+    found = measures_of(folder)
     assert {case for case, _ in found} == {"4 workers"}
     assert found["4 workers", "start skew"] == Measure((pytest.approx(0.003),))  # type: ignore[arg-type]
     assert found["4 workers", "mkdir, operations"].better == "more"
@@ -557,14 +558,14 @@ def test_results_without_a_round_that_counts_are_told_with_why(tmp_path: Path) -
     folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, status="failed", repeat=2)])
     told = "of 3 rounds, 1 failed, 2 disturbed by other programs"
     with pytest.raises(InputError, match=f"has no round that counts, .*: {told}"):
-        kind_of([folder]).measures(folder)
+        measures_of(folder)
 
 
 def test_two_results_are_compared(tmp_path: Path) -> None:
     before = write_folder(tmp_path / "a", [seconds(1.0, 1.0, repeat=n) for n in range(3)])
     after = write_folder(tmp_path / "b", [seconds(1.5, 1.5, repeat=n) for n in range(3)])
     kind = kind_of([before])
-    found = compared(kind.measures(before), kind.measures(after))
+    found = compared(measures_of(before), measures_of(after))
     told = {one.what: (one.engine, one.verdict, one.ratio) for one in found}
     assert told["median task time"] == ("2 workers", "worse", 1.5)
     assert told["share of it in which all ran"] == ("2 workers", "no difference", 1.0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from gridbench.compare.record import FORM, Execution
 from gridbench.errors import InputError
 from gridbench.machine.rule import disturbed
 from gridbench.record_file import Header
-from gridbench.result_kind import Measure, Quantity, only
+from gridbench.result_kind import ResultRow, only
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 
 title = "gridbench compare"
@@ -26,20 +26,29 @@ _FIGURES: dict[str, tuple[str, Callable[[Execution], float]]] = {
 }
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """The figures of each command, of undisturbed rounds. InputError without any."""
-    runs = [run for run in _compared(FORM.read(source)[1]) if not disturbed(run)]
-    if not runs:
-        raise InputError(
-            "has no round that counts: other programs disturbed all of them",
-            file=source,
-            remedy="run `gridbench compare` again with the same --out, on a quiet machine",
-        )
-    return {
-        (name, what): Measure(tuple(of(run) for run in runs if run.command == name), unit)
-        for name in dict.fromkeys(run.command for run in runs)
-        for what, (unit, of) in _FIGURES.items()
-    }
+def rows(source: Path) -> Iterator[ResultRow]:
+    """The figures of each run of a command. InputError if they cannot be read."""
+    for run in _compared(FORM.read(source)[1]):
+        for metric, (unit, of) in _FIGURES.items():
+            yield ResultRow(
+                engine=run.command,
+                what=metric,
+                metric=metric,
+                value=of(run),
+                unit=unit,
+                repeat=run.round,
+                valid=not disturbed(run),
+                parameters={"command": run.command, "exit_status": run.exit_status},
+            )
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no round is valid."""
+    return InputError(
+        "has no round that counts: other programs disturbed all of them",
+        file=source,
+        remedy="run `gridbench compare` again with the same --out, on a quiet machine",
+    )
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

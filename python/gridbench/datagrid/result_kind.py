@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.datagrid.record import FORM, Case, Counted
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity, only
+from gridbench.result_kind import Better, ResultRow, only
 
 title = "gridbench data"
 model = "gridbench.datagrid.model_kind"
@@ -16,49 +16,62 @@ compares = True
 holds = FORM.holds
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """The figures of each case, of the repeats that are valid. InputError if none is, with why."""
+def rows(source: Path) -> Iterator[ResultRow]:
+    """The figures of each case that came to its end. InputError if they cannot be read."""
     import math
 
-    from gridbench.datagrid.cases import repeats_of
-    from gridbench.datagrid.naming import what_of
+    from gridbench.datagrid.figures import figures_of
+    from gridbench.datagrid.naming import clients_of, members_of, what_of
 
-    found: dict[Quantity, Measure] = {}
-    _, cases = FORM.read(source)
-    for group in repeats_of(cases):
-        if not group.counts:
+    for case in FORM.read(source)[1]:
+        if case.status != "done":
             continue
-        known = {
-            "throughput": Measure(
-                tuple(group.values(lambda f: f.throughput)), "operations/s", "more"
-            ),
-            "median task time": Measure(
-                tuple(
-                    group.values(
-                        lambda f: f.without_start_up.median if f.without_start_up else math.nan
-                    )
+        found = figures_of(case)
+        tasks = found.without_start_up
+        values: list[tuple[str, float, str, Better]] = [
+            ("throughput", found.throughput, "operations/s", "more"),
+            ("median task time", tasks.median if tasks else math.nan, "s", "less"),
+        ]
+        # An open loop's count from when operations should have begun.
+        way: Counted = "intended" if case.loop == "open" else "service"
+        for (operation, counted_from), latency in found.latencies.items():
+            if counted_from == way:
+                values.append((f"{operation}, p50", latency.p50, "s", "less"))
+                values.append((f"{operation}, p99", latency.p99, "s", "less"))
+        if found.dip and found.dip.recovered is not None:
+            values.append(("recovery after a kill", found.dip.recovered, "s", "less"))
+        for metric, value, unit, better in values:
+            if math.isfinite(value):
+                yield ResultRow(
+                    engine=case.engine,
+                    what=f"{what_of(case)}: {metric}",
+                    metric=metric,
+                    value=value,
+                    unit=unit,
+                    better=better,
+                    repeat=case.repeat,
+                    valid=found.verdict == "valid",
+                    parameters={
+                        "scenario": case.scenario,
+                        "label": case.label,
+                        "clients": clients_of(case),
+                        "members": members_of(case),
+                        "loop": case.loop,
+                        "rate": case.rate,
+                        "updates": case.updates,
+                        **case.parameters,
+                    },
                 )
-            ),
-        }
-        for operation in group.operations:
-            # An open loop's count from when operations should have begun.
-            way: Counted = "intended" if group.case.loop == "open" else "service"
-            each = [one for f in group.figures if (one := f.latency(operation, way))]
-            known[f"{operation}, p50"] = Measure(tuple(one.p50 for one in each))
-            known[f"{operation}, p99"] = Measure(tuple(one.p99 for one in each))
-        dips = [f.dip.recovered for f in group.figures if f.dip and f.dip.recovered is not None]
-        known["recovery after a kill"] = Measure(tuple(dips))
-        for what, measure in known.items():
-            if measure.values:
-                found[group.case.engine, f"{what_of(group.case)}: {what}"] = measure
-    if not found:
-        raise InputError(
-            f"has no run that is valid, and so nothing to compare: {_why_not(cases)}",
-            file=source,
-            remedy="measure more by --rounds N, with the same --out; a longer --warm and longer"
-            " tasks make throughput steady, and a quiet machine leaves runs undisturbed",
-        )
-    return found
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no run is valid."""
+    return InputError(
+        f"has no run that is valid, and so nothing to compare: {_why_not(FORM.read(source)[1])}",
+        file=source,
+        remedy="measure more by --rounds N, with the same --out; a longer --warm and longer tasks"
+        " make throughput steady, and a quiet machine leaves runs undisturbed",
+    )
 
 
 def _why_not(cases: Sequence[Case]) -> str:

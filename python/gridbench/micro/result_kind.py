@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.micro.figures import holds_results, load_results
-from gridbench.result_kind import Measure, Quantity, only
+from gridbench.micro.figures import Entry, holds_results, load_results
+from gridbench.result_kind import ResultRow, only
 
 title = "gridbench micro"
 model = None
@@ -16,22 +17,46 @@ compares = True
 holds = holds_results
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """The undisturbed values of each engine in each figure. InputError if there are none."""
-    found = {
-        (entry.engine, figure.title): Measure(values, figure.unit, figure.better)
-        for figure in load_results(source).figures
-        for entry in figure.entries
-        # Older files do not say which of the values were disturbed.
-        if (values := entry.undisturbed if entry.disturbed_runs else entry.values)
-    }
-    if not found:
-        raise InputError(
-            "has no value that counts: other programs disturbed all of them, or none was measured",
-            file=source,
-            remedy="run `gridbench micro` again with the same --out, on a quiet machine",
-        )
-    return found
+def rows(source: Path) -> Iterator[ResultRow]:
+    """The values of each engine in each figure. InputError if they cannot be read."""
+    for figure in load_results(source).figures:
+        given = figure.parameter
+        parameters = {"workload": figure.workload} | ({given.name: given.value} if given else {})
+        for entry in figure.entries:
+            for repeat, (value, valid) in enumerate(_judged(entry)):
+                yield ResultRow(
+                    engine=entry.engine,
+                    what=figure.title,
+                    metric=figure.id,
+                    value=value,
+                    unit=figure.unit,
+                    better=figure.better,
+                    repeat=repeat,
+                    valid=valid,
+                    parameters=parameters,
+                )
+
+
+def _judged(entry: Entry) -> list[tuple[float, bool]]:
+    """Its values, and whether each is undisturbed. Older files don't have the undisturbed ones."""
+    if not entry.disturbed_runs:
+        return [(value, True) for value in entry.values]
+    left = Counter(entry.undisturbed)
+    judged = []
+    for value in entry.values:
+        judged.append((value, left[value] > 0))
+        left[value] -= 1
+    # Values that are not among all of them.
+    return judged + [(value, True) for value, count in left.items() for _ in range(count)]
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no value is valid."""
+    return InputError(
+        "has no value that counts: other programs disturbed all of them, or none was measured",
+        file=source,
+        remedy="run `gridbench micro` again with the same --out, on a quiet machine",
+    )
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

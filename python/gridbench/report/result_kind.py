@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import Quantity, ResultRow
 
 title = "gridbench run"
 model = "gridbench.model.model_kind"
@@ -21,29 +21,47 @@ def holds(source: Path) -> bool:
     return source.is_file() or bool(runs_below(source))
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """Total times of runs."""
+def rows(source: Path) -> Iterator[ResultRow]:
+    """Total times of runs. InputError if they cannot be read."""
+    from collections import Counter
+
     from gridbench.report.prose import counts
     from gridbench.report.source import load_runs
     from gridbench.report.study import study
     from gridbench.run.folders import runs_below
 
-    found: dict[Quantity, list[float]] = {}
+    repeats: Counter[Quantity] = Counter()
     # Runs that were repeated lie in folders of their own.
-    places = runs_below(source) or [source]
-    for run in load_runs(places):
+    for run in load_runs(runs_below(source) or [source]):
         one = study(run)
-        if counts(one) and one.end > 0:
-            start = "cold" if run.cold else "warm"
-            kind = f" {run.kind.told}" if run.kind.told else ""
-            what = f"{run.ntasks:,} tasks{kind}, {run.nnodes:,} workers, {start} start"
-            engine = run.record.get("engine")
-            # A log does not say what made it; then it is compared with any other log.
-            name = str(engine.get("name")) if isinstance(engine, dict) else "log"
-            found.setdefault((name, what), []).append(one.end)
-    if not found:
-        raise InputError("holds no run that counts", file=source)
-    return {quantity: Measure(tuple(values)) for quantity, values in found.items()}
+        if not one.end > 0:
+            continue
+        start = "cold" if run.cold else "warm"
+        kind = f" {run.kind.told}" if run.kind.told else ""
+        what = f"{run.ntasks:,} tasks{kind}, {run.nnodes:,} workers, {start} start"
+        engine = run.record.get("engine")
+        # A log does not say what made it; then it is compared with any other log.
+        name = str(engine.get("name")) if isinstance(engine, dict) else "log"
+        yield ResultRow(
+            engine=name,
+            what=what,
+            metric="total time",
+            value=one.end,
+            repeat=repeats[name, what],
+            valid=counts(one),
+            parameters={
+                "tasks": run.ntasks,
+                "work": run.kind.told,
+                "workers": run.nnodes,
+                "start": start,
+            },
+        )
+        repeats[name, what] += 1
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no run is valid."""
+    return InputError("holds no run that counts", file=source)
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 
 from gridbench.errors import InputError, print_error
-from gridbench.formats import percent
+from gridbench.formats import counted, percent
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.kinds import kind_of
+from gridbench.results.table import measures_of, write_table
 
 _STANDARD_OUTPUT = Path("-")
 
@@ -94,13 +95,20 @@ def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> Non
     printing.document(lambda: {"tables": out})
 
 
+def make_table(sources: Sequence[Path], out: Path, printing: Printing) -> None:
+    """Write all measured values of the sources as one table. InputError as for `write_table`."""
+    rows = write_table(sources, out)
+    _told(printing, "table", f"{out}, {counted(rows, 'row')}")
+    printing.document(lambda: {"table": out, "rows": rows})
+
+
 def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""
     from gridbench.results.compare_shown import print_compared
 
     try:
-        first, second = (kind_of([source]).measures(source) for source in sources)
+        first, second = map(measures_of, sources)
         found = compared(first, second)
     except InputError:
         if needed:
@@ -127,7 +135,7 @@ def _figures(sources: Sequence[Path]) -> dict[str, object]:
     if len(sources) != 1:
         return {}
     try:
-        known = kind_of(sources).measures(sources[0])
+        known = measures_of(sources[0])
     except InputError:  # nothing counts
         known = {}
     figures = [

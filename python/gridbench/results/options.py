@@ -19,6 +19,7 @@ from gridbench.printing import Printing, printing_options
         "gridbench report runs/before runs/now --fail-above 5%",
         "gridbench report runs/now --perfetto trace.json",
         "gridbench report runs/now --markdown tables.md",
+        "gridbench report runs/now runs/sync --table values.parquet",
         "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
@@ -55,6 +56,13 @@ from gridbench.printing import Printing, printing_options
     help="Write what the results tell, in sentences and tables, as Markdown instead; - is standard"
     " output.",
 )
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all measured values as one table instead, with their parameters: .parquet, .csv or"
+    " .jsonl.",
+)
 @printing_options
 def report(
     *,
@@ -64,6 +72,7 @@ def report(
     fail_above: str | None,
     perfetto: Path | None,
     markdown: Path | None,
+    table: Path | None,
     printing: Printing,
 ) -> None:
     """Make a report, side by side, from run folders and task logs.
@@ -78,8 +87,13 @@ def report(
     each, whose ranges do not overlap. With --fail-above, a change for the worse is an error, so
     that a build can notice it.
     """
-    from gridbench.results.command import make_markdown, make_report, make_trace
+    from gridbench.results.command import make_markdown, make_report, make_table, make_trace
 
+    if table is not None:
+        if out or as_scenario or fail_above or markdown or perfetto:
+            raise click.UsageError("--table writes a table and nothing else.")
+        make_table(sources, table, printing)
+        return
     if perfetto is not None:
         if out or as_scenario or fail_above or markdown:
             raise click.UsageError("--perfetto writes a trace and nothing else.")

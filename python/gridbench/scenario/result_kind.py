@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import ResultRow
 from gridbench.scenario.results import CaseResult, folders_of_results, read_results
 
 title = "gridbench scenario"
@@ -20,22 +20,48 @@ def holds(source: Path) -> bool:
     return bool(folders_of_results(source))
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """Total times of the cases. InputError if none counts, with why."""
-    found: dict[Quantity, list[float]] = {}
-    results = [one for folder in folders_of_results(source) for one in read_results(folder)[1]]
-    for one in results:
-        if one.status == "done" and one.total_s is not None:
-            what = f"scenario {one.scenario}, {one.case}, {one.start}"
-            found.setdefault((one.engine, what), []).append(one.total_s)
-    if not found:
-        raise InputError(
-            f"has no case that counts, and so nothing to compare: {_why_not(results)}",
-            file=source,
-            remedy="run `gridbench scenario` again with the same --out, on a quiet machine: it"
-            " measures anew what does not count",
-        )
-    return {quantity: Measure(tuple(values)) for quantity, values in found.items()}
+def rows(source: Path) -> Iterator[ResultRow]:
+    """Total times of the cases. InputError if they cannot be read."""
+    for one in _results(source):
+        if one.total_s is not None:
+            yield ResultRow(
+                engine=one.engine,
+                what=f"scenario {one.scenario}, {one.case}, {one.start}",
+                metric="total time",
+                value=one.total_s,
+                repeat=one.round,
+                valid=one.status == "done",
+                parameters={
+                    "scenario": one.scenario,
+                    "case": one.case,
+                    "cores": one.cores,
+                    "tasks": one.tasks,
+                    "sleep_s": one.sleep_s,
+                    "stddev_s": one.stddev_s,
+                    "time_scale": one.time_scale,
+                    "bytes_in": one.bytes_in,
+                    "bytes_shared": one.bytes_shared,
+                    "bytes_out": one.bytes_out,
+                    "transport": one.transport,
+                    "nodes": one.nodes,
+                    "link_rate": one.link_rate,
+                    "start": one.start,
+                },
+            )
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no case is valid."""
+    return InputError(
+        f"has no case that counts, and so nothing to compare: {_why_not(_results(source))}",
+        file=source,
+        remedy="run `gridbench scenario` again with the same --out, on a quiet machine: it"
+        " measures again what does not count",
+    )
+
+
+def _results(source: Path) -> list[CaseResult]:
+    return [one for folder in folders_of_results(source) for one in read_results(folder)[1]]
 
 
 def _why_not(results: Sequence[CaseResult]) -> str:

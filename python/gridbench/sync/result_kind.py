@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity, only
+from gridbench.result_kind import Better, ResultRow, only
 from gridbench.sync.record import FORM, Round
 
 title = "gridbench sync"
@@ -16,42 +16,51 @@ compares = True
 holds = FORM.holds
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """The figures of each case, of the rounds that count. InputError if none does, with why."""
-    from gridbench.sync.cases import SyncCase, cases_of
+def rows(source: Path) -> Iterator[ResultRow]:
+    """The figures of each round. InputError if they cannot be read."""
+    import math
 
-    found: dict[Quantity, Measure] = {}
-    _, rounds = FORM.read(source)
+    from gridbench.sync.cases import counts
+    from gridbench.sync.figures import figures_of
 
-    def add(case: SyncCase, what: str, values: Sequence[float], measure: Measure) -> None:
-        if values:
-            key = (case.told(), what)
-            found[key] = Measure(tuple(values), measure.unit, measure.better)
+    for one in FORM.read(source)[1]:
+        found = figures_of(one)
+        # What its phases are called is not known before; a comparison has them in this order.
+        values: list[tuple[str, float, str, Better]] = [
+            ("start skew", found.skew, "s", "less"),
+            ("first start to last end", found.span, "s", "less"),
+            ("share of it in which all ran", found.simultaneity, "", "more"),
+            ("median task time", found.median, "s", "less"),
+        ]
+        for name, phase in found.phases.items():
+            values.append((f"{name}, bandwidth", phase.bandwidth, "bytes/s", "more"))
+            values.append((f"{name}, operations", phase.rate, "operations/s", "more"))
+        for metric, value, unit, better in values:
+            if math.isfinite(value):
+                yield ResultRow(
+                    engine=one.told(),
+                    what=metric,
+                    metric=metric,
+                    value=value,
+                    unit=unit,
+                    better=better,
+                    repeat=one.repeat,
+                    valid=counts(one),
+                    parameters={
+                        "workers": one.workers,
+                        "parameter": one.parameter,
+                        "start": one.start,
+                    },
+                )
 
-    time, share = Measure((), "s"), Measure((), "", "more")
-    bandwidth, rate = Measure((), "bytes/s", "more"), Measure((), "operations/s", "more")
-    for case in cases_of(rounds):
-        if not case.counts:
-            continue
-        add(case, "start skew", case.values(lambda f: f.skew), time)
-        add(case, "first start to last end", case.values(lambda f: f.span), time)
-        add(case, "share of it in which all ran", case.values(lambda f: f.simultaneity), share)
-        add(case, "median task time", case.values(lambda f: f.median), time)
-        for name in case.phases:
-            add(
-                case,
-                f"{name}, bandwidth",
-                case.phase_values(name, lambda p: p.bandwidth),
-                bandwidth,
-            )
-            add(case, f"{name}, operations", case.phase_values(name, lambda p: p.rate), rate)
-    if not found:
-        raise InputError(
-            f"has no round that counts, and so nothing to compare: {_why_not(rounds)}",
-            file=source,
-            remedy="measure more by --rounds N, with the same --out, on a quiet machine",
-        )
-    return found
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no round is valid."""
+    return InputError(
+        f"has no round that counts, and so nothing to compare: {_why_not(FORM.read(source)[1])}",
+        file=source,
+        remedy="measure more by --rounds N, with the same --out, on a quiet machine",
+    )
 
 
 def _why_not(rounds: Sequence[Round]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.datagrid.crossover.record import FORM
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity, only
+from gridbench.result_kind import ResultRow, only
 
 title = "gridbench data crossover"
 model = None
@@ -16,28 +16,39 @@ compares = True
 holds = FORM.holds
 
 
-def measures(source: Path) -> dict[Quantity, Measure]:
-    """The times of each way to the data, of the repeats that count. InputError if none does."""
+def rows(source: Path) -> Iterator[ResultRow]:
+    """The times of each way to the data. InputError if they cannot be read."""
     from gridbench.datagrid.crossover.cases import curves_of
     from gridbench.formats import counted, size
+    from gridbench.machine.rule import disturbed
 
-    found = {
-        (
-            curve.name,
-            f"{size(case.bytes)} for {counted(case.readers, 'reader')}",
-        ): Measure(tuple(map(curve.of, case.counting)))
-        for curve in curves_of(FORM.read(source)[1])
-        for case in curve.cases
-        if case.counts
-    }
-    if not found:
-        raise InputError(
-            "has no measurement that counts: other programs disturbed all of them, or none was"
-            " done",
-            file=source,
-            remedy="run `gridbench data crossover` again with another --out, on a quiet machine",
-        )
-    return found
+    for curve in curves_of(FORM.read(source)[1]):
+        for case in curve.cases:
+            for one in case.all:
+                yield ResultRow(
+                    engine=curve.name,
+                    what=f"{size(case.bytes)} for {counted(case.readers, 'reader')}",
+                    metric="time until all readers have the data",
+                    value=curve.of(one),
+                    repeat=one.repeat,
+                    valid=not disturbed(one),
+                    parameters={
+                        "side": one.side,
+                        "bytes": one.bytes,
+                        "readers": one.readers,
+                        "members": one.members,
+                        "loaded_before": curve.there,
+                    },
+                )
+
+
+def nothing_valid(source: Path) -> InputError:
+    """Why no measurement is valid."""
+    return InputError(
+        "has no measurement that counts: other programs disturbed all of them, or none was done",
+        file=source,
+        remedy="run `gridbench data crossover` again with another --out, on a quiet machine",
+    )
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
