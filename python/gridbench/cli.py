@@ -49,6 +49,11 @@ COMMANDS = {
     "compare": Entry(
         START, "compare.options:compare", "Compare your own commands: which is faster, by how much?"
     ),
+    "recommend": Entry(
+        START,
+        "recommend.options:recommend",
+        "Write a one-page recommendation from any results.",
+    ),
     "report": Entry(
         START, "results.options:report", "Make a page, a table or a comparison of results."
     ),

@@ -119,7 +119,7 @@ def bars(made: Sequence[Bar], unit: str, label: str) -> str:
 
 def over_time(made: Sequence[Mark], unit: str, label: str, colour: str = SERIES[0]) -> str:
     """Values from left to right, joined by a line, with an axis from 0."""
-    height, bottom, left = 230, 40, 74
+    height, bottom, left = 190, 40, 74
     known = [end for mark in made for end in (mark.value, mark.low, mark.high)]
     axis = axis_of(known, unit, logarithmic=False, from_zero=True)
     low, high = map(float, axis["range"])

@@ -1,0 +1,109 @@
+"""The whole of `gridbench recommend`: read, decide, write the page in all forms."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.printing import Printing
+from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
+from gridbench.recommend.evidence import read_evidence
+from gridbench.recommend.present import headline, markdown, pictures, render, sentences, to_record
+from gridbench.results_folder import default_folder, unusable
+from gridbench.terminal import say
+from gridbench.whole_file import write_file
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_SECONDS = 120
+"""After which a browser is ended."""
+
+
+def run_recommend(
+    sources: Sequence[Path],
+    *,
+    work: PlannedWork | None,
+    cores: int | None,
+    folder: Path | None,
+    printing: Printing,
+) -> int:
+    """Write the recommendation; the exit status. InputError for what is no folder of results."""
+    made = recommend(read_evidence(sources), work, cores)
+    folder = folder or default_folder("recommendation")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    page = folder / "recommendation.html"
+    write_file(page, render(made))
+    write_file(folder / "recommendation.md", markdown(made))
+    for one in pictures(made):
+        for picture in one:
+            write_file(folder / picture.file, picture.svg)
+    no_pdf = write_pdf(page, folder / "recommendation.pdf")
+    _show(made, printing)
+    printing.document(
+        lambda: {
+            "recommendation": headline(made),
+            "machines": [to_record(one) for one in made],
+            "results": folder,
+        }
+    )
+    if no_pdf:
+        printing.say(f"no PDF: {no_pdf}")
+    printing.say(f"results: {folder}")
+    return 0
+
+
+def write_pdf(page: Path, out: Path) -> str:
+    """Print a page as PDF with a browser. Why that was not possible, or nothing."""
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        return "Chromium is not installed; run `apt-get install chromium`, or print the HTML page"
+    with tempfile.TemporaryDirectory(prefix="gridbench-browser-") as profile:
+        command = [
+            program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--disable-background-networking", "--disable-sync",
+            # Nothing listens there: the page can reach no network.
+            "--proxy-server=http://127.0.0.1:9", f"--user-data-dir={profile}",
+            "--no-pdf-header-footer", f"--print-to-pdf={out.resolve()}", page.resolve().as_uri(),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"{program} did not end within {_SECONDS} s; print the HTML page instead"
+    if done.returncode or not out.exists():
+        return f"{program} failed with exit status {done.returncode}; print the HTML page instead"
+    return ""
+
+
+def planned_work(work: str, price: float | None) -> PlannedWork:
+    """The work of `--work`: a time of one core, or `NxTIME`. InputError for what is none."""
+    from gridbench.advise.work import parse_time
+
+    count, times, each = work.lower().partition("x")
+    if not times:
+        return PlannedWork(parse_time("--work", work), None, price)
+    digits = count.strip().replace(",", "")
+    if not digits.isascii() or not digits.isdecimal() or not 0 < int(digits[:9]) <= 10_000_000:
+        raise InputError(
+            f"--work: `{count[:40]}` is no number of tasks",
+            remedy="give the time of one core, such as 100h, or tasks and their time: 5000x30s",
+        )
+    return PlannedWork(int(digits) * parse_time("--work", each), int(digits), price)
+
+
+def _show(made: Sequence[Recommendation], printing: Printing) -> None:
+    console = printing.tables()
+    say(console, headline(made))
+    for one in made:
+        say(console, f"\n{one.host}")
+        for what, text in sentences(one):
+            say(console, f"  {what}: {text}")
+        for what, command in one.missing:
+            say(console, f"  Not measured: {what} ({command})")

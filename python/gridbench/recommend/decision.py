@@ -1,0 +1,373 @@
+"""What is recommended for each machine: the engine, the task size, the cores, and what is missing.
+
+All of it follows from figures that were measured, or from a model that was fitted to such.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gridbench.advise.advice import Advice, advise
+from gridbench.advise.work import Work
+from gridbench.errors import InputError
+from gridbench.model.fitting import model_of
+from gridbench.model.model import Model
+from gridbench.model.observation import Situation
+from gridbench.model.source import read_source
+from gridbench.recommend.evidence import Evidence
+from gridbench.result_kind import Measure, Quantity
+from gridbench.results.compare import Compared
+from gridbench.statistics.enough import decided
+from gridbench.workload.body import SPIN
+
+EFFICIENT = 0.9
+"""Share of the time in which workers do the work, from which on tasks are long enough."""
+_BLOCKS = 10
+"""Tasks for each core, where that share is looked at."""
+_SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWork:
+    """What a user has to do."""
+
+    seconds: float
+    """Of one core, all together."""
+    tasks: int | None = None
+    """That it is divided into already; None: any number."""
+    price: float | None = None
+    """Of a core-hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedEngine:
+    """An engine with how it did beside others."""
+
+    name: str
+    ratio: float
+    """Geometric mean, over workloads, of its time by that of the fastest engine."""
+    least: float
+    most: float
+    fastest: int
+    """Workloads in which it was the fastest."""
+    workloads: int
+    proven: int | None
+    """Workloads in which undisturbed rounds prove that the recommended engine is faster; None: it
+    is that engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A figure that was measured at several times."""
+
+    engine: str
+    what: str
+    dates: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    claims: bool
+    """Whether the first and the last are of undisturbed measurements."""
+
+    @property
+    def compared(self) -> Compared:
+        """The last with the first."""
+        return Compared(self.engine, self.what, self.measures[0], self.measures[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """For one machine."""
+
+    host: str
+    cores: int
+    evidence: tuple[Evidence, ...]
+    ranked: tuple[RankedEngine, ...]
+    """The recommended engine first; none: engines were not compared."""
+    claims: bool
+    """Whether the ranking rests on undisturbed runs alone."""
+    model: Model | None
+    model_source: str
+    """Where the model is from."""
+    task_time: float | None
+    """Seconds of a task from which on workers are busy for `EFFICIENT` of the time; None: not
+    known."""
+    advice: Advice | None
+    work: PlannedWork | None
+    trends: tuple[Trend, ...]
+    missing: tuple[tuple[str, str], ...]
+    """What was not measured, and the command that would."""
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """All engines that ran tasks."""
+        return tuple(
+            dict.fromkeys(
+                engine
+                for one in self.evidence
+                if one.has_tasks
+                for engine, _ in (*one.figures, *one.provisional)
+            )
+        )
+
+    @property
+    def engine(self) -> str:
+        """That is recommended, or the only one that is known; empty: none."""
+        if self.ranked:
+            return self.ranked[0].name
+        return self.model.name if self.model else ""
+
+    @property
+    def core_hours(self) -> float | None:
+        """Of the work, as advised."""
+        if self.advice is None:
+            return None
+        return self.advice.expected.total * self.advice.split.cores / _HOUR
+
+    @property
+    def provisional(self) -> bool:
+        """Whether other programs disturbed what it rests on."""
+        return bool((self.ranked and not self.claims) or (self.model and self.model.disturbed))
+
+
+def recommend(
+    evidence: Sequence[Evidence], work: PlannedWork | None = None, cores: int | None = None
+) -> list[Recommendation]:
+    """One for each machine, in order of first measurement. `cores`: the most that may be used;
+    None: as many as were measured."""
+    hosts: dict[str, list[Evidence]] = {}
+    for one in evidence:
+        hosts.setdefault(one.host, []).append(one)
+    return [_of_machine(host, own, work, cores) for host, own in hosts.items()]
+
+
+def _of_machine(
+    host: str, evidence: Sequence[Evidence], work: PlannedWork | None, cores: int | None
+) -> Recommendation:
+    workloads = _workloads(evidence)
+    ranked, claims = _ranked(workloads)
+    name = ranked[0].name if ranked else None
+    model, source, why_not = _model(evidence, name)
+    advice = None
+    if model is not None and work is not None:
+        advice = advise(model, _work(work, model, cores))
+    return Recommendation(
+        host=host,
+        cores=max(one.cores for one in evidence),
+        evidence=tuple(evidence),
+        ranked=ranked,
+        claims=claims,
+        model=model,
+        model_source=source,
+        task_time=None if model is None else _task_time(model),
+        advice=advice,
+        work=work,
+        trends=_trends(evidence),
+        missing=tuple(_missing(evidence, ranked, model, why_not, claims=claims, work=work)),
+    )
+
+
+def _workloads(evidence: Sequence[Evidence]) -> dict[str, tuple[bool, dict[str, Measure]]]:
+    """By workload: whether it claims, and the times of the engines that ran it in one folder. Of
+    several folders undisturbed ones take precedence, then later ones."""
+    found: dict[str, tuple[bool, dict[str, Measure]]] = {}
+    for one in evidence:
+        if not one.has_tasks:
+            continue
+        for figures, claims in ((one.provisional, False), (one.figures, True)):
+            for what, engines in _by_workload(figures).items():
+                if len(engines) > 1 and (claims or not found.get(what, (False,))[0]):
+                    found[what] = (claims, engines)
+    return found
+
+
+def _by_workload(figures: Mapping[Quantity, Measure]) -> dict[str, dict[str, Measure]]:
+    found: dict[str, dict[str, Measure]] = {}
+    for (engine, what), measure in figures.items():
+        found.setdefault(what, {})[engine] = measure
+    return found
+
+
+def _ranked(
+    workloads: Mapping[str, tuple[bool, dict[str, Measure]]],
+) -> tuple[tuple[RankedEngine, ...], bool]:
+    """All engines, the recommended one first, and whether that rests on undisturbed runs. If some
+    workloads are undisturbed, only these count."""
+    sure = {what: engines for what, (claims, engines) in workloads.items() if claims}
+    chosen = sure or {what: engines for what, (_, engines) in workloads.items()}
+    ratios: dict[str, list[float]] = {}
+    for engines in chosen.values():
+        medians = {name: statistics.median(one.values) for name, one in engines.items()}
+        best = min(medians.values())
+        for name, median in medians.items():
+            ratios.setdefault(name, []).append(median / best)
+    if not ratios:
+        return (), False
+    # An engine that ran few of the workloads is not recommended for all of them.
+    most = max(map(len, ratios.values()))
+    means = {name: statistics.geometric_mean(own) for name, own in ratios.items()}
+    order = sorted(ratios, key=lambda name: (len(ratios[name]) < most / 2, means[name]))
+    first = order[0]
+    return tuple(
+        RankedEngine(
+            name,
+            means[name],
+            min(ratios[name]),
+            max(ratios[name]),
+            sum(ratio == 1 for ratio in ratios[name]),
+            len(ratios[name]),
+            None if name == first else _proven(first, name, sure),
+        )
+        for name in order
+    ), bool(sure)
+
+
+def _proven(first: str, other: str, sure: Mapping[str, Mapping[str, Measure]]) -> int:
+    return sum(
+        decided(engines[first].values, engines[other].values) == "first"
+        for engines in sure.values()
+        if first in engines and other in engines
+    )
+
+
+def _model(evidence: Sequence[Evidence], name: str | None) -> tuple[Model | None, str, str]:
+    """The model of the engine, or of the only one if none is `name`d; where it is from; and why
+    there is none."""
+    saved = [(one, model) for one in evidence for model in one.models]
+    if name is None and len({model.name for _, model in saved}) == 1:
+        name = saved[0][1].name
+    for one, model in reversed(saved):
+        if model.name == name:
+            return model, str(one.source), ""
+    folders = [one.source for one in evidence if one.has_tasks]
+    if not folders:
+        return None, "", "no engine ran tasks"
+    try:
+        places = read_source(folders).by_place()
+        own = {place: seen for place, seen in places.items() if name in (None, place.engine)}
+        if len({place.engine for place in own}) != 1:
+            return None, "", f"no run of {name or 'one engine'} can serve for a model"
+        observations = max(own.values(), key=len)
+        return model_of(observations, test=False), _names(folders), ""
+    except InputError:
+        return None, "", f"too few runs of {name or 'an engine'} are there to fit a model to"
+
+
+def _names(folders: Sequence[Path]) -> str:
+    return ", ".join(dict.fromkeys(str(folder) for folder in folders))
+
+
+def _work(planned: PlannedWork, model: Model, cores: int | None) -> Work:
+    place = model.fit.place
+    work = Work(
+        seconds=planned.seconds,
+        cores=cores or max(1, int(model.measured.cores.high)),
+        most_tasks=planned.tasks or 100_000,
+        body=SPIN,
+    )
+    if place.transport == "one host":  # elsewhere each worker is taken to have a processor
+        return work.on_processors(place.processors)
+    return work
+
+
+def _task_time(model: Model) -> float | None:
+    """Seconds of a task from which on workers do the work for `EFFICIENT` of the time, without
+    their start; None: not even of long ones."""
+    cores = max(1, int(model.measured.cores.high))
+    free = {name: 0.0 for name in model.values if name.startswith("start.")}
+
+    def efficient(seconds: float) -> bool:
+        situation = Situation(cores=cores, sleep=np.full(_BLOCKS * cores, seconds))
+        (total,) = model.totals([situation], free).tolist()
+        return bool(situation.ideal >= EFFICIENT * total)
+
+    if not efficient(_LONGEST):
+        return None
+    low, high = math.log(_SHORTEST), math.log(_LONGEST)
+    while high - low > 0.05:
+        middle = (low + high) / 2
+        low, high = (low, middle) if efficient(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def _trends(evidence: Sequence[Evidence]) -> tuple[Trend, ...]:
+    """Figures of several dates; changes that are certain first, and of these the largest."""
+    found: dict[tuple[str, str, str], dict[str, tuple[Measure, bool]]] = {}
+    for one in evidence:
+        if not one.date:
+            continue
+        for figures, claims in ((one.provisional, False), (one.figures, True)):
+            for (engine, what), measure in figures.items():
+                found.setdefault((one.command, engine, what), {})[one.date] = (measure, claims)
+    trends = [
+        Trend(
+            engine,
+            what,
+            tuple(dates),
+            tuple(measure for measure, _ in dates.values()),
+            all(dates[date][1] for date in (min(dates), max(dates))),
+        )
+        for (_, engine, what), dates in found.items()
+        if len(dates) > 1 and all(any(measure.values) for measure, _ in dates.values())
+    ]
+
+    def weight(trend: Trend) -> tuple[bool, float]:
+        compared = trend.compared
+        known = trend.claims and compared.verdict in ("better", "worse")
+        size = abs(math.log(compared.ratio)) if 0 < compared.ratio < math.inf else math.inf
+        return not known, -size
+
+    return tuple(sorted(trends, key=weight))
+
+
+def _missing(
+    evidence: Sequence[Evidence],
+    ranked: Sequence[RankedEngine],
+    model: Model | None,
+    why_not: str,
+    *,
+    claims: bool,
+    work: PlannedWork | None,
+) -> list[tuple[str, str]]:
+    found = []
+    commands = {one.command for one in evidence}
+    if not ranked:
+        found.append(
+            (
+                "which engine is fastest: no workload ran on several engines",
+                "gridbench run --engine gridrpc-python --engine process-pool",
+            )
+        )
+    elif not claims:
+        found.append(
+            (
+                "an undisturbed comparison of engines: other programs used the machine",
+                "gridbench run --engine "
+                + " --engine ".join(one.name for one in ranked[:2])
+                + " --wait-for-quiet",
+            )
+        )
+    if model is None:
+        engine = f" --engine {ranked[0].name}" if ranked else ""
+        found.append(
+            (
+                f"task size and number of cores: {why_not or 'there is no model of the engine'}",
+                f"gridbench advise --work 100s{engine} --out runs/advice",
+            )
+        )
+    if work is None:
+        found.append(("core-hours: the work is not known", "gridbench recommend --work 100h ..."))
+    others = {
+        "gridbench micro": "calls and start-up",
+        "gridbench sync": "storage under load",
+        "gridbench data": "data grids",
+    }
+    lacking = {what: command for command, what in others.items() if command not in commands}
+    if lacking:
+        found.append((", ".join(lacking), " / ".join(lacking.values())))
+    return found

@@ -1,0 +1,383 @@
+"""The recommendation as sentences, Markdown with pictures, and a page."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gridbench.formats import (
+    amount,
+    between,
+    counted,
+    digits,
+    fixed,
+    percent,
+    plain,
+    rough,
+    times,
+    whole,
+)
+from gridbench.machine.words import disturbed_count
+from gridbench.model.model import Prediction
+from gridbench.pages import render as pages
+from gridbench.pages.colours import engine_colours
+from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.svg import Bar, Mark, bars, over_time
+from gridbench.pages.table import Cell, Table
+from gridbench.provisional import provisional
+from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
+
+_LONG = ((3600.0, "h"), (60.0, "min"))
+_MOST = 6
+"""Rows of a table, and lines of a list, at most: it is one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A static picture and the file that Markdown finds it in."""
+
+    file: str
+    caption: str
+    svg: str
+
+
+def headline(recommendations: Sequence[Recommendation]) -> str:
+    """The recommendation in one sentence."""
+    parts = [(one, _answer(one)) for one in recommendations]
+    if len(parts) == 1:
+        one, text = parts[0]
+        return provisional(text, "the machine was busy") if one.provisional else f"{text}."
+    told = [
+        f"{'provisionally ' if one.provisional else ''}{text} on {one.host}" for one, text in parts
+    ]
+    return f"{'; '.join(told)}."
+
+
+def sentences(one: Recommendation) -> list[tuple[str, str]]:
+    """Each question with its answer."""
+    found = [("Engine", _engine(one)), ("Task size", _task_size(one)), ("Cores", _cores(one))]
+    if one.advice is not None:
+        what, seconds = one.advice.limit
+        share = seconds / one.advice.expected.total
+        found.append(
+            ("Limit", f"{what[0].upper()}{what[1:]} takes {percent(share, 0)} of the time.")
+        )
+    found += [("Cost", _cost(one)), ("Confidence", _confidence(one))]
+    return [(what, text) for what, text in found if text]
+
+
+def engines_table(one: Recommendation) -> Table:
+    """How engines did beside each other."""
+    head = ("engine", "time, fastest = 1", "range", "fastest in", "proven slower in")
+    rows = [
+        [
+            rank.name,
+            digits(rank.ratio),
+            f"{digits(rank.least)} to {digits(rank.most)}" if rank.least < rank.most else "",
+            f"{rank.fastest} of {rank.workloads}",
+            "" if rank.proven is None else f"{rank.proven} of {rank.workloads}",
+        ]
+        for rank in one.ranked[:_MOST]
+    ]
+    return Table(head, rows)
+
+
+def trends_table(one: Recommendation) -> Table:
+    """Figures that were measured at several times."""
+    words = {"better": "better", "worse": "worse", "no difference": "no difference"}
+
+    def row(trend: Trend) -> list[str | Cell]:
+        first, last = trend.measures[0], trend.measures[-1]
+        verdict = words.get(trend.compared.verdict, "too few values")
+        return [
+            f"{trend.engine}: {trend.what}",
+            " to ".join(dict.fromkeys((trend.dates[0][:10], trend.dates[-1][:10]))),
+            amount(statistics.median(first.values), first.unit),
+            amount(statistics.median(last.values), last.unit),
+            times(trend.compared.ratio),
+            verdict if trend.claims else "provisional",
+        ]
+
+    head = ("figure", "dates", "first", "last", "ratio", "verdict")
+    return Table(head, [row(trend) for trend in one.trends[:_MOST]])
+
+
+def evidence_table(one: Recommendation) -> Table:
+    """Where each figure comes from."""
+    rows: list[list[str | Cell]] = [
+        [
+            str(evidence.source),
+            evidence.command,
+            evidence.date.replace("T", " ") or "–",
+            str(len(evidence.figures) + len(evidence.models)),
+            str(len(evidence.provisional)) if evidence.provisional else "–",
+        ]
+        for evidence in one.evidence
+    ]
+    return Table(("folder", "made by", "date", "figures", "provisional figures"), rows)
+
+
+def findings(one: Recommendation) -> list[tuple[str, str]]:
+    """What else the results say: each command with the first sentence of its latest report."""
+    latest = {evidence.command: evidence.told for evidence in one.evidence if evidence.told}
+    return list(latest.items())[:_MOST]
+
+
+def pictures(recommendations: Sequence[Recommendation]) -> list[list[Picture]]:
+    """Of each machine: engines beside each other, and the figure with the largest change."""
+    return [list(_pictures(number, one)) for number, one in enumerate(recommendations, 1)]
+
+
+def markdown(recommendations: Sequence[Recommendation]) -> str:
+    """All of it; pictures are files beside it."""
+    return "\n".join(_lines(recommendations)).rstrip() + "\n"
+
+
+def render(recommendations: Sequence[Recommendation]) -> str:
+    """The page as HTML."""
+    made = pictures(recommendations)
+    told = headline(recommendations)
+    hosts = [one.host for one in recommendations]
+    return pages.render(
+        "recommend/recommend.html",
+        told,
+        {},
+        scripts=[],
+        styles=["recommend/recommend.css"],
+        kind="gridbench recommend",
+        heading=told,
+        subheading=f"{', '.join(hosts)} · from {counted(_folders(recommendations), 'folder')}",
+        navigation=[],
+        machines=[
+            {
+                "name": _machine(one),
+                "sentences": sentences(one),
+                "pictures": own,
+                "engines": engines_table(one),
+                "trends": trends_table(one),
+                "findings": findings(one),
+                "missing": one.missing,
+                "evidence": evidence_table(one),
+            }
+            for one, own in zip(recommendations, made, strict=True)
+        ],
+    )
+
+
+def to_record(one: Recommendation) -> dict[str, object]:
+    """For `--json`."""
+    advice = one.advice
+    return {
+        "host": one.host,
+        "engine": one.engine or None,
+        "provisional": one.provisional,
+        "task_time": one.task_time,
+        "tasks": None if advice is None else advice.split.tasks,
+        "cores": None if advice is None else advice.split.cores,
+        "expected": None
+        if advice is None
+        else {
+            "total": advice.expected.total,
+            "low": advice.expected.low,
+            "high": advice.expected.high,
+        },
+        "core_hours": one.core_hours,
+        "cost": None
+        if one.core_hours is None or one.work is None or one.work.price is None
+        else one.core_hours * one.work.price,
+        "limit": None if advice is None else advice.limit[0],
+        "answers": dict(sentences(one)),
+        "missing": [{"what": what, "command": command} for what, command in one.missing],
+        "sources": [str(evidence.source) for evidence in one.evidence],
+    }
+
+
+def _lines(recommendations: Sequence[Recommendation]) -> Iterator[str]:
+    yield from (f"# {escaped(headline(recommendations))}", "")
+    for one, own in zip(recommendations, pictures(recommendations), strict=True):
+        yield from (f"## {escaped(_machine(one))}", "")
+        yield from (f"- **{what}**: {escaped(text)}" for what, text in sentences(one))
+        for picture in own:
+            yield from ("", f"![{escaped(picture.caption)}]({picture.file})")
+        for title, made in (
+            ("Engines", engines_table(one)),
+            ("History", trends_table(one)),
+            ("Sources", evidence_table(one)),
+        ):
+            if made.rows:
+                yield from ("", f"### {title}", "", *table_lines(made))
+        if findings(one):
+            yield from ("", "### Also measured", "")
+            yield from (f"- {command}: {escaped(text)}" for command, text in findings(one))
+        if one.missing:
+            yield from ("", "### Not measured", "")
+            yield from (f"- {escaped(what)}: `{command}`" for what, command in one.missing)
+        yield ""
+
+
+def _answer(one: Recommendation) -> str:
+    if one.advice is not None and one.core_hours is not None:
+        split, expected = one.advice.split, one.advice.expected
+        return (
+            f"{one.engine} with {counted(split.tasks, 'task')} on {counted(split.cores, 'core')}"
+            f" takes {_time(expected.total)} ({_interval(expected)}) and"
+            f" {_hours(one.core_hours)}"
+        )
+    if one.ranked:
+        best, nearest = one.ranked[:2]
+        return (
+            f"{best.name} is fastest in {_of_workloads(best)}, and"
+            f" {digits(nearest.ratio / best.ratio)} times as fast as {nearest.name} on average"
+        )
+    if one.measured:
+        return f"no engine can be recommended, as {_engine(one)[:-1].lower()}"
+    return "no engine can be recommended, as none was measured"
+
+
+def _engine(one: Recommendation) -> str:
+    if not one.ranked:
+        names = " and ".join(one.measured)
+        return f"Only {names} was measured." if len(one.measured) == 1 else "Not compared."
+    best, *others = one.ranked
+    nearest = others[0]
+    proven = (
+        f"undisturbed rounds prove that in {nearest.proven} of {nearest.workloads}"
+        if one.claims
+        else "no run was undisturbed"
+    )
+    return (
+        f"{best.name}: fastest in {_of_workloads(best)}; {nearest.name} takes"
+        f" {digits(nearest.ratio)} times as long as the fastest, and {proven}."
+    )
+
+
+def _of_workloads(rank: RankedEngine) -> str:
+    if rank.workloads == 1:
+        return "the only workload"
+    return f"{rank.fastest} of {counted(rank.workloads, 'workload')}"
+
+
+def _task_size(one: Recommendation) -> str:
+    parts = []
+    if one.advice is not None:
+        split, work = one.advice.split, one.advice.work
+        parts.append(f"{counted(split.tasks, 'task')} of {_time(work.seconds / split.tasks)} each")
+    if one.task_time is not None and one.model is not None:
+        cores = int(one.model.measured.cores.high)
+        parts.append(
+            f"tasks of at least {rough(one.task_time)} keep {counted(cores, 'worker')} of"
+            f" {one.model.name} busy for {percent(EFFICIENT, 0)} of the time"
+        )
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else "Not known: there is no model."
+
+
+def _cores(one: Recommendation) -> str:
+    if one.model is None:
+        return "Not known: there is no model."
+    span = one.model.measured.cores
+    low, high = whole(span.low), whole(span.high)
+    measured = f"runs with {low} to {high} cores" if low != high else f"runs with {high} cores"
+    if one.advice is None:
+        return f"Not decided, as the work is not known; there are {measured}."
+    return f"{counted(one.advice.split.cores, 'core')}; there are {measured}."
+
+
+def _cost(one: Recommendation) -> str:
+    if one.core_hours is None or one.work is None or one.advice is None:
+        return ""
+    share = one.work.seconds / 3600 / one.core_hours
+    text = f"{_hours(one.core_hours)}, of which the work itself is {percent(share, 0)}"
+    if one.work.price is not None:
+        cost = fixed(one.core_hours * one.work.price, 2)
+        text += f"; {cost} at {plain(one.work.price)} per core-hour"
+    return f"{text}."
+
+
+def _confidence(one: Recommendation) -> str:
+    parts = []
+    if one.ranked and not one.claims:
+        parts.append("the comparison of engines is provisional, as other programs used the machine")
+    if one.model is not None:
+        fit = one.model.fit
+        parts.append(f"the model is fitted to {counted(fit.runs, 'run')} from {one.model_source}")
+        if one.model.disturbed:
+            parts.append(disturbed_count(one.model.disturbed, fit.runs, "runs"))
+    if one.advice is not None:
+        expected = one.advice.expected
+        parts.append(f"19 of 20 runs should take no more than {_time(expected.high)}")
+        parts += [f"beyond what was measured: {text}" for text in expected.extrapolated]
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _pictures(number: int, one: Recommendation) -> Iterator[Picture]:
+    if one.ranked:
+        made = [
+            Bar(
+                rank.name,
+                rank.ratio,
+                rank.least,
+                rank.most,
+                colour=engine_colours([rank.name])[rank.name],
+                hollow=not one.claims,
+            )
+            for rank in one.ranked[:_MOST]
+        ]
+        caption = "Time of each engine, fastest = 1: mean and range over workloads"
+        yield Picture(f"engines-{number}.svg", caption, bars(made, "x", caption))
+    if one.trends and (marks := _marks(one.trends[0])):
+        trend = one.trends[0]
+        caption = f"{trend.engine}, {trend.what}: median and range by date"
+        yield Picture(
+            f"history-{number}.svg", caption, over_time(marks, trend.measures[0].unit, caption)
+        )
+
+
+def _marks(trend: Trend) -> list[Mark]:
+    seconds = [datetime.datetime.fromisoformat(date).timestamp() for date in trend.dates]
+    first, last = seconds[0], seconds[-1]
+    days = {date[:10] for date in trend.dates}
+    return [
+        Mark(
+            (at - first) / (last - first) if last > first else 0.5,
+            statistics.median(measure.values),
+            min(measure.values),
+            max(measure.values),
+            date[:10] if len(days) > 1 else date[11:16],
+            hollow=not trend.claims,
+        )
+        for at, date, measure in zip(seconds, trend.dates, trend.measures, strict=True)
+        if all(map(math.isfinite, measure.values))
+    ]
+
+
+def _machine(one: Recommendation) -> str:
+    return f"{one.host}, {counted(one.cores, 'processor')}" if one.cores else one.host
+
+
+def _time(seconds: float) -> str:
+    """A time that may be long: `45 s`, `30.0 min`, `12.0 h`."""
+    for unit, name in _LONG:
+        if seconds >= 2 * unit:
+            return f"{digits(seconds / unit)} {name}"
+    return rough(seconds)
+
+
+def _interval(expected: Prediction) -> str:
+    """Both ends in the unit of the total."""
+    for unit, name in _LONG:
+        if expected.total >= 2 * unit:
+            return f"{digits(expected.low / unit)} to {digits(expected.high / unit)} {name}"
+    return between(expected.low, expected.high)
+
+
+def _hours(hours: float) -> str:
+    return f"{digits(hours)} core-hours"
+
+
+def _folders(recommendations: Sequence[Recommendation]) -> int:
+    return len({e.source for one in recommendations for e in one.evidence})

@@ -1,0 +1,257 @@
+"""The one-page recommendation from stored results: what it says, and what it does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbench.compare.record import FORM, Command, Execution, Setting
+from gridbench.errors import InputError
+from gridbench.model.model import Model
+from gridbench.model.saved import save_models
+from gridbench.printing import Printing
+from gridbench.recommend.command import planned_work, run_recommend, write_pdf
+from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
+from gridbench.recommend.evidence import read_evidence
+from gridbench.recommend.present import (
+    findings,
+    headline,
+    markdown,
+    pictures,
+    render,
+    sentences,
+    trends_table,
+)
+from gridbench.record_file import Header
+from gridbench.scenario.grids import Choice, cases_of
+from gridbench.scenario.results import open_cases
+from running import Run
+from scenario_results import header_of, result_of
+
+GOLDEN = Path(__file__).parent / "data" / "recommendation.md"
+
+
+def scenario(
+    folder: Path,
+    slower: dict[str, float],
+    *,
+    host: str = "node1",
+    date: str = "2031-01-01T08:00:00+0000",
+    rounds: int = 3,
+    busy: bool = False,
+) -> Path:
+    """Results of scenario 4 of engines that take so many times as long as the formula."""
+    header = replace(header_of(4), machine={"host": host, "cores": 8}, started=date)
+    file = open_cases(folder, header, fresh=False)
+    for case in cases_of(4, Choice())[:3]:
+        for engine, factor in slower.items():
+            for number in range(rounds):
+                noise = 1 + 0.002 * number
+                made = result_of(case, engine, slower=factor * noise)
+                assert made.total_s is not None
+                made = replace(made, round=number, total_s=made.total_s * factor * noise)
+                if busy:
+                    made = replace(made, status="invalid", reason="disturbed: by others")
+                file.add(made)
+    file.close()
+    return folder
+
+
+def comparison(folder: Path, wall: float, *, date: str, host: str = "node1") -> Path:
+    """Results of `gridbench compare` of two commands."""
+    names = ("old", "new")
+    setting = Setting(commands=tuple(Command(name=n, line=n) for n in names), shell=False)
+    header = Header(
+        machine={"host": host, "cores": 8}, versions={"python": "3"}, options=setting.options(),
+        started=date, seed=1,
+    )  # fmt: skip
+    file = FORM.open(folder, header, fresh=False)
+    for number in range(6):
+        for name, factor in zip(names, (2.0, 1.0), strict=True):
+            file.add(
+                Execution(
+                    phase="compare", round=number, place=0, command=name, at=date,
+                    wall=wall * factor * (1 + 0.001 * number), memory=1 << 20,
+                    load={"judgement": "undisturbed"},
+                )
+            )  # fmt: skip
+    file.close()
+    return folder
+
+
+def advice(folder: Path, model: Model) -> Path:
+    """The folder of `gridbench advise` with a model."""
+    folder.mkdir()
+    place = replace(model.fit.place, host="node1", engine="gridrpc-native")
+    save_models([replace(model, fit=replace(model.fit, place=place))], folder / "model.json")
+    return folder
+
+
+def recommended(
+    sources: Sequence[Path], work: PlannedWork | None = None, cores: int | None = None
+) -> Recommendation:
+    (found,) = recommend(read_evidence(sources), work, cores)
+    return found
+
+
+def test_the_engine_is_the_one_that_is_faster_in_all(tmp_path: Path) -> None:
+    folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5, "ray": 3.0})
+    found = recommended([folder])
+    assert [one.name for one in found.ranked] == ["gridrpc-native", "dask", "ray"]
+    assert found.ranked[0].fastest == found.ranked[0].workloads == 3
+    assert found.ranked[1].ratio == pytest.approx(1.6, rel=0.2)
+    assert found.ranked[1].proven == 3
+    assert headline([found]).startswith("gridrpc-native is fastest in 3 of 3 workloads, and 1.")
+    assert not found.provisional
+
+
+def test_disturbed_runs_give_a_provisional_answer(tmp_path: Path) -> None:
+    folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5}, busy=True)
+    found = recommended([folder])
+    assert headline([found]).startswith("Provisional: gridrpc-native is fastest in 3 of 3")
+    assert found.ranked[1].proven == 0
+    assert "an undisturbed comparison of engines" in found.missing[0][0]
+    assert "--wait-for-quiet" in found.missing[0][1]
+    # An undisturbed comparison takes precedence, also over a later one.
+    sure = scenario(tmp_path / "b", {"gridrpc-native": 2.0, "dask": 1.0}, date="2030-01-01T00:00")
+    both = recommended([folder, sure])
+    assert (both.ranked[0].name, both.claims) == ("dask", True)
+
+
+def test_nothing_is_claimed_that_was_not_measured(tmp_path: Path) -> None:
+    folder = scenario(tmp_path / "a", {"dask": 1.0})
+    found = recommended([folder])
+    assert headline([found]) == "no engine can be recommended, as only dask was measured."
+    assert found.core_hours is None
+    assert dict(sentences(found))["Task size"] == "Not known: there is no model."
+    commands = [command for _, command in found.missing]
+    assert [one.split()[1] for one in commands] == ["run", "advise", "recommend", "micro"]
+
+
+def test_work_becomes_tasks_cores_and_core_hours(tmp_path: Path, model: Model) -> None:
+    folder = advice(tmp_path / "a", model)
+    work = planned_work("100x2s", 0.5)
+    assert (work.seconds, work.tasks) == (200, 100)
+    found = recommended([folder], work, 4)
+    assert found.advice is not None
+    assert found.core_hours is not None
+    assert found.advice.split.tasks <= 100
+    assert found.advice.split.cores <= 4
+    expected = found.advice.expected.total * found.advice.split.cores / 3600
+    assert found.core_hours == pytest.approx(expected)
+    assert found.core_hours >= 200 / 3600
+    answers = dict(sentences(found))
+    assert f"{found.core_hours * 0.5:.2f} at 0.5 per core-hour" in answers["Cost"]
+    assert found.advice.limit[0][1:] in answers["Limit"]
+    assert found.task_time is not None
+    assert 0 < found.task_time < 10
+
+
+@pytest.mark.parametrize("text", ["0x2s", "-1x2s", "manyx2s", "2xs", "soon", "99999999x1s"])
+def test_work_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--work"):
+        planned_work(text, None)
+
+
+def test_several_dates_become_a_history(tmp_path: Path) -> None:
+    folders = [
+        comparison(tmp_path / str(year), wall, date=f"{year}-05-04T10:00:00+0000")
+        for year, wall in ((2030, 1.0), (2031, 1.02), (2032, 1.5))
+    ]
+    found = recommended(folders[::-1])
+    trend = found.trends[0]
+    assert (trend.dates[0][:4], trend.dates[-1][:4]) == ("2030", "2032")
+    rows = {str(row[0]): row for row in trends_table(found).rows}
+    assert rows["new: wall time"][2:] == ["1.00 s", "1.50 s", "1.50×", "worse"]
+    assert findings(found)[0][0] == "gridbench compare"
+    assert findings(found)[0][1].startswith("“new” is 2.00 times as fast as “old”")
+    (made,) = pictures([found])
+    assert [picture.file for picture in made] == ["history-1.svg"]
+    assert made[0].svg.count("<circle") == 3
+
+
+def test_each_machine_has_its_own_recommendation(tmp_path: Path) -> None:
+    first = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5})
+    other = scenario(tmp_path / "b", {"gridrpc-native": 2.0, "dask": 1.0}, host="node2")
+    found = recommend(read_evidence([first, other]))
+    assert [(one.host, one.engine) for one in found] == [
+        ("node1", "gridrpc-native"),
+        ("node2", "dask"),
+    ]
+    told = headline(found)
+    assert "on node1; dask is fastest" in told
+    page = render(found)
+    assert page.count('<section class="machine">') == 2
+    assert str(first) in page
+    assert "<script" not in page
+
+
+def test_what_holds_no_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        read_evidence([tmp_path / "none"])
+    with pytest.raises(InputError, match="holds no results"):
+        read_evidence([tmp_path])
+
+
+def test_the_markdown_is_as_reviewed(
+    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change, delete the golden file, run this once, and read the difference."""
+    monkeypatch.chdir(tmp_path)
+    scenario(Path("scenario-4"), {"gridrpc-native": 1.0, "dask": 1.5, "ray": 3.0})
+    for year, wall in ((2030, 1.0), (2031, 1.5)):
+        comparison(Path(f"compare-{year}"), wall, date=f"{year}-05-04T10:00:00+0000")
+    comparison(Path("other"), 1.0, date="2031-05-04T10:00:00+0000", host="node2")
+    advice(Path("advice"), model)
+    sources = [
+        Path(name) for name in ("scenario-4", "compare-2030", "compare-2031", "other", "advice")
+    ]
+    made = markdown(recommend(read_evidence(sources), PlannedWork(3600.0, None, 0.04), 8))
+    if not GOLDEN.exists():
+        GOLDEN.write_text(made, encoding="utf-8")
+    assert made == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_without_a_browser_there_is_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5})
+    out = tmp_path / "out"
+    assert run_recommend([folder], work=None, cores=None, folder=out, printing=Printing()) == 0
+    assert "no PDF: Chromium is not installed; run `apt-get install" in capsys.readouterr().err
+    assert {one.name for one in out.iterdir()} == {
+        "recommendation.html",
+        "recommendation.md",
+        "engines-1.svg",
+    }
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_the_page_becomes_a_pdf(tmp_path: Path) -> None:
+    page, out = tmp_path / "page.html", tmp_path / "page.pdf"
+    page.write_text("<p>text</p>")
+    assert write_pdf(page, out) == ""
+    assert out.read_bytes().startswith(b"%PDF")
+
+
+def test_the_command_prints_json(gridbench: Run, tmp_path: Path) -> None:
+    scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5})
+    done = gridbench("recommend", "a", "--out", "out", "--json", env={"PATH": "/nowhere"})
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    (machine,) = document["machines"]
+    assert (machine["host"], machine["engine"], machine["core_hours"]) == (
+        "node1",
+        "gridrpc-native",
+        None,
+    )
+    assert "![" in (tmp_path / "out" / "recommendation.md").read_text()
+    refused = gridbench("recommend", "a", "--price", "1")
+    assert refused.returncode == 2
+    assert "--price is the price of a core-hour of --work" in refused.stderr
