@@ -234,8 +234,8 @@ def test_equals_are_called_so_only_if_that_is_known() -> None:
 def test_a_busy_machine_gets_a_provisional_answer() -> None:
     found = answer({"a": ONE, "b": times(1.5)}, busy=range(2, 10))
     assert headline(found) == (
-        "Provisional: “a” 1.00 s, “b” 1.50 s (1.50 times as long); other programs used the machine"
-        " in 8 of 10 rounds."
+        "Provisional: “a” 1.00 s, “b” 1.50 s (1.50 times as long); the machine was busy in 8 of 10"
+        " rounds."
     )
     few = answer({"a": ONE[:2], "b": times(2.0)[:2]})
     assert headline(few).endswith("; a claim takes 3 rounds.")
@@ -308,7 +308,7 @@ def test_commands_are_compared(gridbench: Run, tmp_path: Path) -> None:
         document["commands"][2]["ratio"]["median"] > document["commands"][1]["ratio"]["median"] > 1
     )
     assert document["noise"] >= 1
-    assert "“sleep 0.01”" in document["answer"]
+    assert "“sleep 0.01”" in document["verdict"]
     # The order of a round is random, and another one each time.
     kept = FORM.read(tmp_path / "out")[1]
     orders = {

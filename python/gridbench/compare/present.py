@@ -22,6 +22,7 @@ from gridbench.pages.markdown import escaped, table_lines
 from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Cell, Table, facts
 from gridbench.pages.terminal import fitted
+from gridbench.provisional import answer_record, busy_in, provisional
 from gridbench.record_file import Header
 from gridbench.records import RecordError, from_record
 from gridbench.statistics.enough import FEWEST
@@ -39,12 +40,8 @@ def headline(answer: Answer) -> str:
     text = _comparison(answer)
     rounds = counted(answer.rounds, "round")
     if answer.provisional:
-        busy = (
-            f"other programs used the machine in {answer.disturbed} of {answer.measured} rounds"
-            if answer.disturbed
-            else f"a claim takes {FEWEST} rounds"
-        )
-        return f"Provisional: {text}; {busy}."
+        busy = busy_in(answer.disturbed, answer.measured, "round")
+        return provisional(text, busy if answer.disturbed else f"a claim takes {FEWEST} rounds")
     return f"{text[0].upper()}{text[1:]}, {rounds}, undisturbed."
 
 
@@ -117,8 +114,7 @@ def print_answer(console: Console, answer: Answer) -> None:
 def to_record(answer: Answer) -> dict[str, Any]:
     """For `--json`."""
     return {
-        "answer": headline(answer),
-        "provisional": answer.provisional,
+        **answer_record(headline(answer)),
         "rounds": answer.rounds,
         "rounds_measured": answer.measured,
         "rounds_disturbed": answer.disturbed,
@@ -257,7 +253,7 @@ def _comparison(answer: Answer) -> str:
     alike = [one for one in answer.others if one.relation == "no difference"]
     still_open = [one for one in answer.others if one.relation == "open"]
     if len(answer.others) == 1:
-        return _of_two(answer.fastest, answer.others[0], provisional=answer.provisional)
+        return _of_two(answer.fastest, answer.others[0], busy=answer.provisional)
     parts = []
     if slower:
         nearest = [f"{_times(one)} as {_named(one.figures)} ({_interval(one)})" for one in slower]
@@ -283,9 +279,9 @@ def _comparison(answer: Answer) -> str:
     return "; ".join(parts)
 
 
-def _of_two(fastest: CommandFigures, other: Slower, *, provisional: bool) -> str:
+def _of_two(fastest: CommandFigures, other: Slower, *, busy: bool) -> str:
     best, name = _named(fastest), _named(other.figures)
-    if provisional:
+    if busy:
         shown = scale(fastest.wall, "s")
         return (
             f"{best} {shown.text(fastest.wall)}, {name} {shown.text(other.figures.wall)}"
