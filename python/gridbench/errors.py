@@ -18,3 +18,8 @@ class BusyMachine(InputError):
 def print_error(what: object) -> None:
     """Print an error on standard error, in one write: threads may print at the same time."""
     print(f"gridbench: error: {what}\n", end="", file=sys.stderr, flush=True)
+
+
+def print_warning(what: object) -> None:
+    """The same for what does not end the program."""
+    print(f"gridbench: warning: {what}\n", end="", file=sys.stderr, flush=True)

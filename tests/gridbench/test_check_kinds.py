@@ -4,6 +4,7 @@ reasons of all rules."""
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,24 @@ def test_all_results_below_a_folder_are_judged(gridbench: Run, tmp_path: Path) -
     assert document["all"] == []
     last = document["crossovers"]["all/crossover"][-1]
     assert (last["rule"], last["outcome"]) == ("who measured what, where", "broken")
+
+
+def test_foreign_files_below_a_folder_are_left_out(gridbench: Run, tmp_path: Path) -> None:
+    micro_folder(tmp_path / "all" / "micro", points_of())
+    foreign = tmp_path / "all" / "a" / "results.json"
+    foreign.parent.mkdir()
+    foreign.write_text('{"suite": "another"}')
+    done = gridbench("check", "all")
+    assert done.returncode == 0, done.stderr
+    assert "All rules are kept." in done.stdout
+    warning = "all/a/results.json: is not the results of micro benchmarks"
+    assert done.stderr.startswith(f"gridbench: warning: left out: {warning}\nhint: ")
+    for named in ("all/a", "all/a/results.json"):
+        refused = gridbench("check", named)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith(f"gridbench: error: {warning}\n")
+    shutil.rmtree(tmp_path / "all" / "micro")
+    assert gridbench("check", "all").returncode == 2
 
 
 def test_text_from_outside_is_shown_as_it_is(gridbench: Run, tmp_path: Path) -> None:

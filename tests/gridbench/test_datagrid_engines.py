@@ -164,6 +164,18 @@ def test_a_program_that_it_needs_is_missing(tmp_path: Path) -> None:
         find_engine(file).require()
 
 
+@pytest.mark.usefixtures("place")
+def test_programs_are_looked_for_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    redis = find_engine("redis")
+    monkeypatch.setattr(shutil, "which", lambda name: None if "redis" in name else f"/bin/{name}")
+    said: list[str] = []
+    with pytest.raises(InputError, match="the engine `redis` needs the program `redis-server`"):
+        redis.ensure(said.append)
+    assert said == []
+
+
 def test_gridbench_does_not_build_a_users_own(engines: Run, tmp_path: Path) -> None:
     file = write(tmp_path, MINIMAL)
     done = engines("install", file)

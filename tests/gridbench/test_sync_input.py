@@ -22,6 +22,7 @@ from gridbench.shared_options import HostOptions, ResultsOptions
 from gridbench.small_file import LARGEST
 from gridbench.sync.arguments import KNOWN, expand, placeholders, split
 from gridbench.sync.options import SyncParameters
+from running import Run
 
 texts = Texts("parameter").read
 worker_counts = Counts("count of workers").read
@@ -611,3 +612,20 @@ def test_no_damage_does_more_than_be_refused(path: Path, data: st.DataObject) ->
         return
     assert refusal.file == path
     assert refusal.remedy
+
+
+@pytest.mark.parametrize("word", ["--accept-load", "--rounds=3", "--out"])
+def test_own_options_behind_a_task_are_refused(refused: Run, word: str) -> None:
+    done = refused("sync", "-w", "1", "null", word)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"gridbench: error: `{word}` stands behind the task, and so is an argument of `null`\n"
+        f"hint: options of gridbench stand before it: gridbench sync {word} ... null\n"
+    )
+
+
+@pytest.mark.parametrize("task", ["/bin/echo", "shell"])
+def test_behind_another_program_they_are_warned_of(gridbench: Run, task: str) -> None:
+    done = gridbench("sync", "-w", "1", "--dry-run", task, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert "gridbench: warning: `--quiet` stands behind the task" in done.stderr

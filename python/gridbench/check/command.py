@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_warning
 from gridbench.formats import counted
 from gridbench.printing import print_json
 from gridbench.results.kinds import RUNS, module_of, rules_for, rules_of
@@ -54,32 +54,44 @@ def check(sources: Sequence[Path], *, as_json: bool, rules_for: RulesFor = rules
 
 
 def _judge(sources: Sequence[Path], rules_for: RulesFor) -> list[_Judged]:
-    """What the rules say of each result; one that is named twice is judged once."""
+    """What the rules say of each result; one that is named twice is judged once. What lies below a
+    source and is no result is left out with a warning. InputError if nothing else is there."""
     judged: dict[str, _Judged] = {}
     seen: set[tuple[str, Path]] = set()
+    refused: InputError | None = None
     for source in sources:
-        for rules, place in _results(source, rules_for):
+        for rules, place, named in _results(source, rules_for):
             name = (rules.key, place.resolve())
             if name in seen:
                 continue
             seen.add(name)
-            result = rules.read(place)
+            try:
+                result = rules.read(place)
+            except InputError as error:
+                if named:
+                    raise
+                refused = refused or error
+                print_warning(f"left out: {error}")
+                continue
             kind = judged.setdefault(rules.key, _Judged(rules))
             kind.results.append(result)
             kind.findings[place] = rules.judge(result)
+    if refused and not judged:
+        raise refused
     return list(judged.values())
 
 
-def _results(source: Path, rules_for: RulesFor) -> list[tuple[Rules[Any], Path]]:
-    """What is to be judged in a source, with its rules. InputError if that is nothing."""
+def _results(source: Path, rules_for: RulesFor) -> list[tuple[Rules[Any], Path, bool]]:
+    """What is to be judged in a source: rules, place, and whether the source itself is it, and not
+    a folder above. InputError if that is nothing."""
     found = [
-        (rules, place)
+        (rules, place, folder == source)
         for folder in _with_folders_below(source)
         if (rules := rules_for(folder)) is not None
         for place in rules.places(folder)
     ]
     runs = rules_of(module_of(RUNS))
-    found += [(runs, place) for place in runs.places(source)]
+    found += [(runs, place, place == source) for place in runs.places(source)]
     if not found:
         raise InputError(
             "holds no run, and no results of another benchmark",

@@ -55,12 +55,12 @@ def run_data(request: Request) -> int:
 def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
     for one, why in plan.skipped:
         say(console, f"{one.told()}: left out, as {why}")
-    _build(request, console)
+    built, failure = _build(request, console)
     settle(request.policy, console)
     file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
     todo = missing(plan.wanted, file.records, accepted=request.policy.accept)
     failed = [] if request.retry_failed else failed_before(todo, latest(file.records))
-    todo = without(todo, failed)
+    todo = [one for one in without(todo, failed) if one.engine in built]
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
     say_failed_before(console, [one.told() for one in failed], "case")
     before = measured_disturbed(latest(file.records))
@@ -69,7 +69,6 @@ def _run(request: Request, plan: Plan, folder: Path, console: Console) -> int:
         console.print(
             f"{counted(again, 'case')} that other programs disturbed {are} measured again"
         )
-    failure: InputError | None = None
     with Interrupt() as interrupt:
         try:
             if todo:
@@ -118,11 +117,24 @@ def _tell(folder: Path, request: Request) -> int:
     return report_in(folder, write_report)
 
 
-def _build(request: Request, console: Console) -> None:
-    """Build the engines that are not there, or not of these sources."""
+def _build(request: Request, console: Console) -> tuple[set[str], InputError | None]:
+    """Build the engines that are not there, or not of these sources. Returns the names of those
+    that can be used, and why the first of the others cannot. InputError if none can be used."""
+    built: set[str] = set()
+    failure: InputError | None = None
 
     def tell(name: str, line: str) -> None:
         say(console, f"{name}: {line}")
 
     for engine in request.engines:
-        engine.ensure(partial(tell, engine.name))
+        try:
+            engine.ensure(partial(tell, engine.name))
+        except InputError as error:
+            failure = failure or error
+            if len(request.engines) > 1:
+                tell(engine.name, f"left out: {error}")
+        else:
+            built.add(engine.name)
+    if failure and not built:
+        raise failure
+    return built, failure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_warning
 from gridbench.hosts.hosts_file import Placement
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -33,6 +34,10 @@ _STARTS: dict[str, tuple[Start, ...]] = {
     "exec": ("exec",),
     "both": ("entry", "exec"),
 }
+
+
+_WITH_ANY_OPTION = ("shell", "fio")
+"""Built-in tasks whose arguments are for another program."""
 
 
 class TaskName(Quantity[str]):
@@ -217,6 +222,7 @@ def sync(
             "the arguments are given twice, behind the task and by --arguments",
             remedy="give them once",
         )
+    _look_for_own_options(given["task"], argument_words)
     given["arguments"] = argument_words or given["arguments"]
     parameters = read_parameters(SyncParameters, given, environment=os.environ, file=config)
     experiment = SyncExperiment(parameters)
@@ -224,3 +230,17 @@ def sync(
         listing.list_rounds(experiment, printing)
     else:
         sys.exit(run_experiment(experiment, parameters.results, policy, printing))
+
+
+def _look_for_own_options(task: str | None, words: Sequence[str]) -> None:
+    """InputError if an option of `sync` stands behind a task that has no such option; a warning if
+    the task may have one."""
+    known = {name for parameter in sync.params for name in parameter.opts if name[:2] == "--"}
+    misplaced = next((word for word in words if word.partition("=")[0] in known), None)
+    if misplaced is None:
+        return
+    what = f"`{misplaced}` stands behind the task, and so is an argument of `{task}`"
+    remedy = f"options of gridbench stand before it: gridbench sync {misplaced} ... {task}"
+    if task in BUILT_INS and task not in _WITH_ANY_OPTION:
+        raise InputError(what, remedy=remedy)
+    print_warning(InputError(what, remedy=remedy))

@@ -52,15 +52,19 @@ class Engine:
     def ensure(self, tell: Tell) -> None:
         """Build what has to be built; `tell` gets lines about it. InputError if it fails, or if
         something else is missing that it needs."""
+        self._require_programs()
         if self.build.state().kind != "installed":
             install(self.build, tell)
         self.require()
 
     def require(self) -> None:
         """Raise InputError if something is missing that it needs."""
-        java()
+        self._require_programs()
         self.build.require()
         self.class_path()
+
+    def _require_programs(self) -> None:
+        java()
         for program in self.described.programs:
             if shutil.which(program) is None:
                 raise InputError(
