@@ -112,8 +112,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench engines install --all": NotRun(_DOWNLOADS),
         "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray"
         " --engine dask --start warm": NotRun(_HAS_NO_ENGINES),
-        "gridbench run examples/compute/setup.xml --engine gridrpc-slurm --engine slurm-array"
-        " --time-scale 0.1": NotRun(_BRINGS_SLURM),
+        "gridbench run examples/compute/setup.xml --engine emulated-slurm"
+        " --engine emulated-slurm-array --time-scale 0.1": NotRun(_BRINGS_SLURM),
         "gridbench run examples/compute/setup.xml --engine server --engine gridrpc-native"
         " --time-scale 0.1": NotRun(
             "takes minutes: tests/gridbench/test_server_engine.py runs less"
@@ -276,7 +276,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "gridbench scenario all --server 'slurm:?nodes=4&workers=100&partition=batch'"
         " --time-scale 0.01 --out runs/cluster": NotRun(_ON_CLUSTER),
-        "gridbench scenario 6 --engine gridrpc-slurm --engine slurm-array --sizes 0,1MB"
+        "gridbench scenario 6 --engine emulated-slurm --engine emulated-slurm-array --sizes 0,1MB"
         " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),
     },
     "docs/mpi.md": {"#!/bin/bash": NotRun(_NO_CLUSTER)},

@@ -265,8 +265,8 @@ def between(shares: list[float]) -> str:
 SLURM = {row[0]: row[1] for row in rows("docs/slurm.md") if len(row) == 3}
 
 
-TASKS = "1,000 tasks of 0.1 s on 100 workers, gridrpc-slurm"
-JOBS = "100 tasks of 1 s, with start-up; peer: slurm-jobs"
+TASKS = "1,000 tasks of 0.1 s on 100 workers, emulated-slurm"
+JOBS = "100 tasks of 1 s, with start-up; peer: emulated-slurm-jobs"
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,11 @@ JOBS = "100 tasks of 1 s, with start-up; peer: slurm-jobs"
         ("100 native workers, `request", "100 native workers", "one request, which Slurm begins"),
         ("the same, `request = ", "100 native workers", "one request, which waits"),
         ("the same, a request for each", "100 native workers", "a request for each worker"),
-        ("24 Python workers", "100 native workers", "24 Python workers, gridrpc-slurm; peer: dask"),
+        (
+            "24 Python workers",
+            "100 native workers",
+            "24 Python workers, emulated-slurm; peer: emulated-slurm-dask",
+        ),
         ("1,000 tasks of 0.1 s", "1,000 tasks", f"{TASKS}, after"),
         ("the same with start-up", "1,000 tasks", f"{TASKS}, with"),
         ("100 tasks of 1 s", "100 tasks of 1 s as jobs", JOBS),

@@ -18,7 +18,11 @@ from gridbench_testbed.batch.network_folder import NetworkFolder, why_not
 from quiet import as_if_quiet
 
 #: Jobs that tests of their engines run, or other parts.
-_ELSEWHERE = ("jobs, slurm-array", "jobs, gridengine-jobs", "jobs, htcondor-jobs")
+_ELSEWHERE = (
+    "jobs, emulated-slurm-array",
+    "jobs, emulated-gridengine-jobs",
+    "jobs, emulated-htcondor-jobs",
+)
 
 
 @pytest.mark.parametrize("part", batch.PARTS)

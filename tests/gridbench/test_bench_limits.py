@@ -102,7 +102,7 @@ def test_a_budget_that_is_used_up_is_told() -> None:
 def test_an_engine_that_does_not_end_tells_how_far_it_came(temporary: Path) -> None:
     others = psutil.Process().children(recursive=True)
     with pytest.raises(LimitReached) as reached:
-        on_cluster("gridrpc-slurm-native", 2, tasks=3, seconds=10 * DEADLINE, limit=20.0)
+        on_cluster("emulated-slurm-native", 2, tasks=3, seconds=10 * DEADLINE, limit=20.0)
     assert str(reached.value).startswith("did not end in 20 s: of 3 tasks 3 had been submitted and")
     assert " 0 done; " in str(reached.value)
     assert _of_rigs(temporary) == []

@@ -216,7 +216,8 @@ def test_a_killed_installation_is_told_and_repaired_by_one_of_two(
 
 
 @pytest.mark.parametrize(
-    ("name", "other"), [("dask-jobqueue", "dask"), ("hyperqueue-slurm", "hyperqueue")]
+    ("name", "other"),
+    [("emulated-slurm-dask", "dask"), ("emulated-slurm-hyperqueue", "hyperqueue")],
 )
 def test_engines_that_live_with_another(
     *,

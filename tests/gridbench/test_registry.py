@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.engines.names import RENAMED
+from gridbench.engines.registry import installed_engines
 from running import REPOSITORY, MakeSetup, Run
 
 EXAMPLE = REPOSITORY / "examples" / "engines" / "thread_pool"
@@ -32,6 +34,15 @@ def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Pat
     assert "no.such.module:Engine (other-engines 1.5)" in broken
 
 
+LACKING = """
+from gridbench.engines.base import Cannot
+from gridbench.engines.process_pool import ProcessPoolEngine
+class Lacking(ProcessPoolEngine):
+    def __init__(self):
+        raise Cannot("there is no Slurm")
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "words", "remedy"),
     [
@@ -43,6 +54,8 @@ def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Pat
         ("syntax", "`syntax` cannot be loaded: SyntaxError", "other-engines 1.5"),
         ("function", "does not subclass gridbench.engines.base.Engine", "correct the entry point"),
         ("abstract", "`abstract` cannot be set up: TypeError", "manual"),
+        ("lacking", "`lacking` cannot be set up: there is no Slurm\n", ""),
+        ("slurm-jobs", "the engine `slurm-jobs` is now `emulated-slurm-jobs`", "--server 'slurm:"),
     ],
 )
 def test_an_engine_that_cannot_be_used(
@@ -54,8 +67,10 @@ def test_an_engine_that_cannot_be_used(
         "absent = gridbench.engines.base:NoSuchEngine\n"
         "syntax = bad_syntax:Engine\n"
         "function = os.path:join\n"
-        "abstract = gridbench.engines.base:Engine\n",
+        "abstract = gridbench.engines.base:Engine\n"
+        "lacking = lacking:Lacking\n",
     )
+    (tmp_path / "site" / "lacking.py").write_text(LACKING)
     (tmp_path / "site" / "bad_syntax.py").write_text("class Engine(:\n")
     engines = ("--engine", "process-pool", "--engine", name)
     done = gridbench("run", make_setup(), *engines, "--out", "out", env=env)
@@ -87,3 +102,13 @@ def test_a_third_partys_engine_runs(
     done = gridbench("run", setup, *options, env=env)
     assert done.returncode == 0, done.stderr
     assert "12 / 0 / 0" in done.stdout
+
+
+def test_engines_that_bring_a_batch_system_are_listed_with_what_uses_ones_own(
+    gridbench: Run,
+) -> None:
+    listed = gridbench("engines").stdout
+    assert "emulated-slurm " in listed
+    assert "--engine gridrpc-native --server 'slurm:?nodes=4&workers=25'" in listed
+    assert RENAMED.keys() & installed_engines().keys() == set()
+    assert set(RENAMED.values()) <= installed_engines().keys()

@@ -282,7 +282,7 @@ def test_other_scenarios_have_what_is_published_of_them() -> None:
 
 
 def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    results = [*all_done(6), *all_done(6, "slurm-jobs", slower=3.0)]
+    results = [*all_done(6), *all_done(6, "emulated-slurm-jobs", slower=3.0)]
     folder = write_folder(tmp_path / "scenario-6", 6, results)
     write_report(folder, folder / "report.html")
     write_overall([folder], tmp_path / "report.html")
@@ -297,7 +297,7 @@ def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # t
             at,
         )
         start, beside, whole = [one for one in texts if SYMPHONY in one[0]]
-        assert start[0] == ["", SYMPHONY, NINFG, "gridrpc-native", "slurm-jobs"]
+        assert start[0] == ["", SYMPHONY, NINFG, "gridrpc-native", "emulated-slurm-jobs"]
         assert start[1] == ["1 task, no data", "479.1 ms", "3.028 s", "1.500 s", "4.500 s"]
         assert len(start) == len(beside) == len(whole) == 1 + 16
         width = driver.execute_script("return document.documentElement.scrollWidth")

@@ -21,7 +21,7 @@ from gridbench.process.leftovers import Leftovers
 from gridbench_testbed.batch import slurm
 from gridbench_testbed.links.network import uninterrupted
 
-ON_SLURM = ("dask-jobqueue", "hyperqueue-slurm")
+ON_SLURM = ("emulated-slurm-dask", "emulated-slurm-hyperqueue")
 """Other engines that Slurm starts the workers of."""
 AGAIN = ", again"
 LIMIT = 60.0

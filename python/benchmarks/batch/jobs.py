@@ -19,8 +19,13 @@ _NUMBERS = {
     Extent.FULL: (100, 100, 1.0),
 }
 """Slots, tasks, and seconds of each."""
-_OURS = "gridrpc-slurm"
-_JOBS = ("slurm-jobs", "slurm-array", "gridengine-jobs", "htcondor-jobs")
+_OURS = "emulated-slurm"
+_JOBS = (
+    "emulated-slurm-jobs",
+    "emulated-slurm-array",
+    "emulated-gridengine-jobs",
+    "emulated-htcondor-jobs",
+)
 _PREFIX = "jobs, "
 _LIMIT = 100.0  # seconds for a run of one engine: a job for each task is slow to submit
 

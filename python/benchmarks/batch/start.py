@@ -19,7 +19,7 @@ _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
 _CASE = "workers through Slurm"
 _EACH = f"{_CASE}, a request for each"
 _ALLOWANCE = 0.3  # seconds above the bare `srun`
-_ENGINE = "gridrpc-slurm"
+_ENGINE = "emulated-slurm"
 _WAYS = {
     "direct": "one request, which Slurm begins with at once (`direct`)",
     "array": "one request, which waits for Slurm's next look (`array`)",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gridbench.engines.names import current_name
 from gridbench.record_file import Form, Header, RecordFile, load_records, open_records
 from gridbench.statistics.series import Status
 
@@ -40,6 +41,9 @@ class Point:
     """When it ended, ISO 8601; empty if it was not begun."""
     version: str = ""
     """Of the engine, if it told."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
     def key(self) -> Key:

@@ -10,6 +10,7 @@ from gridbench.engines.environments import Environment, environment
 from gridbench.engines.installation import install
 from gridbench.engines.installing import remove
 from gridbench.engines.listing import Listed, act_on_each, none_named, print_listed
+from gridbench.engines.names import OWN_CLUSTER, RENAMED
 from gridbench.engines.registry import find_engine, installed_engines, provider, what_it_is
 from gridbench.errors import InputError
 
@@ -21,7 +22,9 @@ def list_engines(*, where: bool, as_json: bool = False) -> None:
     if not found:
         raise InputError("no engines are installed", remedy="install the package with pip")
     listed = list(starmap(_listed, found.items()))
-    print_listed(listed, Environment.commands, where=where, as_json=as_json)
+    emulated = RENAMED.values() & found.keys()
+    note = f"emulated-*: gridbench starts the batch system; {OWN_CLUSTER}" if emulated else ""
+    print_listed(listed, Environment.commands, where=where, as_json=as_json, note=note)
 
 
 def _listed(name: str, point: EntryPoint) -> Listed:

@@ -40,9 +40,9 @@ _JOB = {
 
 
 class DaskJobqueueEngine(DaskEngine):
-    """dask-jobqueue's SLURMCluster, a batch job for each worker."""
+    """dask-jobqueue's SLURMCluster on an emulated Slurm, a job for each worker."""
 
-    name: ClassVar[str] = "dask-jobqueue"
+    name: ClassVar[str] = "emulated-slurm-dask"
     cannot: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("null_call", "argument", "echo", "metg", "solve", "burst", "tasks"),
         "calls are those of the engine dask: Slurm only starts the workers",

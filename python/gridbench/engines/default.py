@@ -13,19 +13,19 @@ NULL_ENGINE = "null"
 """The one that does nothing: it measures the benchmark."""
 ONLY_IF_NAMED = frozenset(
     {
-        "dask-jobqueue",
-        "gridengine-jobs",
-        "gridrpc-gridengine",
-        "gridrpc-gridengine-native",
-        "gridrpc-htcondor",
-        "gridrpc-htcondor-native",
-        "gridrpc-slurm",
-        "gridrpc-slurm-native",
-        "htcondor-jobs",
-        "hyperqueue-slurm",
+        "emulated-gridengine",
+        "emulated-gridengine-jobs",
+        "emulated-gridengine-native",
+        "emulated-htcondor",
+        "emulated-htcondor-jobs",
+        "emulated-htcondor-native",
+        "emulated-slurm",
+        "emulated-slurm-array",
+        "emulated-slurm-dask",
+        "emulated-slurm-hyperqueue",
+        "emulated-slurm-jobs",
+        "emulated-slurm-native",
         "server",
-        "slurm-array",
-        "slurm-jobs",
     }
 )
 """Those that bring up a batch system or a server first: comparisons of all engines leave them out

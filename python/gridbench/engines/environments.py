@@ -31,7 +31,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 _PACKAGE = Path(__file__).resolve().parents[1]
 _TESTBED = Path(gridbench_testbed.__file__).resolve().parent
 _REQUIREMENTS = Path(__file__).with_name("requirements")
-_SHARED = {"dask-jobqueue": "dask", "hyperqueue-slurm": "hyperqueue"}
+_SHARED = {"emulated-slurm-dask": "dask", "emulated-slurm-hyperqueue": "hyperqueue"}
 """Engines that live in the environment of another one."""
 VARIABLES = {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
 """For processes of engines: no Python that they start imports from the current folder."""

@@ -9,9 +9,9 @@ from gridbench_testbed.batch import BatchSystem, gridengine
 
 
 class GridEngineJobsEngine(BatchJobsEngine):
-    """Grid Engine, a job for each task."""
+    """An emulated Grid Engine, a job for each task."""
 
-    name: ClassVar[str] = "gridengine-jobs"
+    name: ClassVar[str] = "emulated-gridengine-jobs"
     _why_not = staticmethod(gridengine.why_not)
 
     def _make(self, slots: int) -> tuple[BatchSystem, str]:

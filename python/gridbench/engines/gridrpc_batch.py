@@ -134,15 +134,15 @@ class _OnSlurm(_OnCluster):
 
 
 class SlurmEngine(_OnSlurm, PythonEngine):
-    """gridrpc with Python workers that Slurm starts, asked once."""
+    """gridrpc's Python workers on an emulated Slurm, asked once."""
 
-    name: ClassVar[str] = "gridrpc-slurm"
+    name: ClassVar[str] = "emulated-slurm"
 
 
 class SlurmNativeEngine(_OnSlurm, NativeEngine):
-    """gridrpc with native workers that Slurm starts, asked once."""
+    """gridrpc's native workers on an emulated Slurm, asked once."""
 
-    name: ClassVar[str] = "gridrpc-slurm-native"
+    name: ClassVar[str] = "emulated-slurm-native"
 
 
 class _OnGridEngine(_OnCluster):
@@ -162,15 +162,15 @@ class _OnGridEngine(_OnCluster):
 
 
 class GridEngineEngine(_OnGridEngine, PythonEngine):
-    """gridrpc with Python workers that Grid Engine starts, asked once."""
+    """gridrpc's Python workers on an emulated Grid Engine, asked once."""
 
-    name: ClassVar[str] = "gridrpc-gridengine"
+    name: ClassVar[str] = "emulated-gridengine"
 
 
 class GridEngineNativeEngine(_OnGridEngine, NativeEngine):
-    """gridrpc with native workers that Grid Engine starts, asked once."""
+    """gridrpc's native workers on an emulated Grid Engine, asked once."""
 
-    name: ClassVar[str] = "gridrpc-gridengine-native"
+    name: ClassVar[str] = "emulated-gridengine-native"
 
 
 class _OnHTCondor(_OnCluster):
@@ -189,12 +189,12 @@ class _OnHTCondor(_OnCluster):
 
 
 class HTCondorEngine(_OnHTCondor, PythonEngine):
-    """gridrpc with Python workers that HTCondor starts, asked once."""
+    """gridrpc's Python workers on an emulated HTCondor, asked once."""
 
-    name: ClassVar[str] = "gridrpc-htcondor"
+    name: ClassVar[str] = "emulated-htcondor"
 
 
 class HTCondorNativeEngine(_OnHTCondor, NativeEngine):
-    """gridrpc with native workers that HTCondor starts, asked once."""
+    """gridrpc's native workers on an emulated HTCondor, asked once."""
 
-    name: ClassVar[str] = "gridrpc-htcondor-native"
+    name: ClassVar[str] = "emulated-htcondor-native"

@@ -10,9 +10,9 @@ from gridbench_testbed.batch import BatchSystem, htcondor
 
 
 class HTCondorJobsEngine(BatchJobsEngine):
-    """HTCondor, a job for each task."""
+    """An emulated HTCondor, a job for each task."""
 
-    name: ClassVar[str] = "htcondor-jobs"
+    name: ClassVar[str] = "emulated-htcondor-jobs"
     _why_not = staticmethod(htcondor.why_not)
 
     def _make(self, slots: int) -> tuple[BatchSystem, str]:

@@ -28,9 +28,9 @@ _LOOK_EVERY = 0.02  # seconds
 
 
 class HyperQueueSlurmEngine(HyperQueueEngine):
-    """HyperQueue's server and worker in one batch job of Slurm."""
+    """HyperQueue's server and worker in one job of an emulated Slurm."""
 
-    name: ClassVar[str] = "hyperqueue-slurm"
+    name: ClassVar[str] = "emulated-slurm-hyperqueue"
     cannot: ClassVar[Mapping[str, str]] = {
         **HyperQueueEngine.cannot,
         **dict.fromkeys(("burst", "tasks"), "tasks are those of the engine hyperqueue"),

@@ -27,9 +27,11 @@ class Listed:
     """Why it cannot be used, and what to do about it."""
 
 
-def print_listed(listed: Sequence[Listed], commands: str, *, where: bool, as_json: bool) -> None:
+def print_listed(
+    listed: Sequence[Listed], commands: str, *, where: bool, as_json: bool, note: str = ""
+) -> None:
     """Print a line for each engine: name, state, version, and what it is, or where; or all of this
-    as JSON. `commands`: the command below which they are installed."""
+    as JSON. `commands`: the command below which they are installed. `note`: printed below."""
     if as_json:
         print_json([asdict(one) for one in listed])
         return
@@ -43,6 +45,8 @@ def print_listed(listed: Sequence[Listed], commands: str, *, where: bool, as_jso
         print("  ".join([*cells, row[-1]]).rstrip())
     if missing:
         problems.append(f"`{commands} install NAME...`, or --all, installs what is missing")
+    if note:
+        problems.append(note)
     if problems:
         print()
         print(*problems, sep="\n")

@@ -14,7 +14,8 @@ from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from typing import IO
 
-from gridbench.engines.base import Engine
+from gridbench.engines.base import Cannot, Engine
+from gridbench.engines.names import OWN_CLUSTER, RENAMED
 from gridbench.engines.python_tasks import one_line
 from gridbench.errors import InputError
 
@@ -38,6 +39,11 @@ def installed_engines() -> dict[str, EntryPoint]:
 def find_engine(name: str) -> EntryPoint:
     """The entry point of the engine `name`; InputError if there is none."""
     known = installed_engines()
+    if name not in known and name in RENAMED:
+        raise InputError(
+            f"the engine `{name}` is now `{RENAMED[name]}`",
+            remedy=f"use that name; {OWN_CLUSTER}",
+        )
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         guess = f"did you mean `{near[0]}`? " if near else ""
@@ -71,6 +77,11 @@ def make_engine(point: EntryPoint) -> Engine:
         return load_engine(point)()
     except InputError:
         raise
+    except Cannot as error:
+        remedy = OWN_CLUSTER if point.name in RENAMED.values() else ""
+        raise InputError(
+            f"the engine `{point.name}` cannot be set up: {error}", remedy=remedy
+        ) from error
     except Exception as error:
         raise InputError(
             f"the engine `{point.name}` cannot be set up: {one_line(error)}",

@@ -17,9 +17,9 @@ _LARGEST = 1000  # tasks of an array, at most
 
 
 class SlurmJobsEngine(BatchJobsEngine):
-    """Slurm, a job for each task."""
+    """An emulated Slurm, a job for each task."""
 
-    name: ClassVar[str] = "slurm-jobs"
+    name: ClassVar[str] = "emulated-slurm-jobs"
     _why_not = staticmethod(slurm.why_not)
 
     def _make(self, slots: int) -> tuple[BatchSystem, str]:
@@ -35,9 +35,9 @@ class SlurmJobsEngine(BatchJobsEngine):
 
 
 class SlurmArrayEngine(SlurmJobsEngine):
-    """Slurm, an array of jobs for the tasks that are submitted together."""
+    """An emulated Slurm, an array of jobs for tasks submitted together."""
 
-    name: ClassVar[str] = "slurm-array"
+    name: ClassVar[str] = "emulated-slurm-array"
 
     def __init__(self) -> None:
         super().__init__()

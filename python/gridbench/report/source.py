@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gridbench.engines.names import current_name
 from gridbench.errors import InputError
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.tasklog import read_task_log
@@ -47,7 +48,7 @@ class Run:
     @property
     def engine(self) -> str:
         """What ran it; of a log, which does not say, the name of the run."""
-        return str(section(self.record, "engine").get("name") or self.name)
+        return current_name(str(section(self.record, "engine").get("name") or self.name))
 
     @property
     def kind(self) -> Kind:
@@ -95,7 +96,7 @@ def _load_folder(path: Path) -> Run:
     record, table = load_run(path)
     setup = section(record, "setup")
     return Run(
-        name=str(section(record, "engine").get("name") or path.resolve().name),
+        name=current_name(str(section(record, "engine").get("name") or path.resolve().name)),
         path=path,
         table=table,
         ntasks=_count(setup.get("NTasks"), table.num_rows),

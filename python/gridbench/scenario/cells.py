@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gridbench.engines.names import is_gridrpc
 from gridbench.machine.words import DISTURBED
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.interval import Interval, measured
@@ -95,4 +96,4 @@ def cells_of(results: Iterable[CaseResult]) -> list[Cell]:
 def engines_of(results: Iterable[CaseResult]) -> list[str]:
     """The engines, gridrpc's first."""
     names = {result.engine for result in results}
-    return sorted(names, key=lambda name: (not name.startswith("gridrpc"), name))
+    return sorted(names, key=lambda name: (not is_gridrpc(name), name))

@@ -37,7 +37,7 @@ from gridbench.workload.task_options import parse_body, task_option
         "gridbench scenario input --cores 1,10,100 --sizes 0,1MB --engine process-pool",
         "gridbench scenario shared --nodes 4 --link 1gbit --time-scale 0.1",
         "gridbench scenario 1-3,split --grid grid.toml --server cluster",
-        "gridbench scenario 3 6 --engine gridrpc-slurm --engine slurm-jobs",
+        "gridbench scenario 3 6 --engine emulated-slurm --engine emulated-slurm-jobs",
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from gridbench.engines.names import current_name
 from gridbench.errors import InputError
 from gridbench.record_file import Form, Header, RecordFile, latest, load_records, open_records
 
@@ -74,6 +75,9 @@ class CaseResult:
     """When it ended, ISO 8601."""
     folder: Path | None = None
     """Where its run lies, seen from the folder of the results; `read_cases` gives the full path."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
     def identity(self) -> Identity:
