@@ -255,3 +255,11 @@ def test_the_command_prints_json(gridbench: Run, tmp_path: Path) -> None:
     refused = gridbench("recommend", "a", "--price", "1")
     assert refused.returncode == 2
     assert "--price is the price of a core-hour of --work" in refused.stderr
+
+
+def test_equals_are_not_ranked(tmp_path: Path) -> None:
+    folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.01})
+    found = recommended([folder])
+    told = "gridrpc-native and dask are as fast as each other within 5 % on average."
+    assert headline([found]) == told
+    assert dict(sentences(found))["Engine"].startswith("gridrpc-native or dask: on average neither")

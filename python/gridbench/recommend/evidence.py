@@ -201,11 +201,17 @@ def _of_totals(
 
 
 def _first_sentence(kind: ResultKind, source: Path) -> str:
-    """The first paragraph of the Markdown of a report."""
+    """The first sentence of the Markdown of a report, or the first item of its first list."""
     with contextlib.suppress(InputError):
-        for line in kind.markdown([source]).splitlines():
+        introduced = ""
+        for line in map(str.strip, kind.markdown([source]).splitlines()):
+            text = _ESCAPED.sub(r"\1", line.removeprefix("- "))
+            if introduced and text:
+                return f"{introduced} {text}"
             if _PARAGRAPH.match(line) and not line.endswith("?"):
-                return _ESCAPED.sub(r"\1", line.strip())
+                if not line.endswith(":"):
+                    return text
+                introduced = text
     return ""
 
 

@@ -29,6 +29,7 @@ from gridbench.pages.svg import Bar, Mark, bars, over_time
 from gridbench.pages.table import Cell, Table
 from gridbench.provisional import provisional
 from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
+from gridbench.statistics.enough import ALIKE
 
 _LONG = ((3600.0, "h"), (60.0, "min"))
 _MOST = 6
@@ -228,6 +229,11 @@ def _answer(one: Recommendation) -> str:
         )
     if one.ranked:
         best, nearest = one.ranked[:2]
+        if nearest.ratio <= ALIKE * best.ratio:
+            return (
+                f"{best.name} and {nearest.name} are as fast as each other within"
+                f" {percent(ALIKE - 1, 0)} on average"
+            )
         return (
             f"{best.name} is fastest in {_of_workloads(best)}, and"
             f" {digits(nearest.ratio / best.ratio)} times as fast as {nearest.name} on average"
@@ -241,16 +247,21 @@ def _engine(one: Recommendation) -> str:
     if not one.ranked:
         names = " and ".join(one.measured)
         return f"Only {names} was measured." if len(one.measured) == 1 else "Not compared."
-    best, *others = one.ranked
-    nearest = others[0]
+    best, nearest = one.ranked[:2]
+    ratio = nearest.ratio / best.ratio
     proven = (
-        f"undisturbed rounds prove that in {nearest.proven} of {nearest.workloads}"
+        f"undisturbed rounds prove it in {nearest.proven} of {nearest.workloads}"
         if one.claims
         else "no run was undisturbed"
     )
+    if ratio <= ALIKE:
+        return (
+            f"{best.name} or {nearest.name}: on average neither is more than"
+            f" {percent(ALIKE - 1, 0)} faster; {best.name} is fastest in {_of_workloads(best)}."
+        )
     return (
-        f"{best.name}: fastest in {_of_workloads(best)}; {nearest.name} takes"
-        f" {digits(nearest.ratio)} times as long as the fastest, and {proven}."
+        f"{best.name}: fastest in {_of_workloads(best)}, and on average {digits(ratio)} times as"
+        f" fast as {nearest.name}; {proven}."
     )
 
 
@@ -308,7 +319,8 @@ def _confidence(one: Recommendation) -> str:
             parts.append(disturbed_count(one.model.disturbed, fit.runs, "runs"))
     if one.advice is not None:
         expected = one.advice.expected
-        parts.append(f"19 of 20 runs should take no more than {_time(expected.high)}")
+        if one.model is not None and not one.model.disturbed:
+            parts.append(f"19 of 20 runs should take no more than {_time(expected.high)}")
         parts += [f"beyond what was measured: {text}" for text in expected.extrapolated]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
