@@ -134,8 +134,8 @@ class Experiment(ABC, Generic[C, R]):
         out = {one.identity for one in failed}
         return [one for one in cases if one.identity not in out]
 
-    def ready(self, case: C, records: list[R]) -> C | None:
-        """The case with what earlier ones decide of it; None: one that it needs is not there."""
+    def ready(self, case: C, records: list[R]) -> C | str:
+        """The case with what earlier ones decide of it; or why it is left out."""
         del records
         return case
 
@@ -199,7 +199,7 @@ def run_experiment(
             raise failure
         experiment.finished(folder)
     known = (experiment.ready(one, file.records) for one in asked)
-    wanted = {one.identity for one in known if one is not None}
+    wanted = {one.identity for one in known if not isinstance(one, str)}
     last = [one for one in records if one.identity in wanted]
     if any(map(experiment.failed, last)):
         return 1
@@ -246,8 +246,8 @@ def _measure(
         if group in failed:
             continue
         case = experiment.ready(one, file.records)
-        if case is None:
-            steps.say(f"{one.told()}: left out, as its closed loop was not measured")
+        if isinstance(case, str):
+            steps.say(f"{one.told()}: left out, as {case}")
             steps.skip()
             continue
         steps.begin(case.told())

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from gridbench.errors import InputError
-from gridbench.formats import as_given
+from gridbench.formats import as_given, size
 from gridbench.workload.numbers import parse_whole, shown
 
 T = TypeVar("T")
@@ -80,6 +80,8 @@ class Quantity(click.ParamType[T]):
         try:
             return self.read(value, folder)
         except InputError as error:
+            if error.file is not None:
+                raise
             raise InputError(f"{option}: {error.what}", remedy=error.remedy) from None
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> T:
@@ -203,10 +205,19 @@ class Size(Quantity[int]):
 
     name = "size"
 
+    def __init__(self, low: int = 0, high: int = round(LARGEST_KB * KB)) -> None:
+        self.low, self.high = low, high
+
     def read(self, value: Any, folder: Path | None = None) -> int:
         """The number of bytes."""
         del folder
-        return _bytes(str(value), LARGEST_KB * KB, "a terabyte")
+        found = _bytes(str(value), LARGEST_KB * KB, "a terabyte")
+        if not self.low <= found <= self.high:
+            raise InputError(
+                f"must be from {size(self.low)} to {size(self.high)}, not {shown(str(value))}",
+                remedy="give a size within these limits",
+            )
+        return found
 
 
 class RoundCount(Quantity[int | Literal["auto"]]):
@@ -312,10 +323,10 @@ def _bytes(text: str, most: float, most_told: str) -> int:
         below = re.match(r"-[0-9.]", text)
         what = "is below 0" if below else "is not a size"
         raise InputError(f"`{shown(text)}` {what}", remedy=remedy)
-    size = round(float(match[1]) * _BYTES[match[2].upper()])
-    if size > most:
+    found = round(float(match[1]) * _BYTES[match[2].upper()])
+    if found > most:
         raise InputError(f"{shown(text)} is more than {most_told}", remedy=remedy)
-    return size
+    return found
 
 
 def _is_scalar(value: Any) -> bool:
@@ -329,13 +340,13 @@ def _is_scalar(value: Any) -> bool:
 # 4k, 8k 16k           without brackets, divided by commas or blanks
 
 
-class Listed(Quantity[tuple[T, ...]]):
+class ListOf(Quantity[tuple[T, ...]]):
     """Values with commas between them, such as `1,10,100`, without repetitions."""
 
     name = "list"
 
-    def __init__(self, each: Quantity[T]) -> None:
-        self.each = each
+    def __init__(self, each: Quantity[T], *, ascending: bool = False) -> None:
+        self.each, self.ascending = each, ascending
 
     def read(self, value: Any, folder: Path | None = None) -> tuple[T, ...]:
         """The values."""
@@ -345,7 +356,8 @@ class Listed(Quantity[tuple[T, ...]]):
                 f"must be a list of values with commas between them, not `{shown(str(value))}`",
                 remedy="write them as in 1,10,100",
             )
-        return tuple(dict.fromkeys(self.each.read(part, folder) for part in parts))
+        found: list[Any] = list(dict.fromkeys(self.each.read(part, folder) for part in parts))
+        return tuple(sorted(found) if self.ascending else found)
 
 
 class Texts(Quantity[tuple[str, ...]]):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from gridbench.datagrid.record import (
     FORM,
-    Case,
     Checked,
     Counts,
+    DataGridCase,
     Latencies,
     Loading,
     MemberUse,
@@ -61,13 +61,13 @@ def windows_of(length: float, operations: Sequence[int], errors: Sequence[int]) 
     return Windows(length=length, operations=tuple(operations), errors=tuple(errors))
 
 
-def four() -> Case:
+def four() -> DataGridCase:
     """Of four tasks by two clients; all answers can be worked out by hand.
 
     Client 0 takes 1 s and 0.5 s, client 1 takes 1.2 s and 0.7 s, 40 reads in 2 s in all. Of these,
     20 take 10 ms, 16 take 20 ms, 3 take 50 ms and one 200 ms.
     """
-    return Case(
+    return DataGridCase(
         engine="hazelcast",
         title="Hazelcast",
         version="1.2",
@@ -128,7 +128,7 @@ def four() -> Case:
     )
 
 
-def killed(windows: Sequence[int], at: float = 1.0, **more: object) -> Case:
+def killed(windows: Sequence[int], at: float = 1.0, **more: object) -> DataGridCase:
     """A case whose member 1 is killed; one client with a task over all windows of 0.1 s."""
     base = four()
     end = len(windows) * base.windows.length
@@ -160,7 +160,7 @@ def made(
     kill: tuple[int, ...] = (),
     seed: int = 1,
     **more: object,
-) -> Case:
+) -> DataGridCase:
     """A case as it may come out: operations take 0.4 ms and 4 ms for each MB, insertions more, and
     wait for each other from 10 clients on."""
     draw = random.Random(f"{engine} {label} {size} {clients} {members} {repeat} {seed} {loop}")
@@ -294,13 +294,13 @@ def made(
         "client_gc": span * 0.01,
         "load": {"judgement": "undisturbed"},
     }
-    return Case(**(values | more))  # type: ignore[arg-type]
+    return DataGridCase(**(values | more))  # type: ignore[arg-type]
 
 
-def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[Case]:
+def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[DataGridCase]:
     """The three scenarios on several engines, with open loops, a member killed, a case that other
     programs disturbed, one that failed, and one whose data were wrong."""
-    found: list[Case] = []
+    found: list[DataGridCase] = []
     for place, engine in enumerate(engines):
         slow = 1 + 0.35 * place
         for repeat in range(repeats):
@@ -330,7 +330,7 @@ def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[
     return found
 
 
-def write_folder(folder: Path, cases: Sequence[Case], **options: object) -> Path:
+def write_folder(folder: Path, cases: Sequence[DataGridCase], **options: object) -> Path:
     """A folder of results."""
     file = FORM.open(folder, header_of(**options), fresh=True)
     for case in cases:

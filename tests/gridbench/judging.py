@@ -13,7 +13,7 @@ import datagrid_cases
 import sync_rounds
 from benchmarks.check import rules_for as benchmarks_rules_for
 from gridbench.bench.points import Point, PointsFile, open_points
-from gridbench.datagrid.record import Case as DataCase
+from gridbench.datagrid.record import DataGridCase as DataCase
 from gridbench.micro.figures import RESULTS, Extent, Results
 from gridbench.micro.results import results_of
 from gridbench.record_file import Header

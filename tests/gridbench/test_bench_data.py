@@ -20,7 +20,7 @@ from benchmarks.figures import Area
 from datagrid_cases import four, windows_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
-from gridbench.datagrid.record import Case, WarmUp
+from gridbench.datagrid.record import DataGridCase, WarmUp
 from gridbench.formats import amount
 from gridbench.published.data_grid import data_grid_slides
 from gridbench.quantities import parse_size
@@ -95,7 +95,7 @@ def test_only_what_is_steady_has_a_figure(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("case", [RISEN, COLD])
-def test_a_case_that_is_not_steady_is_no_figure(case: Case) -> None:
+def test_a_case_that_is_not_steady_is_no_figure(case: DataGridCase) -> None:
     with pytest.raises(RuntimeError, match=r"throughput (rose|did not become steady)"):
         steady(case)
     assert steady(four()) == four()

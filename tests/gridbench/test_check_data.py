@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import datagrid_cases
-from gridbench.datagrid.record import Case as DataCase
+from gridbench.datagrid.record import DataGridCase as DataCase
 from gridbench.datagrid.record import WarmUp, Windows
 from judging import DISTURBED, QUIET, crossover_folder, data_case, data_folder, judged, outcomes
 

@@ -23,6 +23,7 @@ from crossover_results import (
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.cases import curves_of
 from gridbench.datagrid.crossover.crossing import crossing
+from gridbench.datagrid.crossover.experiment import CrossoverExperiment
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
     GridModel,
@@ -32,8 +33,7 @@ from gridbench.datagrid.crossover.models import (
     fit_grid,
     hold_out,
 )
-from gridbench.datagrid.crossover.plan import wanted_of
-from gridbench.datagrid.crossover.request import Request
+from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.record_file import failed_before, missing
 from gridbench.statistics.interval import Interval
 
@@ -273,11 +273,14 @@ def test_of_a_data_grid_there_are_two_curves() -> None:
 
 
 def test_what_is_missing_is_measured_again_and_no_more() -> None:
-    request = Request(engines=("ray",), sizes=(MB, 4 * MB), cores=(1, 2), rounds=2)
-    wanted = wanted_of(request)
+    parameters = CrossoverParameters(
+        engines=("process-pool",), sizes=(MB, 4 * MB), cores=(1, 2), rounds=2
+    )
+    experiment = CrossoverExperiment(parameters)
+    wanted = experiment.cases()
     assert len(wanted) == len({one.identity for one in wanted}) == 16
     assert [one.repeat for one in wanted] == [0] * 8 + [1] * 8
-    assert wanted == wanted_of(request)
+    assert wanted == experiment.cases()
     records = [one.done(seconds=1.0, reading=1.0) for one in wanted]
     assert missing(wanted, records) == []
     records[3] = replace(records[3], status="failed")

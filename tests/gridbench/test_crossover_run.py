@@ -13,10 +13,9 @@ from rich.console import Console
 from crossover_results import MB
 from gridbench.datagrid.crossover.compute import ComputeSide
 from gridbench.datagrid.crossover.grid import GridSide, plans_of, sharing_of
-from gridbench.datagrid.crossover.plan import Wanted
-from gridbench.datagrid.crossover.record import FORM
-from gridbench.datagrid.crossover.request import Request
-from gridbench.datagrid.record import Case, Loading, Tasks
+from gridbench.datagrid.crossover.options import CrossoverParameters
+from gridbench.datagrid.crossover.record import FORM, PlannedSharing
+from gridbench.datagrid.record import DataGridCase, Loading, Tasks
 from gridbench.errors import InputError
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
@@ -33,8 +32,8 @@ def side(folder: Path, leftovers: Leftovers, *, stopped: bool = False) -> Comput
     )
 
 
-def of(engine: str, readers: int = 2, size: int = 4 * MB) -> Wanted:
-    return Wanted(side="compute grid", engine=engine, readers=readers, bytes=size, repeat=0)
+def of(engine: str, readers: int = 2, size: int = 4 * MB) -> PlannedSharing:
+    return PlannedSharing(side="compute grid", engine=engine, readers=readers, bytes=size, repeat=0)
 
 
 @pytest.fixture
@@ -84,21 +83,21 @@ def test_a_run_that_the_user_ends_is_no_measurement(tmp_path: Path, leftovers: L
         side(tmp_path, leftovers, stopped=True).measure(of("process-pool"))
 
 
-def request(**more: object) -> Request:
+def request(**more: object) -> CrossoverParameters:
     values: dict[str, object] = {
         "sizes": (MB, 2 * MB),
         "cores": (1, 2),
-        "warm_up": 0.5,
+        "warm": 0.5,
         "object_size": MB,
     }
-    return Request(**(values | more))  # type: ignore[arg-type]
+    return CrossoverParameters(**(values | more))  # type: ignore[arg-type]
 
 
-def from_grid(engine: str = "embedded", readers: int = 2, size: int = 2 * MB) -> Wanted:
-    return Wanted(side="data grid", engine=engine, readers=readers, bytes=size, repeat=1)
+def from_grid(engine: str = "embedded", readers: int = 2, size: int = 2 * MB) -> PlannedSharing:
+    return PlannedSharing(side="data grid", engine=engine, readers=readers, bytes=size, repeat=1)
 
 
-def grid(asked: Request) -> GridSide:
+def grid(asked: CrossoverParameters) -> GridSide:
     console = Console(quiet=True)
     return GridSide(asked, plans_of(asked, console), lambda: None, console)
 
@@ -129,7 +128,7 @@ def test_data_that_the_machine_has_no_room_for_are_left_out() -> None:
     assert "is available" in found.why
 
 
-def case(**more: object) -> Case:
+def case(**more: object) -> DataGridCase:
     values: dict[str, object] = {
         "engine": "embedded",
         "title": "Embedded",
@@ -144,7 +143,7 @@ def case(**more: object) -> Case:
         "loading": Loading(objects=2, bytes=2 * MB, seconds=3.0),
         "tasks": Tasks(id=(0, 1), ended=(0.5, 2.0)),
     }
-    return Case(**(values | more))  # type: ignore[arg-type]
+    return DataGridCase(**(values | more))  # type: ignore[arg-type]
 
 
 def test_the_time_is_that_of_loading_and_to_the_latest_end() -> None:
@@ -215,17 +214,17 @@ def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: P
     ("options", "told"),
     [
         (("--engine", "nosuch"), "unknown engine `nosuch`"),
-        (("--engine", "ray", "--engine", "ray"), "`ray` is asked for twice"),
+        (("--engine", "ray", "--engine", "ray"), "--engine: the engine `ray` occurs twice"),
         (("--data-grid", "nosuch"), "unknown data grid `nosuch`"),
         (("--sizes", "1.5MB"), "1.5 MB cannot be divided into objects of 1 MB"),
         (("--sizes", "0"), "cannot be divided"),
         (("--sizes", "x"), "is not a size"),
-        (("--cores", "0"), "is not a number of cores"),
-        (("--object-size", "8B"), "--object-size must be from 32 B to 512 MB, not 8 B"),
+        (("--cores", "0"), "--cores: `0` is not a whole number from 1 to"),
+        (("--object-size", "8B"), "--object-size: must be from 32 B to 512 MB, not 8B"),
         (("--sizes", "1GB", "--object-size", "512B"), "2,097,152 objects of 512 B"),
-        (("--warm", "0"), "--warm must be a number of seconds above 0"),
+        (("--warm", "0"), "--warm: must be from 0.001 s to 3,600 s, not `0`"),
         (("--case-limit", "nan"), "--case-limit: `nan` is not a time"),
-        (("--case-limit", "-1s"), "--case-limit must be a number of seconds above 0"),
+        (("--case-limit", "-1s"), "--case-limit: must be from 0.001 s to"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_measured(

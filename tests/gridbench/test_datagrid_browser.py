@@ -18,7 +18,7 @@ from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present import write_report
 from gridbench.datagrid.present.page import render
 from gridbench.datagrid.present.rows import cases_table
-from gridbench.datagrid.record import Case, Tasks, Windows
+from gridbench.datagrid.record import DataGridCase, Tasks, Windows
 from gridbench.formats import amount
 from gridbench.report.screenshot import picture
 
@@ -40,7 +40,7 @@ def emulate(driver):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def page_of(folder: Path, cases: Sequence[Case]) -> Path:
+def page_of(folder: Path, cases: Sequence[DataGridCase]) -> Path:
     page = folder / "report.html"
     write_report(write_folder(folder / "out", cases), page)
     return page

@@ -29,7 +29,7 @@ from gridbench.datagrid.fit import fitted
 from gridbench.datagrid.latency import merged, quantile, quantiles, tail
 from gridbench.datagrid.loops import compared_loops
 from gridbench.datagrid.present.scenario_tables import line_name
-from gridbench.datagrid.record import FORM, Case, Checked, Counts, Latencies, Tasks, WarmUp
+from gridbench.datagrid.record import FORM, Checked, Counts, DataGridCase, Latencies, Tasks, WarmUp
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.datagrid.timeline_file import write_timeline
 from gridbench.datagrid.windows import dip, steadiness, working
@@ -169,7 +169,7 @@ def test_memory_and_balance() -> None:
     assert figures_of(replace(four(), members=())).memory is None
 
 
-def with_windows(*operations: int) -> Case:
+def with_windows(*operations: int) -> DataGridCase:
     end = len(operations) * 0.1
     return replace(
         four(),
@@ -310,7 +310,7 @@ def test_the_fit_over_object_sizes() -> None:
 
 
 def test_cases_of_ones_own_are_a_sweep_if_they_are_alike() -> None:
-    def own(**more: object) -> Case:
+    def own(**more: object) -> DataGridCase:
         return made(scenario=None, **more)  # type: ignore[arg-type]
 
     groups = repeats_of([own(size=1), own(size=100), own(size=100, clients=20)])

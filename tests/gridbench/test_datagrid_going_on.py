@@ -10,8 +10,8 @@ import pytest
 from datagrid_cases import four, header_of
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
-from gridbench.datagrid.going_on import open_folder
-from gridbench.datagrid.record import FILE, FORM, Case
+from gridbench.datagrid.experiment import open_folder
+from gridbench.datagrid.record import FILE, FORM, DataGridCase
 from gridbench.errors import InputError
 from gridbench.record_file import Header
 from running import Run
@@ -34,7 +34,7 @@ def header(**changed: object) -> Header:
     return replace(header_of(), options=OPTIONS | changed)
 
 
-def case(name: str) -> Case:
+def case(name: str) -> DataGridCase:
     return replace(four(), engine=name, title=name.title(), stated=engine(name).described.stated)
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.datagrid.asked import check_memory
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import MB, Description
+from gridbench.datagrid.experiment import check_memory
 from gridbench.datagrid.memory import capacity, copies, machine_need, need_of
+from gridbench.datagrid.options import DataGridParameters
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.plan import Wanted
+from gridbench.datagrid.plan import PlannedCase
 from gridbench.datagrid.presets import MIXES
-from gridbench.datagrid.request import (
+from gridbench.datagrid.work import (
     LEAST_MEMORY,
     MOST_MEMORY,
-    Request,
+    DataGridWork,
     default_member_memory,
 )
 from gridbench.datagrid.workload import Workload
@@ -38,8 +40,10 @@ PLAIN = Parameters(
 )  # fmt: skip
 
 
-def wanted(own: Parameters, *, described: Description = GRID, kill: tuple[int, ...] = ()) -> Wanted:
-    return Wanted(
+def wanted(
+    own: Parameters, *, described: Description = GRID, kill: tuple[int, ...] = ()
+) -> PlannedCase:
+    return PlannedCase(
         engine="grid",
         workload=Workload(parameters=own),
         repeat=0,
@@ -176,21 +180,32 @@ def test_the_default_is_a_quarter_of_the_machine_at_most(available: int, members
 # ---- Refused before anything starts
 
 
-def request(own: Parameters, described: Description = GRID, **more: object) -> Request:
-    options: dict[str, object] = {"available": 16 * GB, "processes": 2} | more
-    engine = Engine("grid", Path("engine.toml"), described, own=True)
-    return Request(engines=(engine,), workloads=(Workload(parameters=own),), **options)  # type: ignore[arg-type]
+def work(
+    own: Parameters,
+    described: Description = GRID,
+    *,
+    available: int = 16 * GB,
+    where: Where | None = None,
+    **more: Any,
+) -> DataGridWork:
+    return DataGridWork(
+        engines=(Engine("grid", Path("engine.toml"), described, own=True),),
+        workloads=(Workload(parameters=own),),
+        available=available,
+        where=where or Where(),
+        parameters=DataGridParameters(**{"processes": 2, **more}),
+    )
 
 
 def test_what_fits_is_not_refused() -> None:
-    check_memory(request(PLAIN))
-    check_memory(request(PLAIN, MAP))
+    check_memory(work(PLAIN))
+    check_memory(work(PLAIN, MAP))
 
 
 def test_objects_beyond_the_memory_of_members_are_told() -> None:
     large = replace(PLAIN, nobjects=10_000_000, object_size=1.0)
     with pytest.raises(InputError) as caught:
-        check_memory(request(large))
+        check_memory(work(large))
     need = need_of(wanted(large), GRID, 1).member
     assert caught.value.what == (
         "10,000,000 objects of 1 KB do not fit into 4 members of Grid: each would need"
@@ -198,37 +213,37 @@ def test_objects_beyond_the_memory_of_members_are_told() -> None:
     )
     assert f"--member-memory {-(-need // MB)}MB" in caught.value.remedy
     # What it says to do helps.
-    check_memory(request(large, member_memory=-(-need // MB) * MB, available=1 << 40))
+    check_memory(work(large, member_memory=-(-need // MB) * MB, available=1 << 40))
 
 
 def test_one_copy_may_fit_where_two_do_not() -> None:
     large = replace(PLAIN, nobjects=2_500_000, object_size=1.0)
-    check_memory(request(large, backups=0))
+    check_memory(work(large, backups=0))
     with pytest.raises(InputError, match="with 2 copies of each object"):
-        check_memory(request(large))
+        check_memory(work(large))
 
 
 def test_those_that_are_left_may_be_too_few() -> None:
     large = replace(PLAIN, nobjects=1_300_000, object_size=1.0)
-    check_memory(request(large))
+    check_memory(work(large))
     with pytest.raises(InputError, match="into 2 members of Grid, which are left: each would need"):
-        check_memory(request(large, kill=(0, 3)))
+        check_memory(work(large, kill=(0, 3)))
 
 
 def test_members_beyond_the_memory_of_the_machine_are_told() -> None:
     with pytest.raises(InputError) as caught:
-        check_memory(request(PLAIN, member_memory=8 * GB))
+        check_memory(work(PLAIN, member_memory=8 * GB))
     assert "4 members of 8 GB and 2 client processes would need 32." in caught.value.what
     assert "16 GB is available" in caught.value.what
     assert caught.value.remedy
     # Of other hosts nobody knows it.
     elsewhere = Where(hosts=(Host("elsewhere.example", 1),))
-    check_memory(request(PLAIN, member_memory=8 * GB, where=elsewhere))
+    check_memory(work(PLAIN, member_memory=8 * GB, where=elsewhere))
     with pytest.raises(InputError, match="would need"):
-        check_memory(request(PLAIN, member_memory=8 * GB, where=Where(emulated="ssh")))
+        check_memory(work(PLAIN, member_memory=8 * GB, where=Where(emulated="ssh")))
 
 
 def test_clients_beyond_the_memory_of_the_machine_are_told() -> None:
     many = replace(PLAIN, nnodes=1000, object_size=10_240.0, nobjects=10)
     with pytest.raises(InputError, match="Map: 1 client process would need"):
-        check_memory(request(many, MAP))
+        check_memory(work(many, MAP))

@@ -15,18 +15,19 @@ from hypothesis import strategies as st
 
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.options import DataGridParameters, Offered
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
-    Wanted,
+    PlannedCase,
     measured_disturbed,
     missing,
     plan_of,
     with_rate,
     without,
 )
-from gridbench.datagrid.record import Case, Counts
-from gridbench.datagrid.request import Offered, Request
+from gridbench.datagrid.record import Counts, DataGridCase
+from gridbench.datagrid.work import DataGridWork
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
@@ -51,18 +52,30 @@ def engine(name: str, **keys: Any) -> Engine:
 GRID = engine("grid")
 
 
-def request(*workloads: Workload, engines: Iterable[Engine] = (GRID,), **more: Any) -> Request:
-    chosen = workloads or (Workload(parameters=SMALL),)
-    return Request(engines=tuple(engines), workloads=chosen, available=1 << 33, **more)
+def work(
+    *workloads: Workload,
+    engines: Iterable[Engine] = (GRID,),
+    where: Where | None = None,
+    **more: Any,
+) -> DataGridWork:
+    return DataGridWork(
+        engines=tuple(engines),
+        workloads=workloads or (Workload(parameters=SMALL),),
+        available=1 << 33,
+        where=where or Where(),
+        parameters=DataGridParameters(**more),
+    )
 
 
 def with_members(*counts: int) -> list[Workload]:
     return [Workload(parameters=replace(SMALL, mnodes=count)) for count in counts]
 
 
-def case_of(wanted: Wanted, *, operations: int = 1000, seconds: float = 2.0, **more: Any) -> Case:
+def case_of(
+    wanted: PlannedCase, *, operations: int = 1000, seconds: float = 2.0, **more: Any
+) -> DataGridCase:
     """The record of a case that was wanted, as it is read back from a file."""
-    found = Case(
+    found = DataGridCase(
         engine=wanted.engine,
         title="Grid",
         version="1",
@@ -82,11 +95,11 @@ def case_of(wanted: Wanted, *, operations: int = 1000, seconds: float = 2.0, **m
         counts=Counts(reads=operations),
         **more,
     )
-    return from_record(Case, json.loads(json.dumps(asdict(found))))
+    return from_record(DataGridCase, json.loads(json.dumps(asdict(found))))
 
 
-def wanted_of(*workloads: Workload, **more: Any) -> list[Wanted]:
-    return list(plan_of(request(*workloads, **more)).wanted)
+def wanted_of(*workloads: Workload, **more: Any) -> list[PlannedCase]:
+    return list(plan_of(work(*workloads, **more)).wanted)
 
 
 # ---- Their order
@@ -94,7 +107,7 @@ def wanted_of(*workloads: Workload, **more: Any) -> list[Wanted]:
 
 def test_a_cluster_serves_all_cases_of_an_engine_with_as_many_members() -> None:
     workloads = with_members(8, 1, 8, 4)
-    found = wanted_of(*workloads, engines=[GRID, engine("other")], repeats=2)
+    found = wanted_of(*workloads, engines=[GRID, engine("other")], rounds=2)
     clusters = [one.cluster for one in found]
     assert clusters == [
         *[("grid", 1), ("grid", 4), ("grid", 8), ("grid", 8)],
@@ -135,18 +148,16 @@ def test_a_map_in_the_process_of_its_clients_has_one_process() -> None:
 
 def test_more_backups_than_a_data_grid_keeps_are_told() -> None:
     one = engine("cluster", most_backups=1)
-    assert not plan_of(request(engines=[one], backups=1)).skipped
+    assert not plan_of(work(engines=[one], backups=1)).skipped
     with pytest.raises(InputError, match="Cluster keeps 1 backup of an object at most"):
-        plan_of(request(engines=[one], backups=2))
-    assert not plan_of(request(backups=2)).skipped
+        plan_of(work(engines=[one], backups=2))
+    assert not plan_of(work(backups=2)).skipped
 
 
 def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
     three = engine("cluster", least_members=3)
     plan = plan_of(
-        request(
-            *with_members(1, 4), engines=[three, GRID], repeats=2, offered=(Offered(rate=10.0),)
-        )
+        work(*with_members(1, 4), engines=[three, GRID], rounds=2, offered=(Offered(rate=10.0),))
     )
     assert {(one.engine, one.members) for one in plan.wanted} == {
         ("cluster", 4), ("grid", 1), ("grid", 4),
@@ -165,13 +176,13 @@ def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
 )
 def test_members_that_are_not_there_cannot_be_killed(kill: tuple[int, ...], told: str) -> None:
     with pytest.raises(InputError) as caught:
-        plan_of(request(kill=kill))
+        plan_of(work(kill=kill))
     assert told in caught.value.what
     assert "more members" in caught.value.remedy
-    four = plan_of(request(*with_members(3, 10), kill=kill))
+    four = plan_of(work(*with_members(3, 10), kill=kill))
     assert [one.members for one in four.wanted] == [10]
     assert [told in why for _, why in four.skipped] == [True]
-    assert len(plan_of(request(kill=(2,))).wanted) == 1
+    assert len(plan_of(work(kill=(2,))).wanted) == 1
 
 
 def test_a_map_without_members_starts_no_cluster_and_none_can_be_killed() -> None:
@@ -180,7 +191,7 @@ def test_a_map_without_members_starts_no_cluster_and_none_can_be_killed() -> Non
     assert {one.cluster for one in found} == {("map", 0)}
     assert "map, 0 members, 4 clients" in found[0].told()
     with pytest.raises(InputError, match="has no members that could be killed"):
-        plan_of(request(engines=maps, kill=(0,)))
+        plan_of(work(engines=maps, kill=(0,)))
 
 
 # ---- What is missing
@@ -193,7 +204,7 @@ def test_a_case_has_the_identity_of_its_record() -> None:
         Workload(parameters=SMALL, label="ycsb-a", mix=MIX),
     ]
     found = wanted_of(
-        *workloads, engines=[GRID, engine("other")], repeats=2, updates="atomic", kill=(0, 1),
+        *workloads, engines=[GRID, engine("other")], rounds=2, updates="atomic", kill=(0, 1),
         offered=(Offered(rate=333.25),),
     )  # fmt: skip
     assert len(found) == 3 * 2 * 2 * 2
@@ -288,7 +299,7 @@ def test_a_share_is_of_what_the_closed_loop_did() -> None:
 
 
 def test_all_repeats_offer_the_same() -> None:
-    first, _, second, half = wanted_of(offered=(Offered(share=0.5),), repeats=2)
+    first, _, second, half = wanted_of(offered=(Offered(share=0.5),), rounds=2)
     assert with_rate(half, [case_of(second, operations=100, seconds=1.0)]) is None
     known = with_rate(half, [case_of(first, operations=200, seconds=1.0), case_of(second)])
     assert known is not None

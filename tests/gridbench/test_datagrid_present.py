@@ -40,7 +40,7 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import Case, Counts, MemberUse, WarmUp
+from gridbench.datagrid.record import Counts, DataGridCase, MemberUse, WarmUp
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.errors import InputError
 from gridbench.formats import amount
@@ -55,17 +55,17 @@ from running import Run
 ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
 
 
-def printed(cases: Sequence[Case], width: int = 200) -> str:
+def printed(cases: Sequence[DataGridCase], width: int = 200) -> str:
     out = io.StringIO()
     print_table(Console(file=out, width=width), cases)
     return out.getvalue()
 
 
-def said(*cases: Case) -> str:
+def said(*cases: DataGridCase) -> str:
     return " ".join(headline(repeats_of(cases)))
 
 
-def warned(*cases: Case) -> str:
+def warned(*cases: DataGridCase) -> str:
     return " ".join(notices(repeats_of(cases)))
 
 
@@ -82,7 +82,7 @@ def data_of(page: str) -> dict[str, object]:
     return dict(json.loads(found[1]))
 
 
-def twice(engine: str, title: str, *seconds: float) -> list[Case]:
+def twice(engine: str, title: str, *seconds: float) -> list[DataGridCase]:
     """Repeats of 40 reads that take so long."""
     return [
         replace(four(), engine=engine, title=title, seconds=time, repeat=repeat)
@@ -90,7 +90,7 @@ def twice(engine: str, title: str, *seconds: float) -> list[Case]:
     ]
 
 
-def evil() -> list[Case]:
+def evil() -> list[DataGridCase]:
     """Cases in which all that comes from outside is hostile."""
     case = made(EVIL, tasks_each=3)
     tasks = replace(case.tasks, why=(EVIL,) * len(case.tasks.id))

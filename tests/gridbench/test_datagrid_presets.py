@@ -16,7 +16,7 @@ from gridbench.datagrid.presets import (
     KINDS,
     MIXES,
     MIXES_TOLD,
-    Choice,
+    DataGridScale,
     fitted,
     parse_scenarios,
     parse_ycsb,
@@ -36,7 +36,7 @@ GRIDS = {
 
 @pytest.mark.parametrize("number", GRIDS)
 def test_scenarios_are_those_of_the_sources(number: int) -> None:
-    cases = scenario(number, Choice(), None)
+    cases = scenario(number, DataGridScale(), None)
     found = [
         (own.mnodes, own.nnodes, own.object_size, own.nrepeats)
         for own in (case.parameters for case in cases)
@@ -49,7 +49,7 @@ def test_scenarios_are_those_of_the_sources(number: int) -> None:
 
 @pytest.mark.parametrize("number", GRIDS)
 def test_a_case_has_one_operation_and_clients_have_objects_of_their_own(number: int) -> None:
-    for case in scenario(number, Choice(), None):
+    for case in scenario(number, DataGridScale(), None):
         own = case.parameters
         kinds = [own.read_data_size, own.update_data_size, own.write_data_size]
         assert sorted(kinds) == [0, 0, 1]
@@ -62,7 +62,7 @@ def test_a_case_has_one_operation_and_clients_have_objects_of_their_own(number: 
 
 
 def test_what_is_chosen_otherwise_is_told() -> None:
-    choice = Choice(
+    choice = DataGridScale(
         members=(3, 8),
         clients=(10, 20),
         object_sizes=(1.0, 0.5),
@@ -88,16 +88,18 @@ def test_what_is_chosen_otherwise_is_told() -> None:
 
 
 def test_the_plan_of_scenario_1_had_100_clients() -> None:
-    assert {tuple(case.scaled) for case in scenario(1, Choice(clients=(10, 100)), None)} == {()}
-    assert all(case.scaled for case in scenario(2, Choice(clients=(50,)), None))
-    assert all(case.scaled for case in scenario(3, Choice(clients=(10,)), None))
+    assert {tuple(case.scaled) for case in scenario(1, DataGridScale(clients=(10, 100)), None)} == {
+        ()
+    }
+    assert all(case.scaled for case in scenario(2, DataGridScale(clients=(50,)), None))
+    assert all(case.scaled for case in scenario(3, DataGridScale(clients=(10,)), None))
 
 
 def test_what_members_cannot_hold_is_made_smaller_and_told() -> None:
     def holds(own: Parameters) -> int:
         return 260 if own.object_size == 10_240 else 1_000_000
 
-    cases = scenario(1, Choice(), holds)
+    cases = scenario(1, DataGridScale(), holds)
     assert all(not case.scaled for case in cases[:-3])
     read, update, write = cases[-3:]
     for case in (read, update):
@@ -107,7 +109,7 @@ def test_what_members_cannot_hold_is_made_smaller_and_told() -> None:
         assert case.parameters.apart
     assert (write.parameters.nrepeats, write.parameters.inserted) == (5, 150)
     assert write.scaled == {"NRepeats": "100"}
-    assert all(not case.scaled for case in scenario(1, Choice(), None))
+    assert all(not case.scaled for case in scenario(1, DataGridScale(), None))
 
 
 SOME = st.builds(
@@ -179,12 +181,12 @@ def test_mixes_are_those_of_the_core_workloads() -> None:
 
 
 def test_a_core_workload_is_a_case() -> None:
-    (case,) = ycsb("a", Choice())
+    (case,) = ycsb("a", DataGridScale())
     own = case.parameters
     assert (case.label, case.scenario, case.mix) == ("ycsb-a", None, MIXES["a"])
     assert (own.nobjects, own.object_size, own.operations_of_task) == (10_000, 1.0, 1000)
     assert own.ntasks == 3 * own.nnodes
-    more = ycsb("e", Choice(clients=(1, 4), members=(2, 3), operations=50), records=77)
+    more = ycsb("e", DataGridScale(clients=(1, 4), members=(2, 3), operations=50), records=77)
     found = [case.parameters for case in more]
     assert [(own.mnodes, own.nnodes) for own in found] == [(2, 1), (2, 4), (3, 1), (3, 4)]
     assert {(own.nobjects, own.operations_of_task) for own in found} == {(77, 50)}
@@ -207,8 +209,8 @@ def test_the_first_look_is_short_and_does_all_three_operations() -> None:
 
 
 def test_a_case_is_called_before_it_is_run_as_reports_call_it() -> None:
-    scenarios = [one for number in (1, 2, 3) for one in scenario(number, Choice(), None)]
-    for one in (*scenarios, *ycsb("d", Choice())):
+    scenarios = [one for number in (1, 2, 3) for one in scenario(number, DataGridScale(), None)]
+    for one in (*scenarios, *ycsb("d", DataGridScale())):
         told = one.told().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
         assert told == label_shown(one.label)
         assert told in ("read", "update", "insert", "YCSB D")

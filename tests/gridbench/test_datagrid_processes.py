@@ -12,7 +12,7 @@ import pytest
 
 import gridrpc
 from gridbench.datagrid.clients import Clients
-from gridbench.datagrid.cluster import Wanted, running_cluster
+from gridbench.datagrid.cluster import ClusterPlan, running_cluster
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
 from gridbench.datagrid.keeper import Facts, Said, Start
@@ -101,7 +101,7 @@ def test_a_member_keeps_within_its_memory(percent: int) -> None:
     engine = Engine("grid", Path("engine.toml"), described, own=True)
     memory = 512 << 20
     host = Host({"joined": {"seconds": 1.0}}, name="member 0")
-    wanted = Wanted(
+    wanted = ClusterPlan(
         engine=engine, count=1, hosts=("here",), backups=1, memory=memory, patience=60.0
     )
     with running_cluster(processes_on(host), wanted) as cluster:
@@ -120,7 +120,7 @@ def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:
     processes = processes_on(host)
     host.lost = True
     engine = Engine("grid", Path("engine.toml"), Description("Grid", "a.Grid"), own=True)
-    wanted = Wanted(
+    wanted = ClusterPlan(
         engine=engine, count=3, hosts=("here",), backups=1, memory=1 << 27, patience=1.0
     )
     with (

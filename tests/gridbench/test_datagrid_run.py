@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gridbench.datagrid.record import FILE, FORM, Case
+from gridbench.datagrid.record import FILE, FORM, DataGridCase
 from gridbench_testbed.batch import slurm
 from gridbench_testbed.daemons import lacking
 from gridbench_testbed.links import sshd
@@ -60,11 +60,11 @@ def well(done: subprocess.CompletedProcess[str], status: int = 0) -> None:
     assert done.returncode == status, done.stdout + done.stderr
 
 
-def cases(folder: Path) -> list[Case]:
+def cases(folder: Path) -> list[DataGridCase]:
     return FORM.read(folder)[1]
 
 
-def right(case: Case, tasks: int = 8, repeats: int = 25) -> None:
+def right(case: DataGridCase, tasks: int = 8, repeats: int = 25) -> None:
     """That of `setup`: all was done, and the data are as they have to be."""
     assert case.status == "done", case.why
     assert sorted(case.tasks.id) == list(range(tasks))
@@ -123,7 +123,7 @@ def test_a_data_grid_keeps_all_data(
     assert all(member.entries > stored / MEMBERS / 3 for member in case.members)
 
 
-def large_and_small(gridbench: Run, folder: Path, engine: str) -> tuple[Case, Case]:
+def large_and_small(gridbench: Run, folder: Path, engine: str) -> tuple[DataGridCase, DataGridCase]:
     """Cases with 400 objects of 100 KB and of 1 KB, one after the other on one cluster."""
     options = ("--engine", engine, "--warm", "0.2", "--out", "out", "--accept-load")
     grid = ("--members", "3", "--clients", "2", "--object-sizes", "100KB,1KB")

@@ -14,11 +14,12 @@ from gridbench.bench.series import Points
 from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.engines.engine import find_engine
 from gridbench.datagrid.figures import unsteady, verdict
-from gridbench.datagrid.plan import Wanted
-from gridbench.datagrid.record import Case
-from gridbench.datagrid.request import Request, WarmUp
-from gridbench.datagrid.session import Session, open_session
+from gridbench.datagrid.options import DataGridParameters
+from gridbench.datagrid.plan import PlannedCase
+from gridbench.datagrid.record import DataGridCase
+from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.windows import steadiness
+from gridbench.datagrid.work import DataGridWork, WarmUpLimits
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 
@@ -39,23 +40,23 @@ def why_not(engines: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[Session]:
+def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[DataGridSession]:
     """A session for an engine; `warm`: seconds of warm-up at most."""
-    request = Request(
+    work = DataGridWork(
         engines=(find_engine(engine),),
         workloads=(),
-        warm_up=WarmUp.of(warm),
+        parameters=DataGridParameters(**chosen),
+        warm_up=WarmUpLimits.of(warm),
         available=psutil.virtual_memory().available,
-        **chosen,
     )
-    with open_session(request, _no_check, Console(quiet=True)) as session:
+    with open_session(work, _no_check, Console(quiet=True)) as session:
         yield session
 
 
-def wanted(engine: str, workload: Workload, processes: int = 1) -> Wanted:
+def wanted(engine: str, workload: Workload, processes: int = 1) -> PlannedCase:
     """A case of it."""
     has_members = find_engine(engine).described.members
-    return Wanted(
+    return PlannedCase(
         engine=engine,
         workload=workload,
         repeat=0,
@@ -64,7 +65,7 @@ def wanted(engine: str, workload: Workload, processes: int = 1) -> Wanted:
     )
 
 
-def measured(session: Session, one: Wanted, cluster: Cluster) -> Case:
+def measured(session: DataGridSession, one: PlannedCase, cluster: Cluster) -> DataGridCase:
     """What came of it. RuntimeError if it failed, or if the data are not right."""
     case = session.measure(one, cluster)
     kind, reasons = verdict(case)
@@ -73,14 +74,14 @@ def measured(session: Session, one: Wanted, cluster: Cluster) -> Case:
     return case
 
 
-def steady(case: Case) -> Case:
+def steady(case: DataGridCase) -> DataGridCase:
     """The case. RuntimeError if its throughput was not steady: nothing is claimed from it then."""
     if reasons := unsteady(case):
         raise RuntimeError("; ".join(reasons))
     return case
 
 
-def judged(case: Case, what: str = "") -> Values:
+def judged(case: DataGridCase, what: str = "") -> Values:
     """What says of the figures of a case that it was too short to judge whether it was steady; of
     several cases of one function, each has a `what` of its own."""
     return {f"{what}{_TOO_SHORT}": 1.0} if steadiness(case).steady is None else {}

@@ -23,8 +23,8 @@ from gridbench.bench.series import Points
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.latency import quantile
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.record import Case as Record
 from gridbench.datagrid.record import Counted
+from gridbench.datagrid.record import DataGridCase as Record
 from gridbench.datagrid.workload import Workload
 from gridbench.formats import percent
 

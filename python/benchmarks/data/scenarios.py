@@ -27,15 +27,15 @@ from gridbench.datagrid.figures import unsteady, without_start_up
 from gridbench.datagrid.memory import capacity, need_of
 from gridbench.datagrid.naming import label_shown
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.presets import KINDS, Choice, scenario
+from gridbench.datagrid.presets import KINDS, DataGridScale, scenario
 from gridbench.datagrid.workload import Workload
 from gridbench.formats import counted, size
 
 _ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL[:1], Extent.FULL: REAL}
 _CHOICES = {
-    Extent.TRIAL: Choice(members=(2,), clients=(2,), object_sizes=(1.0,), operations=20),
-    Extent.USUAL: Choice(),
-    Extent.FULL: Choice(),
+    Extent.TRIAL: DataGridScale(members=(2,), clients=(2,), object_sizes=(1.0,), operations=20),
+    Extent.USUAL: DataGridScale(),
+    Extent.FULL: DataGridScale(),
 }
 NUMBERS = (1, 2, 3)
 _FIXED = {
@@ -95,7 +95,7 @@ def area(extent: Extent, number: int) -> Area:
 
 def _operations(number: int) -> int:
     """Of a task of the scenario, as it is where there is room for it."""
-    return next(iter(scenario(number, Choice(), None))).parameters.operations_of_task
+    return next(iter(scenario(number, DataGridScale(), None))).parameters.operations_of_task
 
 
 def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Workload]]:

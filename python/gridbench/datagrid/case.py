@@ -9,17 +9,17 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from gridbench.datagrid import patience, request
+from gridbench.datagrid import patience
 from gridbench.datagrid.clients import Clients, connected
 from gridbench.datagrid.cluster import Cluster, Running
-from gridbench.datagrid.plan import Wanted
+from gridbench.datagrid.plan import PlannedCase
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.datagrid.record import (
     WINDOW,
-    Case,
     Checked,
     Counted,
     Counts,
+    DataGridCase,
     Latencies,
     Loading,
     MemberUse,
@@ -27,6 +27,7 @@ from gridbench.datagrid.record import (
     WarmUp,
     Windows,
 )
+from gridbench.datagrid.work import WarmUpLimits
 
 _TO_HEAL = 60.0
 """Seconds that a cluster has after the run to count all its objects, when members were killed."""
@@ -44,7 +45,7 @@ class Setting:
     client_hosts: tuple[str, ...]
     client_memory: int
     """Bytes of heap of each client process."""
-    warm_up: request.WarmUp | None
+    warm_up: WarmUpLimits | None
     placed: str
     """In words."""
     loads: int
@@ -53,7 +54,7 @@ class Setting:
     """Told what is counted, how many are done, of how many, and which share that is of the case."""
 
 
-def measure(wanted: Wanted, cluster: Cluster, setting: Setting) -> Case:
+def measure(wanted: PlannedCase, cluster: Cluster, setting: Setting) -> DataGridCase:
     """What came of it; also of what has failed."""
     at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     running = _Running(wanted, cluster, setting)
@@ -63,7 +64,7 @@ def measure(wanted: Wanted, cluster: Cluster, setting: Setting) -> Case:
         running.found |= {"status": "failed", "why": str(error)}
     except TimeoutError as error:
         running.found |= {"status": "failed", "why": f"{error} did not answer in time"}
-    return Case(
+    return DataGridCase(
         engine=wanted.engine,
         title=cluster.engine.described.title,
         stated=cluster.engine.described.stated,
@@ -88,7 +89,7 @@ def measure(wanted: Wanted, cluster: Cluster, setting: Setting) -> Case:
 class _Running:
     """A case while it runs: what is known of it so far."""
 
-    def __init__(self, wanted: Wanted, cluster: Cluster, setting: Setting) -> None:
+    def __init__(self, wanted: PlannedCase, cluster: Cluster, setting: Setting) -> None:
         self.found: dict[str, Any] = {
             "version": cluster.engine.described.version,
             "processes": wanted.processes,
@@ -158,7 +159,7 @@ class _Running:
 
     def _warm_up(self, clients: Clients) -> None:
         warm_up = self._setting.warm_up
-        warm = asdict(warm_up or request.WarmUp(least=0.0, most=0.0))
+        warm = asdict(warm_up or WarmUpLimits(least=0.0, most=0.0))
         seconds = warm["most"] + patience.TO_ANSWER
         if warm_up is not None:
             seconds += patience.for_first_tasks(self._parameters)

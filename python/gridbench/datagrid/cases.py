@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gridbench.datagrid.figures import Figures, figures_of
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.naming import clients_of, members_of
-from gridbench.datagrid.record import Case, Counted, Latencies
+from gridbench.datagrid.record import Counted, DataGridCase, Latencies
 from gridbench.statistics.interval import Interval, measured
 
 OPERATIONS = ("read", "update", "insert", "overwrite", "scan")
@@ -21,12 +21,12 @@ _LABELS = ("read", "update", "insert")
 class Repeats:
     """One case, as often as it was measured."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[DataGridCase, ...]
     all_figures: tuple[Figures, ...]
     """Of these."""
 
     @property
-    def case(self) -> Case:
+    def case(self) -> DataGridCase:
         """The first of them, for what all have in common."""
         return self.cases[0]
 
@@ -49,7 +49,7 @@ class Repeats:
         return any(case.status == "done" for case in self.cases)
 
     @property
-    def counting(self) -> list[tuple[Case, Figures]]:
+    def counting(self) -> list[tuple[DataGridCase, Figures]]:
         """Those that are valid or, if none is, all that came to an end."""
         pairs = list(zip(self.cases, self.all_figures, strict=True))
         valid = [pair for pair in pairs if pair[1].verdict == "valid"]
@@ -61,7 +61,7 @@ class Repeats:
         return [found for _, found in self.counting]
 
     @property
-    def shown(self) -> tuple[Case, Figures]:
+    def shown(self) -> tuple[DataGridCase, Figures]:
         """What pictures show: the one with the middle throughput of those that count."""
         pairs = self.counting or list(zip(self.cases, self.all_figures, strict=True))
         ordered = sorted(
@@ -139,9 +139,9 @@ class Repeats:
         return most.operation if most is not None else ""
 
 
-def repeats_of(cases: Iterable[Case]) -> list[Repeats]:
+def repeats_of(cases: Iterable[DataGridCase]) -> list[Repeats]:
     """All cases, by scenario, label, size, clients and members, with products side by side."""
-    groups: dict[tuple[object, ...], list[Case]] = {}
+    groups: dict[tuple[object, ...], list[DataGridCase]] = {}
     for case in cases:
         groups.setdefault(case.identity[:-1], []).append(case)
     titles = list(dict.fromkeys(group[0].title for group in groups.values()))

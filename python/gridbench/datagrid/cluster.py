@@ -85,7 +85,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ClusterPlan:
     """A cluster that is asked for."""
 
     engine: Engine
@@ -102,7 +102,7 @@ class Wanted:
 
 
 @contextmanager
-def running_cluster(processes: Processes, wanted: Wanted) -> Iterator[Cluster]:
+def running_cluster(processes: Processes, wanted: ClusterPlan) -> Iterator[Cluster]:
     """The cluster while it is active. InputError if its members do not come together in time."""
     cluster = _started(processes, wanted)
     try:
@@ -111,7 +111,7 @@ def running_cluster(processes: Processes, wanted: Wanted) -> Iterator[Cluster]:
         cluster.end()
 
 
-def _started(processes: Processes, wanted: Wanted) -> Cluster:
+def _started(processes: Processes, wanted: ClusterPlan) -> Cluster:
     for left in reversed(range(_TRIES)):
         try:
             return _start(processes, _placed(processes, wanted), wanted)
@@ -124,7 +124,7 @@ def _started(processes: Processes, wanted: Wanted) -> Cluster:
     raise AssertionError
 
 
-def _placed(processes: Processes, wanted: Wanted) -> Cluster:
+def _placed(processes: Processes, wanted: ClusterPlan) -> Cluster:
     engine, hosts = wanted.engine, wanted.hosts
     count = wanted.count if engine.described.members else 0
     where = [hosts[index % len(hosts)] for index in range(count)]
@@ -146,7 +146,7 @@ def _placed(processes: Processes, wanted: Wanted) -> Cluster:
     )
 
 
-def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> Cluster:
+def _start(processes: Processes, cluster: Cluster, wanted: ClusterPlan) -> Cluster:
     """Start its members, and wait until they work together; if that fails, none is left."""
     try:
         _start_members(processes, cluster, wanted)
@@ -156,7 +156,7 @@ def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> Cluster:
         raise
 
 
-def _start_members(processes: Processes, cluster: Cluster, wanted: Wanted) -> None:
+def _start_members(processes: Processes, cluster: Cluster, wanted: ClusterPlan) -> None:
     began = time.monotonic()
     described = wanted.engine.described
     first = 1 if described.alone else len(cluster.members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.formats import counted
 
 Outcome = Literal["right", "wrong", "lost", "not checked"]
@@ -28,7 +28,7 @@ class Correctness:
     told: tuple[str, ...] = ()
 
 
-def correctness(case: Case) -> Correctness:
+def correctness(case: DataGridCase) -> Correctness:
     """What the check after the run found, and what the tasks saw in it."""
     told: list[str] = []
     found = case.checked
@@ -67,7 +67,7 @@ def correctness(case: Case) -> Correctness:
     return Correctness(outcome, lost, wrong, updates, tuple(told))
 
 
-def killed(case: Case) -> int:
+def killed(case: DataGridCase) -> int:
     """How many members were killed; fewer than were to be, if the tasks had ended before."""
     return sum(one.killed_at is not None for one in case.members)
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from gridbench.datagrid.correctness import Correctness, correctness, killed
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
-from gridbench.datagrid.record import Case, Counted
+from gridbench.datagrid.record import Counted, DataGridCase
 from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
 from gridbench.formats import amount, counted, percent
 from gridbench.machine.rule import disturbed
@@ -104,7 +104,7 @@ class Figures:
         return self.latencies.get((operation, counted))
 
 
-def figures_of(case: Case) -> Figures:
+def figures_of(case: DataGridCase) -> Figures:
     """All figures of a case."""
     known = {(one.operation, one.counted): quantiles(one) for one in merged(case.latencies)}
     judged, reasons = verdict(case)
@@ -124,18 +124,18 @@ def figures_of(case: Case) -> Figures:
     )
 
 
-def operations(case: Case) -> int:
+def operations(case: DataGridCase) -> int:
     """Operations that ended well."""
     made = case.counts
     return made.reads + made.updates + made.inserts + made.overwrites + made.scans + made.shared
 
 
-def throughput(case: Case) -> float:
+def throughput(case: DataGridCase) -> float:
     """Operations per second, all clients together."""
     return operations(case) / case.seconds if case.seconds > 0 else NOT_KNOWN
 
 
-def bandwidth(case: Case) -> float:
+def bandwidth(case: DataGridCase) -> float:
     """Bytes of objects per second; an update reads and writes its object. Not known with scans, as
     the objects that these found are not counted."""
     made = case.counts
@@ -146,14 +146,14 @@ def bandwidth(case: Case) -> float:
     return moved * size / case.seconds
 
 
-def operations_of_task(case: Case) -> float:
+def operations_of_task(case: DataGridCase) -> float:
     """Operations that the parameters give a task."""
     p = case.parameters
     each = sum(p.get(f"{kind}DataSize", 0) for kind in ("Read", "Update", "Write"))
     return p.get("NRepeats", 1) * each + p.get("SharedDataSize", 0)
 
 
-def with_start_up(case: Case) -> Times | None:
+def with_start_up(case: DataGridCase) -> Times | None:
     """As the sources measured it: the start-up of a client is part of its first task.
 
     That is the one right after it had connected, before the warm-up; where that was not measured,
@@ -168,7 +168,7 @@ def with_start_up(case: Case) -> Times | None:
     )
 
 
-def without_start_up(case: Case) -> Times | None:
+def without_start_up(case: DataGridCase) -> Times | None:
     """Of clients that are warm. If each client has a single task, it counts if there was a warm-up;
     else nothing is known."""
     first = _first_tasks(case)
@@ -178,7 +178,7 @@ def without_start_up(case: Case) -> Times | None:
     return _times(later)
 
 
-def memory(case: Case) -> Memory | None:
+def memory(case: DataGridCase) -> Memory | None:
     """Of the members after loading; None if there are none."""
     if not case.members:
         return None
@@ -192,7 +192,7 @@ def memory(case: Case) -> Memory | None:
     )
 
 
-def verdict(case: Case) -> tuple[Verdict, list[str]]:
+def verdict(case: DataGridCase) -> tuple[Verdict, list[str]]:
     """Whether a claim may rest on the case, and why not."""
     if case.status == "failed":
         return "failed", [case.why or "it did not come to its end"]
@@ -203,7 +203,7 @@ def verdict(case: Case) -> tuple[Verdict, list[str]]:
     return ("invalid" if reasons else "valid"), reasons
 
 
-def unsteady(case: Case) -> list[str]:
+def unsteady(case: DataGridCase) -> list[str]:
     """Why its throughput is not called steady: before the measured part, and in it."""
     found = []
     if case.warm_up is not None and not case.warm_up.steady:
@@ -219,7 +219,7 @@ def unsteady(case: Case) -> list[str]:
     return found
 
 
-def _invalid(case: Case) -> list[str]:
+def _invalid(case: DataGridCase) -> list[str]:
     found = []
     if disturbed(case):
         found.append("other programs disturbed it")
@@ -241,7 +241,7 @@ def _invalid(case: Case) -> list[str]:
     return found
 
 
-def scheduled(case: Case, rate: float) -> float:
+def scheduled(case: DataGridCase, rate: float) -> float:
     """Operations per second that an open loop of this rate has from its begin to its end: fewer if
     not all clients have as many tasks, as some end before others."""
     tasks = case.parameters.get("NTasks", 1)
@@ -249,13 +249,13 @@ def scheduled(case: Case, rate: float) -> float:
     return rate * tasks / (busy * math.ceil(tasks / busy))
 
 
-def _durations(case: Case) -> list[tuple[int, float]]:
+def _durations(case: DataGridCase) -> list[tuple[int, float]]:
     """Place and time of each task."""
     both = zip(case.tasks.began, case.tasks.ended, strict=True)
     return [(at, ended - began) for at, (began, ended) in enumerate(both)]
 
 
-def _first_tasks(case: Case) -> set[int]:
+def _first_tasks(case: DataGridCase) -> set[int]:
     """The places of the tasks that a client began with."""
     first: dict[int, int] = {}
     for at, client in enumerate(case.tasks.client):

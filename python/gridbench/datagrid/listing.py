@@ -8,19 +8,20 @@ from typing import Any
 
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.memory import machine_need, need_of
-from gridbench.datagrid.plan import Wanted, plan_of
-from gridbench.datagrid.request import Request
+from gridbench.datagrid.plan import PlannedCase, plan_of
+from gridbench.datagrid.work import DataGridWork
 from gridbench.formats import counted, size
+from gridbench.printing import Printing
 from gridbench.terminal import new_table
 
 
-def list_cases(request: Request) -> None:
+def list_cases(work: DataGridWork, printing: Printing) -> None:
     """Print a row for each case, in the order in which they would be run: objects that there are in
     the end, what each member needs of the memory that it has, and all processes together. Below it
     stands what is not as the scenario has it; at the end, what may not be meant."""
-    plan = plan_of(request)
-    engines = {one.name: one for one in request.engines}
-    rows = [_row(request, engines[one.engine], one) for one in plan.wanted]
+    plan = plan_of(work)
+    engines = {one.name: one for one in work.engines}
+    rows = [_row(work, engines[one.engine], one) for one in plan.wanted]
     table = new_table()
     table.add_column("case", overflow="fold")
     for name in ("objects", "data", "each member", "in all"):
@@ -38,23 +39,23 @@ def list_cases(request: Request) -> None:
         if not row["repeat"]:
             for note in row["notes"]:
                 table.add_row(f"  {note}")
-    console = request.printing.tables()
+    console = printing.tables()
     console.print(table)
     skipped = [{"case": one.told(), "why": why} for one, why in plan.skipped]
     for left_out in skipped:
         console.print("{case}: left out, as {why}".format(**left_out))
     clusters = sum(members > 0 for (_, members), _ in groupby(plan.wanted, attrgetter("cluster")))
-    cautions = request.cautions()
+    cautions = work.cautions()
     for one in cautions:
         console.print(one)
     console.print(f"{counted(len(rows), 'case')}, {counted(clusters, 'start')} of a cluster")
-    request.printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
+    printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
 
 
-def _row(request: Request, engine: Engine, wanted: Wanted) -> dict[str, Any]:
-    described, memory = engine.described, request.memory_of(wanted.members)
+def _row(work: DataGridWork, engine: Engine, wanted: PlannedCase) -> dict[str, Any]:
+    described, memory = engine.described, work.memory_of(wanted.members)
     workload = wanted.workload
-    need = need_of(wanted, described, request.backups)
+    need = need_of(wanted, described, work.parameters.backups)
     return {
         "case": wanted.told(),
         "engine": wanted.engine,
@@ -72,6 +73,6 @@ def _row(request: Request, engine: Engine, wanted: Wanted) -> dict[str, Any]:
         "bytes": workload.at_most * workload.parameters.object_bytes,
         "member_needs": need.member,
         "member_memory": memory if wanted.members else 0,
-        "memory": machine_need(wanted, described, request.backups, memory),
+        "memory": machine_need(wanted, described, work.parameters.backups, memory),
         "notes": workload.scaled_told(),
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gridbench.datagrid.engines.engine_file import MB, Description
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.plan import Wanted
+from gridbench.datagrid.plan import PlannedCase
 from gridbench.errors import InputError
 from gridbench.formats import counted, size
 
@@ -38,7 +38,7 @@ class Need:
     """Of the heap of each client process."""
 
 
-def need_of(wanted: Wanted, described: Description, backups: int) -> Need:
+def need_of(wanted: PlannedCase, described: Description, backups: int) -> Need:
     """What a case needs at most. `backups`: copies beside the first one, as asked for."""
     workload = wanted.workload
     own = workload.parameters
@@ -67,7 +67,7 @@ def capacity(own: Parameters, described: Description, backups: int, memory: int)
     return max(0, objects - (_inserted_warming(own) if own.write_data_size else 0))
 
 
-def check_members(wanted: Wanted, described: Description, backups: int, memory: int) -> None:
+def check_members(wanted: PlannedCase, described: Description, backups: int, memory: int) -> None:
     """InputError if members of so many bytes cannot hold what the case has in the end."""
     need = need_of(wanted, described, backups).member
     if need <= memory:
@@ -87,7 +87,7 @@ def check_members(wanted: Wanted, described: Description, backups: int, memory: 
 
 
 def check_machine(
-    wanted: Wanted, described: Description, backups: int, memory: int, available: int
+    wanted: PlannedCase, described: Description, backups: int, memory: int, available: int
 ) -> None:
     """InputError if so many bytes are too few for all processes of the case. `memory`: bytes of a
     member."""
@@ -103,7 +103,7 @@ def check_machine(
         )
 
 
-def machine_need(wanted: Wanted, described: Description, backups: int, memory: int) -> int:
+def machine_need(wanted: PlannedCase, described: Description, backups: int, memory: int) -> int:
     """Bytes of all processes of a case together, members having so many each."""
     members = wanted.members * (memory if described.divided else memory + _OUTSIDE)
     client = need_of(wanted, described, backups).client

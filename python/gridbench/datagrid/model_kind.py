@@ -26,7 +26,7 @@ from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import KB, operations_of_task
 from gridbench.datagrid.naming import clients_of, label_shown, members_of
-from gridbench.datagrid.record import FORM, Case
+from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.formats import counted
 from gridbench.model_kind import FittedModel, Found, Parameter
 from gridbench.record_file import Header
@@ -136,7 +136,7 @@ def _why_not(group: Repeats) -> str:
     return ""
 
 
-def _values(case: Case) -> dict[str, float]:
+def _values(case: DataGridCase) -> dict[str, float]:
     return {
         "clients": _busy(case),
         "size": case.parameters["ObjectSize"] * KB,
@@ -144,7 +144,7 @@ def _values(case: Case) -> dict[str, float]:
     }
 
 
-def _busy(case: Case) -> int:
+def _busy(case: DataGridCase) -> int:
     """Clients that have a task."""
     return min(clients_of(case), int(case.parameters["NTasks"]))
 
@@ -162,7 +162,7 @@ def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> Point:
     return Point(alike[0][0], tuple({_TASK: time} for time in times))
 
 
-def _told(case: Case, header: Header) -> str:
+def _told(case: DataGridCase, header: Header) -> str:
     members = members_of(case)
     parts = [
         f"{case.title} {case.version}".strip(),
@@ -175,7 +175,7 @@ def _told(case: Case, header: Header) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _operations(case: Case) -> str:
+def _operations(case: DataGridCase) -> str:
     """What operations there are, in which proportion: `read`, or `2 reads and 1 update`."""
     if case.mix is not None:
         return label_shown(case.label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gridbench.datagrid.figures import KB
-from gridbench.datagrid.record import Case, Counted
+from gridbench.datagrid.record import Counted, DataGridCase
 from gridbench.formats import amount, counted, size
 
 COUNTED: dict[Counted, str] = {
@@ -30,18 +30,18 @@ def size_shown(kilobytes: float) -> str:
     return size(kilobytes * KB)
 
 
-def clients_of(case: Case) -> int:
+def clients_of(case: DataGridCase) -> int:
     """Threads that process tasks."""
     return int(case.parameters.get("NNodes", 0))
 
 
-def members_of(case: Case) -> int:
+def members_of(case: DataGridCase) -> int:
     """Storage members; 0: the data are in the client's own process."""
     asked = int(case.parameters.get("MNodes", 0))
     return len(case.members) if case.status == "done" else asked
 
 
-def variant(case: Case) -> str:
+def variant(case: DataGridCase) -> str:
     """What is not usual about it: `open loop at 500/s, atomic updates, member 0 killed`."""
     at = f" at {amount(case.rate, '/s')}" if case.rate is not None else ""
     parts = [
@@ -52,7 +52,7 @@ def variant(case: Case) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def killed_words(case: Case) -> str:
+def killed_words(case: DataGridCase) -> str:
     """`member 0 killed`, `members 0 and 2 killed`; empty: none was to be."""
     if not case.kill:
         return ""
@@ -62,12 +62,12 @@ def killed_words(case: Case) -> str:
     return f"members {', '.join(names[:-1])} and {names[-1]} killed"
 
 
-def case_name(case: Case) -> str:
+def case_name(case: DataGridCase) -> str:
     """`Hazelcast, read, 1 KB, 10 clients, 3 members`."""
     return f"{case.title}, {what_of(case)}"
 
 
-def what_of(case: Case) -> str:
+def what_of(case: DataGridCase) -> str:
     """The same without the product."""
     members = members_of(case)
     parts = [

@@ -1,11 +1,11 @@
-"""The commands `gridbench data`. What they need is imported when they are called."""
+"""The parameters and the commands of `gridbench data`."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,230 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.datagrid.crossover.options import crossover
 from gridbench.datagrid.engines.options import engines
+from gridbench.datagrid.parameters import LIMITS
+from gridbench.datagrid.presets import RECORDS, DataGridScale
+from gridbench.datagrid.record import Updates
 from gridbench.errors import InputError
-from gridbench.going_on import results_options
-from gridbench.hosts.options import hosts_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import SECONDS
+from gridbench.quantities import (
+    FLAG,
+    MB,
+    Count,
+    Duration,
+    ListOf,
+    Quantity,
+    Size,
+    text_or_texts,
+    words,
+)
+from gridbench.schema import group, option, read_parameters
+from gridbench.shared_options import (
+    HostOptions,
+    ResultsOptions,
+    dry_run_option,
+    experiment_options,
+)
+from gridbench.workload.numbers import parse_real, shown
 
 if TYPE_CHECKING:
-    from gridbench.datagrid.request import Request
+    from gridbench.datagrid.engines.engine import Engine
+    from gridbench.datagrid.experiment import DataGridExperiment
 
 _DEFAULT = "run"
+_ALL = "all"
+_LEAST_MEMORY = 64 * MB  # no Java process with a product in it has less
+_MOST_MEMORY = 1 << 40
+_HIGHEST_RATE = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """The rate of an open loop, of all clients together; either of both."""
+
+    rate: float | None = None
+    """Operations per second."""
+    share: float | None = None
+    """Of the throughput of the closed loop, which is measured before."""
+
+
+class DataGrids(Quantity[tuple["Engine", ...]]):
+    """Data grids by their names or files; `all` are those of gridbench that have members."""
+
+    name = "data grids"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[Engine, ...]:
+        """The data grids, no two of the same name."""
+        from gridbench.datagrid.engines.engine import find_engine, own_engines
+
+        del folder
+        found: list[Engine] = []
+        for name in value:
+            if name == _ALL:
+                found += [one for one in own_engines() if one.described.members]
+            else:
+                found.append(find_engine(name))
+        if not found:
+            raise InputError(
+                "no data grid with members comes with gridbench", remedy="name one by --engine"
+            )
+        once = list({one.file: one for one in found}.values())
+        names = [one.name for one in once]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(
+                f"two data grids are called `{twice[0]}`, and their results could not be told"
+                " apart",
+                remedy="rename the folder of one of them, after which it is called",
+            )
+        return tuple(once)
+
+
+class OpenRates(Quantity[tuple[Offered, ...]]):
+    """OpenRates of open loops, such as `5000`, `1000,2000` or `50%`."""
+
+    name = "rates"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[Offered, ...]:
+        """The rates, each once."""
+        del folder
+        given = text_or_texts(value)
+        texts = [
+            part.strip()
+            for one in ([given] if isinstance(given, str) else given)
+            for part in one.split(",")
+        ]
+        return tuple(dict.fromkeys(map(_rate, texts)))
+
+
+def _rate(text: str) -> Offered:
+    share = text.endswith("%")
+    try:
+        value = parse_real(text.removesuffix("%").rstrip(), 0.0, _HIGHEST_RATE)
+        if value == 0:
+            raise ValueError("must be above 0")
+    except ValueError as error:
+        raise InputError(
+            f"`{shown(text)}` is no rate: it {error}",
+            remedy="give operations per second, such as 5000, or a share of what the closed loop"
+            " does, such as 50%",
+        ) from None
+    return Offered(share=value / 100) if share else Offered(rate=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataGridParameters:
+    """How cases are measured, whichever they are."""
+
+    engines: tuple[Engine, ...] = option(
+        "--engine",
+        DataGrids(),
+        metavar="NAME",
+        help="Data grid to measure, or the path of your own engine.toml; may be given several"
+        " times. `all`: those with members.",
+        default=(),
+        default_text="embedded",
+        multiple=True,
+    )
+    offered: tuple[Offered, ...] = option(
+        "--open",
+        OpenRates(),
+        metavar="RATE",
+        help="Measure each case in an open loop as well, in which so many operations begin in each"
+        " second: such as 5000, or 50% of what the closed loop does; may be a list, or given"
+        " several times.",
+        default=(),
+        multiple=True,
+    )
+    updates: Updates = option(
+        "--updates",
+        words("plain", "atomic"),
+        help="How an object is updated. plain: it is read, then written. atomic: it is written only"
+        " if nobody has changed it meanwhile, and else read again.",
+        default="plain",
+    )
+    kill: tuple[int, ...] = option(
+        "--kill-node",
+        ListOf(Count(0, int(LIMITS["MNodes"][1]) - 1), ascending=True),
+        metavar="N[,M]",
+        help="Kill these members, which are counted from 0, once half of the tasks have ended.",
+        default=(),
+    )
+    warm: float | None = option(
+        "--warm",
+        Duration(1e-3, 3600.0),
+        metavar="S",
+        help="Warm-up at most, before each case; it ends when throughput is steady.",
+        default_text="20",
+    )
+    no_warm: bool = option(
+        "--no-warm",
+        FLAG,
+        help="Measure without warm-up: no run is valid then.",
+        default=False,
+    )
+    processes: int | None = option(
+        "--processes",
+        Count(1, 64),
+        metavar="N",
+        help="Processes, the threads of which are the clients.",
+        default_text="4, or as many as there are clients or cores, if these are fewer",
+        record="processes",
+    )
+    member_memory: int | None = option(
+        "--member-memory",
+        Size(_LEAST_MEMORY, _MOST_MEMORY),
+        metavar="SIZE",
+        help="Memory of each member, such as 512MB.",
+        default_text="a quarter of what is available, for all members together, and 128MB to 2GB"
+        " for each; on other hosts 1GB for each",
+        record="member_memory",
+    )
+    backups: int = option(
+        "--backups",
+        Count(0, 6),
+        metavar="N",
+        help="Copies of each object on other members, beside the object itself.",
+        default=1,
+        record="backups",
+    )
+    hosts: HostOptions = group(HostOptions)
+    rounds: int = option(
+        "--rounds",
+        Count(1, 1000),
+        metavar="N",
+        help="How often each case is measured: two or more for claims, which come from repeats.",
+        default=1,
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/data-<what>-<time>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataScenarioParameters:
+    """The parameters of `gridbench data scenario`."""
+
+    scale: DataGridScale = group(DataGridScale)
+    full: bool = option(
+        "--full",
+        FLAG,
+        help="Refuse cases that do not fit into the members, instead of making them smaller.",
+        default=False,
+    )
+    measuring: DataGridParameters = group(DataGridParameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YcsbParameters:
+    """The parameters of `gridbench data ycsb`."""
+
+    scale: DataGridScale = group(DataGridScale)
+    records: int = option(
+        "--records",
+        Count(1, 10_000_000_000),
+        metavar="N",
+        help="Objects that are stored beforehand.",
+        default=RECORDS,
+    )
+    measuring: DataGridParameters = group(DataGridParameters)
 
 
 class DefaultToRun(click.Group):
@@ -56,119 +269,6 @@ class DefaultToRun(click.Group):
             )
 
 
-_OPTIONS = (
-    click.option(
-        "--engine",
-        "engines",
-        multiple=True,
-        metavar="NAME",
-        help="Data grid to measure, or the path of your own engine.toml; may be given several"
-        " times. `all`: those with members. [default: embedded]",
-    ),
-    click.option(
-        "--open",
-        "open_rates",
-        multiple=True,
-        metavar="RATE",
-        help="Measure each case in an open loop as well, in which so many operations begin in each"
-        " second: such as 5000, or 50% of what the closed loop does; may be a list, or given"
-        " several times.",
-    ),
-    click.option(
-        "--updates",
-        type=click.Choice(["plain", "atomic"]),
-        default="plain",
-        show_default=True,
-        help="How an object is updated. plain: it is read, then written. atomic: it is written only"
-        " if nobody has changed it meanwhile, and else read again.",
-    ),
-    click.option(
-        "--kill-node",
-        "kill",
-        metavar="N[,M]",
-        help="Kill these members, which are counted from 0, once half of the tasks have ended.",
-    ),
-    click.option(
-        "--warm",
-        type=SECONDS,
-        metavar="S",
-        help="Seconds of warm-up at most, before each case; it ends when throughput is steady."
-        " [default: 20]",
-    ),
-    click.option("--no-warm", is_flag=True, help="Measure without warm-up: no run is valid then."),
-    click.option(
-        "--processes",
-        type=click.IntRange(1, 64),
-        metavar="N",
-        help="Processes, the threads of which are the clients. [default: 4, or as many as there"
-        " are clients or cores, if these are fewer]",
-    ),
-    click.option(
-        "--member-memory",
-        metavar="SIZE",
-        help="Memory of each member, such as 512MB. [default: a quarter of what is available, for"
-        " all members together, and 128MB to 2GB for each; on other hosts 1GB for each]",
-    ),
-    click.option(
-        "--backups",
-        type=click.IntRange(0, 6),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Copies of each object on other members, beside the object itself.",
-    ),
-    hosts_options,
-    click.option(
-        "--start-timeout",
-        type=SECONDS,
-        metavar="S",
-        help="Seconds that hosts may take to come, and members to join. [default: 180]",
-    ),
-    click.option(
-        "--rounds",
-        type=click.IntRange(1, 1000),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="How often each case is measured: two or more for claims, which come from repeats.",
-    ),
-    click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit."),
-    results_options("runs/data-<what>-<time>"),
-)
-_SCALE = (
-    click.option("--members", metavar="LIST", help="Numbers of members, such as 3 or 1,2,4."),
-    click.option("--clients", metavar="LIST", help="Numbers of clients, such as 10 or 1,10,100."),
-    click.option("--object-sizes", metavar="LIST", help="Sizes of objects, such as 1KB,100KB."),
-    click.option(
-        "--operations",
-        type=click.IntRange(1, 1_000_000_000),
-        metavar="N",
-        help="Operations of each task.",
-    ),
-    click.option(
-        "--tasks-per-client",
-        type=click.IntRange(1, 10_000),
-        default=3,
-        show_default=True,
-        metavar="N",
-        help="How many tasks each client processes, one after the other.",
-    ),
-)
-
-
-def _with(
-    *options: Callable[[Any], Any],
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options, in this order of its help."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 @click.group(cls=DefaultToRun, short_help="Measure data grids: tasks read and update objects.")
 def data() -> None:
     """Measure data grids: tasks read, update and insert objects of a cluster.
@@ -190,14 +290,15 @@ def data() -> None:
     ),
 )
 @click.argument("setup", type=click.Path(path_type=Path), metavar="[SETUP.xml]", required=False)
-@_with(*_OPTIONS)
+@experiment_options(DataGridParameters)
+@dry_run_option
 def run(
     *,
     setup: Path | None,
     dry_run: bool,
     policy: Policy,
     printing: Printing,
-    **given: Any,
+    given: dict[str, Any],
 ) -> None:
     """Run the case of SETUP.xml: the twelve parameters of the data-grid benchmark. Without a file:
     a small case, for the first look.
@@ -212,9 +313,10 @@ def run(
     followed or that a data grid does not start, 3 that other programs use the machine, so that
     nothing was measured, or disturbed all cases.
     """
-    from gridbench.datagrid.asked import request_of_setup
+    from gridbench.datagrid.experiment import of_setup
 
-    _run_or_list(request_of_setup(setup, given, policy=policy, printing=printing), dry_run=dry_run)
+    parameters = read_parameters(DataGridParameters, given)
+    _run_or_list(of_setup(setup, parameters), policy, printing, dry_run=dry_run)
 
 
 @data.command(
@@ -229,21 +331,15 @@ def run(
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="1..3...")
-@_with(*_SCALE)
-@click.option(
-    "--full",
-    is_flag=True,
-    help="Refuse cases that do not fit into the members, instead of making them smaller.",
-)
-@_with(*_OPTIONS)
+@experiment_options(DataScenarioParameters)
+@dry_run_option
 def scenario(
     *,
     scenarios: tuple[str, ...],
-    full: bool,
     dry_run: bool,
     policy: Policy,
     printing: Printing,
-    **given: Any,
+    given: dict[str, Any],
 ) -> None:
     """Run the cases of one or more scenarios; each reads, updates and inserts.
 
@@ -254,10 +350,10 @@ def scenario(
     members get fewer operations and objects, if --full does not forbid it. Results and exit status
     are those of `gridbench data run`.
     """
-    from gridbench.datagrid.asked import request_of_scenarios
+    from gridbench.datagrid.experiment import of_scenarios
 
-    request = request_of_scenarios(scenarios, given, full=full, policy=policy, printing=printing)
-    _run_or_list(request, dry_run=dry_run)
+    parameters = read_parameters(DataScenarioParameters, given)
+    _run_or_list(of_scenarios(scenarios, parameters), policy, printing, dry_run=dry_run)
 
 
 @data.command(
@@ -270,24 +366,15 @@ def scenario(
     ),
 )
 @click.argument("workloads", nargs=-1, required=True, metavar="a..f|all...")
-@_with(*_SCALE)
-@click.option(
-    "--records",
-    type=click.IntRange(1, 10_000_000_000),
-    default=10_000,
-    show_default=True,
-    metavar="N",
-    help="Objects that are stored beforehand.",
-)
-@_with(*_OPTIONS)
+@experiment_options(YcsbParameters)
+@dry_run_option
 def ycsb(
     *,
     workloads: tuple[str, ...],
-    records: int,
     dry_run: bool,
     policy: Policy,
     printing: Printing,
-    **given: Any,
+    given: dict[str, Any],
 ) -> None:
     """Run core workloads of the Yahoo! Cloud Serving Benchmark, to set figures beside its.
 
@@ -296,24 +383,26 @@ def ycsb(
     distribution. Objects have 1 KB, on 3 members with 10 clients, and a task makes 1000 operations,
     if options say nothing else. Results and exit status are those of `gridbench data run`.
     """
-    from gridbench.datagrid.asked import request_of_ycsb
+    from gridbench.datagrid.experiment import of_ycsb
 
-    request = request_of_ycsb(workloads, given, records=records, policy=policy, printing=printing)
-    _run_or_list(request, dry_run=dry_run)
+    parameters = read_parameters(YcsbParameters, given)
+    _run_or_list(of_ycsb(workloads, parameters), policy, printing, dry_run=dry_run)
 
 
 data.add_command(engines)
 data.add_command(crossover)
 
 
-def _run_or_list(request: Request, *, dry_run: bool) -> None:
+def _run_or_list(
+    experiment: DataGridExperiment, policy: Policy, printing: Printing, *, dry_run: bool
+) -> None:
+    from gridbench.datagrid.listing import list_cases
+    from gridbench.experiment import run_experiment
+
+    work = experiment.work
     if dry_run:
-        from gridbench.datagrid.listing import list_cases
-
-        list_cases(request)
+        list_cases(work, printing)
         return
-    from gridbench.datagrid.command import run_data
-
-    for caution in request.cautions():
-        request.printing.say(caution)
-    sys.exit(run_data(request))
+    for caution in work.cautions():
+        printing.say(caution)
+    sys.exit(run_experiment(experiment, work.parameters.results, policy, printing))

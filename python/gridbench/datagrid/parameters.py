@@ -41,6 +41,8 @@ NAMES = {
 BYTES_PER_KB = 1024
 SMALLEST_OBJECT = 32
 """Bytes: each value begins with its key, a counter and its length, so that it can be checked."""
+LARGEST_OBJECT = 512 << 20
+"""Bytes; more than that is more than some data grids can store."""
 LIMITS: dict[str, tuple[float, float]] = {
     "NNodes": (1, 10_000),
     "MNodes": (1, 1000),
@@ -50,13 +52,12 @@ LIMITS: dict[str, tuple[float, float]] = {
     "UpdateDataSize": (0, 1_000_000),
     "WriteDataSize": (0, 1_000_000),
     "NObjects": (0, 10_000_000_000),
-    "ObjectSize": (SMALLEST_OBJECT / BYTES_PER_KB, 512.0 * 1024),
+    "ObjectSize": (SMALLEST_OBJECT / BYTES_PER_KB, LARGEST_OBJECT / BYTES_PER_KB),
     "SharedDataSize": (0, 1_000_000),
     "ProcessTime": (0, 10_000_000_000),
     "SleepTime": (0, 86_400.0),
 }
-"""From and to: what lies outside is a slip of the pen. An object of more than 512 MB is more than
-some data grids can store."""
+"""From and to: what lies outside is a slip of the pen."""
 REALS = ("ObjectSize", "SleepTime")
 """All others are whole numbers."""
 MOST_OPERATIONS = 10**12

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbench.datagrid.figures import throughput
-from gridbench.datagrid.record import Case, Loop, Updates
-from gridbench.datagrid.request import Offered, Request
+from gridbench.datagrid.options import Offered
+from gridbench.datagrid.record import DataGridCase, Loop, Updates
+from gridbench.datagrid.work import DataGridWork
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
@@ -30,8 +31,8 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A case that is asked for."""
+class PlannedCase:
+    """A case before it is run."""
 
     engine: str
     """Its name."""
@@ -84,27 +85,27 @@ class Wanted:
 class Plan:
     """What is asked for."""
 
-    wanted: tuple[Wanted, ...]
-    skipped: tuple[tuple[Wanted, str], ...] = ()
+    wanted: tuple[PlannedCase, ...]
+    skipped: tuple[tuple[PlannedCase, str], ...] = ()
     """Cases that their engine cannot have, and why."""
 
 
-def plan_of(request: Request) -> Plan:
+def plan_of(work: DataGridWork) -> Plan:
     """All cases.
 
     Repeats come last, so that what changes with time meets all alike; each begins with another
     engine. Within a repeat a cluster is started once for all cases of an engine with so many
     members. InputError if there is none that its data grid can have.
     """
-    wanted: list[Wanted] = []
-    skipped: list[tuple[Wanted, str]] = []
-    by_members = sorted(request.workloads, key=lambda one: one.parameters.mnodes)
-    for repeat in range(request.repeats):
-        for engine in _turned(request.engines, repeat):
+    wanted: list[PlannedCase] = []
+    skipped: list[tuple[PlannedCase, str]] = []
+    by_members = sorted(work.workloads, key=lambda one: one.parameters.mnodes)
+    for repeat in range(work.parameters.rounds):
+        for engine in _turned(work.engines, repeat):
             for workload in by_members:
-                why = why_not(request, engine, workload)
-                for offered in (_CLOSED, *request.offered):
-                    one = _wanted(request, engine, workload, offered, repeat)
+                why = why_not(work, engine, workload)
+                for offered in (_CLOSED, *work.parameters.offered):
+                    one = _wanted(work, engine, workload, offered, repeat)
                     if not why:
                         wanted.append(one)
                     elif repeat == 0 and offered is _CLOSED:
@@ -114,31 +115,31 @@ def plan_of(request: Request) -> Plan:
     return Plan(tuple(wanted), tuple(skipped))
 
 
-def why_not(request: Request, engine: Engine, workload: Workload) -> str:
+def why_not(work: DataGridWork, engine: Engine, workload: Workload) -> str:
     """Why the data grid cannot have the case; empty: it can."""
     least, members = engine.described.least_members, workload.parameters.mnodes
     if not engine.described.members:
-        if request.kill:
+        if work.parameters.kill:
             return f"{engine.described.title} has no members that could be killed"
         return ""
     if members < least:
         return f"{engine.described.title} needs {counted(least, 'member')} at least"
-    if 0 < engine.described.most_backups < request.backups:
+    if 0 < engine.described.most_backups < work.parameters.backups:
         most = counted(engine.described.most_backups, "backup")
         return f"{engine.described.title} keeps {most} of an object at most"
-    return _why_not_killed(request, members)
+    return _why_not_killed(work, members)
 
 
-def _why_not_killed(request: Request, members: int) -> str:
+def _why_not_killed(work: DataGridWork, members: int) -> str:
     """Why so many members cannot lose those that are to be killed; empty: they can."""
-    if absent := [index for index in request.kill if index >= members]:
+    if absent := [index for index in work.parameters.kill if index >= members]:
         return f"there is no member {absent[0]} to kill: the last one is {members - 1}"
-    if len(request.kill) == members:
+    if len(work.parameters.kill) == members:
         return "all members would be killed, and none be left to answer"
     return ""
 
 
-def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
+def with_rate(wanted: PlannedCase, cases: Iterable[DataGridCase]) -> PlannedCase | None:
     """The case with the rate that it offers, of which a share may be of the throughput that its
     closed loop had when it was first measured undisturbed, or disturbed if it never was, so that
     all repeats offer the same; None if it has not been."""
@@ -156,8 +157,8 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
 
 
 def missing(
-    wanted: Iterable[Wanted], cases: Iterable[Case], *, accepted: bool = False
-) -> list[Wanted]:
+    wanted: Iterable[PlannedCase], cases: Iterable[DataGridCase], *, accepted: bool = False
+) -> list[PlannedCase]:
     """Those without a record of a case that went well, with their rates as far as they are known.
     What failed is among them, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
@@ -169,7 +170,7 @@ def missing(
     return [one for one in known if one.identity not in done]
 
 
-def without(wanted: Iterable[Wanted], failed: Iterable[Wanted]) -> list[Wanted]:
+def without(wanted: Iterable[PlannedCase], failed: Iterable[PlannedCase]) -> list[PlannedCase]:
     """Those that are left without some that failed, and without open loops that would need these
     for their rates."""
     out = {one.identity for one in failed}
@@ -180,34 +181,34 @@ def without(wanted: Iterable[Wanted], failed: Iterable[Wanted]) -> list[Wanted]:
     ]
 
 
-def _closed(wanted: Wanted) -> tuple[object, ...]:
+def _closed(wanted: PlannedCase) -> tuple[object, ...]:
     """The identity of the closed loop that its rate is a share of."""
     return replace(wanted, loop="closed", share=None, repeat=0).identity
 
 
-def measured_disturbed(cases: Iterable[Case]) -> set[tuple[object, ...]]:
+def measured_disturbed(cases: Iterable[DataGridCase]) -> set[tuple[object, ...]]:
     """The identities of cases that went well but for other programs, which disturbed them."""
     return {one.identity for one in cases if one.status == "done" and disturbed(one)}
 
 
 def _wanted(
-    request: Request, engine: Engine, workload: Workload, offered: Offered, repeat: int
-) -> Wanted:
+    work: DataGridWork, engine: Engine, workload: Workload, offered: Offered, repeat: int
+) -> PlannedCase:
     members = workload.parameters.mnodes if engine.described.members else 0
     if members:
-        here = usable_processors() if near(request.where) else MOST_PROCESSES
-        processes = request.processes or min(MOST_PROCESSES, here)
+        here = usable_processors() if near(work.where) else MOST_PROCESSES
+        processes = work.parameters.processes or min(MOST_PROCESSES, here)
     else:  # all data are in the client's own process
         processes = 1
-    return Wanted(
+    return PlannedCase(
         engine=engine.name,
         workload=workload,
         repeat=repeat,
         loop="closed" if offered is _CLOSED else "open",
         rate=offered.rate,
         share=offered.share,
-        updates=request.updates,
-        kill=request.kill,
+        updates=work.parameters.updates,
+        kill=work.parameters.kill,
         members=members,
         processes=min(processes, workload.parameters.nnodes),
     )

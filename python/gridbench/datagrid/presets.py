@@ -19,11 +19,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
-from gridbench.datagrid.parameters import BYTES_PER_KB, Parameters
+from gridbench.datagrid.parameters import (
+    BYTES_PER_KB,
+    LARGEST_OBJECT,
+    LIMITS,
+    SMALLEST_OBJECT,
+    Parameters,
+)
 from gridbench.datagrid.workload import Mix, Workload
 from gridbench.errors import InputError
 from gridbench.formats import size
+from gridbench.quantities import Count, ListOf, Quantity, Size
+from gridbench.schema import option
 from gridbench.selection import parse_selection
 from gridbench.workload.numbers import shown
 
@@ -36,17 +46,51 @@ Capacity = Callable[[Parameters], int]
 """How many objects of such parameters fit into the members."""
 
 
+class ObjectSize(Quantity[float]):
+    """The size of an object, in KB."""
+
+    name = "size"
+
+    def read(self, value: Any, folder: Path | None = None) -> float:
+        """KB of 1024 bytes."""
+        return Size(SMALLEST_OBJECT, LARGEST_OBJECT).read(value, folder) / BYTES_PER_KB
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class DataGridScale:
     """What a user wants otherwise than the scenarios have it; empty or None: nothing."""
 
-    members: Sequence[int] = ()
-    clients: Sequence[int] = ()
-    object_sizes: Sequence[float] = ()
-    """KB."""
-    operations: int | None = None
-    """Of a task."""
-    tasks_per_client: int = 3
+    members: Sequence[int] = option(
+        "--members",
+        ListOf(Count(*map(int, LIMITS["MNodes"]))),
+        metavar="LIST",
+        help="Numbers of members, such as 3 or 1,2,4.",
+        default=(),
+    )
+    clients: Sequence[int] = option(
+        "--clients",
+        ListOf(Count(*map(int, LIMITS["NNodes"]))),
+        metavar="LIST",
+        help="Numbers of clients, such as 10 or 1,10,100.",
+        default=(),
+    )
+    object_sizes: Sequence[float] = option(
+        "--object-sizes",
+        ListOf(ObjectSize()),
+        metavar="LIST",
+        help="Sizes of objects, such as 1KB,100KB.",
+        default=(),
+    )
+    operations: int | None = option(
+        "--operations", Count(1, 1_000_000_000), metavar="N", help="Operations of each task."
+    )
+    tasks_per_client: int = option(
+        "--tasks-per-client",
+        Count(1, 10_000),
+        metavar="N",
+        help="How many tasks each client processes, one after the other.",
+        default=3,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +118,13 @@ def parse_scenarios(words: Sequence[str]) -> list[int]:
     return parse_selection(words, _NAMES, "scenario")
 
 
-def scenario(number: int, choice: Choice, capacity: Capacity | None) -> list[Workload]:
+def scenario(number: int, choice: DataGridScale, capacity: Capacity | None) -> list[Workload]:
     """The cases of a scenario. With `capacity`, those that members cannot hold are made smaller;
     what is not the scenario's own is told in each of them."""
     return list(_cases(number, choice, capacity))
 
 
-def _cases(number: int, choice: Choice, capacity: Capacity | None) -> Iterator[Workload]:
+def _cases(number: int, choice: DataGridScale, capacity: Capacity | None) -> Iterator[Workload]:
     own = _SCENARIOS[number]
     operations = choice.operations or own.operations
     for members, clients, object_size, label in product(
@@ -204,7 +248,7 @@ def parse_ycsb(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def ycsb(letter: str, choice: Choice, *, records: int = RECORDS) -> list[Workload]:
+def ycsb(letter: str, choice: DataGridScale, *, records: int = RECORDS) -> list[Workload]:
     """A core workload, for each number of members and clients and each size: objects of 1 KB on 3
     members with 10 clients, if the choice says nothing else."""
     return [

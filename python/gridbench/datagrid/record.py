@@ -140,7 +140,7 @@ class WarmUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class DataGridCase:
     """One measurement."""
 
     engine: str
@@ -220,11 +220,11 @@ class Case:
         return self.engine, self.label, self.scenario, parameters, how, self.repeat
 
 
-FORM: ResultsForm[Case] = ResultsForm(
+FORM: ResultsForm[DataGridCase] = ResultsForm(
     kind="data-grid cases",
     of="cases of a data grid",
     noun="case",
-    record=Case,
+    record=DataGridCase,
     file=FILE,
     command="gridbench data",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gridbench.datagrid.record import FORM, Case, Counted
+from gridbench.datagrid.record import FORM, Counted, DataGridCase
 from gridbench.errors import InputError
 from gridbench.result_kind import Better, ResultRow, only
 
@@ -74,7 +74,7 @@ def nothing_valid(source: Path) -> InputError:
     )
 
 
-def _why_not(cases: Sequence[Case]) -> str:
+def _why_not(cases: Sequence[DataGridCase]) -> str:
     """How many there are, and why they do not count: `of 3 runs, 2 not steady, 1 failed`."""
     from collections import Counter
 
@@ -87,7 +87,7 @@ def _why_not(cases: Sequence[Case]) -> str:
     return f"of {counted(len(cases), 'run')}, {', '.join(parts)}"
 
 
-def _kind(case: Case) -> str:
+def _kind(case: DataGridCase) -> str:
     """The first reason why a case is not valid, in short."""
     from gridbench.datagrid.figures import unsteady, verdict
     from gridbench.machine.rule import disturbed

@@ -14,7 +14,7 @@ from pathlib import Path
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import Figures, operations, unsteady
 from gridbench.datagrid.naming import case_name
-from gridbench.datagrid.record import FORM, Case
+from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import as_given, counted
 from gridbench.record_file import Header
@@ -32,12 +32,12 @@ class Measured:
     groups: tuple[Repeats, ...]
 
     @property
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[DataGridCase]:
         """All of them."""
         return (case for group in self.groups for case in group.cases)
 
     @property
-    def counting(self) -> list[tuple[Case, Figures]]:
+    def counting(self) -> list[tuple[DataGridCase, Figures]]:
         """Those that figures are of."""
         return [pair for group in self.groups for pair in group.counting]
 
@@ -85,7 +85,7 @@ def _figures(found: Measured) -> Seen:
     return broken_by(wrong, "the record does not agree with itself", told)
 
 
-def _differs(case: Case) -> str:
+def _differs(case: DataGridCase) -> str:
     """How what is recorded of a case differs from what follows from it; empty: it does not."""
     made = operations(case)
     counts = {
@@ -145,7 +145,7 @@ def _recorded(found: Measured) -> Seen:
     return recorded(found.header.machine, found.header.versions, lacks)
 
 
-def _name(case: Case) -> str:
+def _name(case: DataGridCase) -> str:
     return f"{case_name(case)}, run {case.repeat + 1}"
 
 

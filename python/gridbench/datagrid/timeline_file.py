@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gridbench.datagrid.figures import KB
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.errors import InputError
 from gridbench.timeline import SCHEMA
 
 FOLDER = "timelines"
 
 
-def timeline_of(case: Case) -> pa.Table:
+def timeline_of(case: DataGridCase) -> pa.Table:
     """One row for each task, in the order in which they began.
 
     A client takes its next task when it has ended the one before: it is submitted, and taken, when
@@ -52,7 +52,7 @@ def timeline_of(case: Case) -> pa.Table:
     )
 
 
-def write_timeline(case: Case, path: Path) -> None:
+def write_timeline(case: DataGridCase, path: Path) -> None:
     """Write it as Parquet, and make its folder. InputError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 
 FEWEST = 10
 """Windows, from which on something can be said of them."""
@@ -65,7 +65,7 @@ class Dip:
         return max(0.0, 1 - self.lowest / self.level)
 
 
-def working(case: Case) -> int:
+def working(case: DataGridCase) -> int:
     """The number of windows in which all clients had something to do."""
     last: dict[int, float] = {}
     for client, ended in zip(case.tasks.client, case.tasks.ended, strict=True):
@@ -77,7 +77,7 @@ def working(case: Case) -> int:
     return min(len(case.windows.operations), whole)
 
 
-def steadiness(case: Case) -> Steadiness:
+def steadiness(case: DataGridCase) -> Steadiness:
     """The halves of the measured part compared."""
     rates = _rates(case)
     if rates.size < FEWEST or not rates.mean() > 0:
@@ -89,7 +89,7 @@ def steadiness(case: Case) -> Steadiness:
     return Steadiness(rates.size, change, abs(change) <= max(WITHIN, SURE * scatter))
 
 
-def dip(case: Case) -> Dip | None:
+def dip(case: DataGridCase) -> Dip | None:
     """The dip after the first kill; None if no member was killed within the measured part, or if it
     is not known what was before."""
     kills = [one.killed_at for one in case.members if one.killed_at is not None]
@@ -121,7 +121,7 @@ def dip(case: Case) -> Dip | None:
     )
 
 
-def _rates(case: Case) -> NDArray[np.float64]:
+def _rates(case: DataGridCase) -> NDArray[np.float64]:
     """Operations per second in the windows in which all clients worked."""
     made = np.asarray(case.windows.operations[: working(case)], dtype=np.float64)
     return made / case.windows.length

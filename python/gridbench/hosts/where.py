@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.errors import InputError
-from gridbench.hosts.hosts_file import Host, read_hosts
+from gridbench.hosts.hosts_file import Host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,42 +34,3 @@ class Where:
             "emulated": self.emulated,
             "nodes": self.nodes if self.emulated else None,
         }
-
-
-def chosen(
-    *,
-    hosts: Path | None,
-    grid: Path | None,
-    servers: tuple[str, ...] | None,
-    emulate: str | None,
-    nodes: int | None,
-    patience: float | None,
-) -> Where:
-    """What a user chose; of what is None, or empty, nothing was said. InputError if one choice
-    contradicts another, or for a host file that cannot be read."""
-    ways = [
-        name
-        for name, said in (
-            ("--hosts", hosts),
-            ("--grid and --server", grid or servers),
-            ("--emulate", emulate),
-        )
-        if said
-    ]
-    if len(ways) > 1:
-        raise InputError(
-            f"{' and '.join(ways)} both say which hosts are used", remedy="choose one of them"
-        )
-    if nodes is not None and emulate is None:
-        raise InputError(
-            "--nodes is of the cluster that --emulate starts, and there is none",
-            remedy="add --emulate ssh, slurm or gridengine",
-        )
-    return Where(
-        hosts=() if hosts is None else read_hosts(hosts),
-        grid=grid,
-        names=servers or (),
-        emulated=emulate,
-        nodes=nodes or 4,
-        patience=patience or 180.0,
-    )

@@ -11,7 +11,7 @@ from gridbench.statistics.interval import Interval, measured
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SharingCase:
     """The repeats of one size, number of readers and engine that were done; at least one."""
 
     all: tuple[Sharing, ...]
@@ -63,7 +63,7 @@ class Curve:
     """As readers know it."""
     there: bool
     """The data is in the data grid already."""
-    cases: tuple[Case, ...]
+    cases: tuple[SharingCase, ...]
     """By readers and size."""
 
     @property
@@ -100,8 +100,8 @@ def curves_of(found: Iterable[Sharing]) -> list[Curve]:
     return curves
 
 
-def _cases(found: Sequence[Sharing]) -> tuple[Case, ...]:
+def _cases(found: Sequence[Sharing]) -> tuple[SharingCase, ...]:
     groups: dict[tuple[int, int], list[Sharing]] = {}
     for one in found:
         groups.setdefault((one.readers, one.bytes), []).append(one)
-    return tuple(Case(tuple(groups[key])) for key in sorted(groups))
+    return tuple(SharingCase(tuple(groups[key])) for key in sorted(groups))

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.analysis.columns import seconds, succeeded, text
-from gridbench.datagrid.crossover.plan import Wanted
-from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.record import PlannedSharing, Sharing
 from gridbench.errors import InputError
 from gridbench.formats import duration
 from gridbench.machine.load import Load
@@ -72,7 +71,7 @@ class ComputeSide:
         self._glance = glance
         self._known: dict[tuple[str, int], Facts] = {}
 
-    def measure(self, wanted: Wanted) -> Sharing:
+    def measure(self, wanted: PlannedSharing) -> Sharing:
         """Measure; with a status that is not `done` if it could not be done. Raises Stopped if the
         user wants an end."""
         case = Case(
@@ -91,14 +90,14 @@ class ComputeSide:
             return wanted.left_out("skipped", error.what)
         return self._repeated(wanted, case, facts)
 
-    def _facts(self, wanted: Wanted) -> Facts:
+    def _facts(self, wanted: PlannedSharing) -> Facts:
         """What the engine says of itself; asking one that lives elsewhere takes seconds."""
         key = wanted.engine, wanted.readers
         if key not in self._known:
             self._known[key] = find_participant(wanted.engine).facts(wanted.readers, warm=True)
         return self._known[key]
 
-    def _repeated(self, wanted: Wanted, case: Case, facts: Facts) -> Sharing:
+    def _repeated(self, wanted: PlannedSharing, case: Case, facts: Facts) -> Sharing:
         """Run it until each worker has had one task."""
         held = _HELD
         for _ in range(_MOST_TIMES):

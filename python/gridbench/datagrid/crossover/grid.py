@@ -11,16 +11,17 @@ from typing import Self
 
 from rich.console import Console
 
-from gridbench.datagrid import plan, request
 from gridbench.datagrid.cluster import Cluster
-from gridbench.datagrid.crossover.plan import Wanted
-from gridbench.datagrid.crossover.record import Sharing
-from gridbench.datagrid.crossover.request import Request
+from gridbench.datagrid.crossover.options import CrossoverParameters
+from gridbench.datagrid.crossover.record import PlannedSharing, Sharing
 from gridbench.datagrid.engines.engine import Engine, find_engine
 from gridbench.datagrid.memory import check_machine, check_members, need_of
+from gridbench.datagrid.options import DataGridParameters
 from gridbench.datagrid.parameters import BYTES_PER_KB, Parameters
-from gridbench.datagrid.record import Case
-from gridbench.datagrid.session import Session, open_session
+from gridbench.datagrid.plan import PlannedCase, plan_of
+from gridbench.datagrid.record import DataGridCase
+from gridbench.datagrid.session import DataGridSession, open_session
+from gridbench.datagrid.work import DataGridWork, WarmUpLimits
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.run.machine import available_memory
@@ -29,7 +30,7 @@ from gridbench.terminal import say
 _BACKUPS = 1
 
 
-def parameters_of(readers: int, size: int, asked: Request) -> Parameters:
+def parameters_of(readers: int, size: int, asked: CrossoverParameters) -> Parameters:
     """Tasks on as many clients, each of which reads all of the data once, and does nothing else."""
     return Parameters(
         nnodes=readers,
@@ -42,7 +43,7 @@ def parameters_of(readers: int, size: int, asked: Request) -> Parameters:
     )
 
 
-def sharing_of(wanted: Wanted, asked: Request, case: Case) -> Sharing:
+def sharing_of(wanted: PlannedSharing, asked: CrossoverParameters, case: DataGridCase) -> Sharing:
     """What a case says of the data's way to its readers."""
     wrong = case.missing + case.wrong + sum(case.errors.values())
     if case.status == "failed" or case.loading is None or wrong:
@@ -62,15 +63,15 @@ def sharing_of(wanted: Wanted, asked: Request, case: Case) -> Sharing:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class GridPlan:
     """All cases of a data grid."""
 
     engine: Engine
-    request: request.Request
-    cases: Mapping[Parameters, plan.Wanted]
+    work: DataGridWork
+    cases: Mapping[Parameters, PlannedCase]
 
 
-def plans_of(asked: Request, console: Console) -> dict[str, Planned]:
+def plans_of(asked: CrossoverParameters, console: Console) -> dict[str, GridPlan]:
     """What is planned on each data grid, by the names that the user gave; what has to be built for
     them is built. InputError for one that cannot be used."""
     engines = {name: find_engine(name) for name in asked.data_grids}
@@ -85,8 +86,8 @@ class GridSide:
 
     def __init__(
         self,
-        asked: Request,
-        plans: Mapping[str, Planned],
+        asked: CrossoverParameters,
+        plans: Mapping[str, GridPlan],
         check: Callable[[], None],
         console: Console,
     ) -> None:
@@ -98,7 +99,7 @@ class GridSide:
         self._console = console
         self._stack = ExitStack()
         self._opened = ""  # the data grid that a session is open for
-        self._session: Session | None = None
+        self._session: DataGridSession | None = None
         self._cluster: Cluster | None = None
 
     def __enter__(self) -> Self:
@@ -112,17 +113,17 @@ class GridSide:
     ) -> None:
         self.close()
 
-    def measure(self, wanted: Wanted) -> Sharing:
+    def measure(self, wanted: PlannedSharing) -> Sharing:
         """Measure; with a status that is not `done` if it could not be done. InputError if the
         cluster does not start, Stopped if the user wants an end."""
         planned = self._plans[wanted.engine]
         one = planned.cases[parameters_of(wanted.readers, wanted.bytes, self._asked)]
-        described, memory = planned.engine.described, planned.request.memory_of(one.members)
+        described, memory = planned.engine.described, planned.work.memory_of(one.members)
         try:
             if one.members:
-                check_members(one, described, planned.request.backups, memory)
+                check_members(one, described, planned.work.parameters.backups, memory)
             check_machine(
-                one, described, planned.request.backups, memory, planned.request.available
+                one, described, planned.work.parameters.backups, memory, planned.work.available
             )
         except InputError as error:
             return wanted.left_out("skipped", error.what)
@@ -136,11 +137,11 @@ class GridSide:
             self.close()
         return found
 
-    def _open(self, name: str) -> Session:
+    def _open(self, name: str) -> DataGridSession:
         """A session for a data grid: the one that is open, or a new one."""
         if self._session is None or self._opened != name:
             self.close()
-            session = open_session(self._plans[name].request, self._check, self._console)
+            session = open_session(self._plans[name].work, self._check, self._console)
             self._session = self._stack.enter_context(session)
             self._opened = name
         return self._session
@@ -152,31 +153,30 @@ class GridSide:
         self._session = self._cluster = None
 
 
-def _plan_of(asked: Request, engine: Engine) -> Planned:
+def _plan_of(asked: CrossoverParameters, engine: Engine) -> GridPlan:
     """InputError if the data grid cannot have any."""
     parameters = [parameters_of(n, size, asked) for n in asked.cores for size in asked.sizes]
-    whole = request.Request(
+    whole = DataGridWork(
         engines=(engine,),
         workloads=tuple(Workload(parameters=one, label="shared") for one in parameters),
-        warm_up=request.WarmUp.of(asked.warm_up),
+        warm_up=WarmUpLimits.of(asked.warm),
         available=available_memory(),
-        backups=_BACKUPS,
+        parameters=DataGridParameters(backups=_BACKUPS),
     )
-    cases = {one.workload.parameters: one for one in plan.plan_of(whole).wanted}
-    whole = replace(whole, member_memory=_member_memory(whole, engine, cases.values()))
-    return Planned(engine, whole, cases)
+    cases = {one.workload.parameters: one for one in plan_of(whole).wanted}
+    memory = _member_memory(whole, engine, cases.values())
+    whole = replace(whole, parameters=replace(whole.parameters, member_memory=memory))
+    return GridPlan(engine, whole, cases)
 
 
-def _member_memory(
-    whole: request.Request, engine: Engine, cases: Iterable[plan.Wanted]
-) -> int | None:
+def _member_memory(whole: DataGridWork, engine: Engine, cases: Iterable[PlannedCase]) -> int | None:
     """Bytes of each member: enough for the largest data that the machine has room for, as no case
     is to be slow for want of memory; None: as everywhere."""
     most = 0
     for one in cases:
-        needed = need_of(one, engine.described, whole.backups).member
+        needed = need_of(one, engine.described, whole.parameters.backups).member
         try:
-            check_machine(one, engine.described, whole.backups, needed, whole.available)
+            check_machine(one, engine.described, whole.parameters.backups, needed, whole.available)
         except InputError:
             continue
         most = max(most, needed, whole.memory_of(one.members) if one.members else 0)

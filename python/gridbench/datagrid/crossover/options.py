@@ -1,17 +1,126 @@
-"""The options of `gridbench data crossover`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench data crossover`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import results_options
+from gridbench.datagrid.parameters import LARGEST_OBJECT, LIMITS, SMALLEST_OBJECT
+from gridbench.errors import InputError
+from gridbench.formats import size
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import SECONDS
+from gridbench.quantities import CORES, MB, SIZE, Count, Duration, ListOf, Size, Texts
+from gridbench.schema import group, option, read_parameters
+from gridbench.shared_options import ResultsOptions, experiment_options
+
+_MOST_OBJECTS = int(LIMITS["SharedDataSize"][1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossoverParameters:
+    """Which data are brought to which readers, and how."""
+
+    engines: tuple[str, ...] = option(
+        "--engine",
+        Texts("engine"),
+        metavar="NAME",
+        help="Compute grid, see `gridbench engines`; may be given several times.",
+        default=("gridrpc-python", "process-pool"),
+        multiple=True,
+    )
+    data_grids: tuple[str, ...] = option(
+        "--data-grid",
+        Texts("data grid"),
+        metavar="NAME|FILE",
+        help="Data grid, see `gridbench data engines`; may be given several times.",
+        default=("embedded",),
+        default_text="embedded, which needs no cluster",
+        multiple=True,
+    )
+    sizes: tuple[int, ...] = option(
+        "--sizes",
+        ListOf(SIZE, ascending=True),
+        metavar="LIST",
+        help="Sizes of the shared data; 1 MB is 1,024 KB.",
+        default=tuple(n * MB for n in (1, 4, 16, 64, 256)),
+        default_text="1MB,4MB,16MB,64MB,256MB",
+    )
+    cores: tuple[int, ...] = option(
+        "--cores",
+        ListOf(CORES, ascending=True),
+        metavar="LIST",
+        help="Numbers of tasks that need the data, each on its own core: results call them"
+        " readers.",
+        default=(1, 2, 4, 8, 16),
+    )
+    object_size: int = option(
+        "--object-size",
+        Size(SMALLEST_OBJECT, LARGEST_OBJECT),
+        metavar="SIZE",
+        help="Size of the objects into which the data are cut for a data grid.",
+        default=MB,
+        default_text="1MB",
+        record="object_size",
+    )
+    members: int = option(
+        "--members",
+        Count(1, 1000),
+        metavar="N",
+        help="Members of each data grid, all on this machine.",
+        default=3,
+        record="members",
+    )
+    rounds: int = option(
+        "--rounds",
+        Count(1, 1000),
+        metavar="N",
+        help="How often each size is measured with each number of tasks.",
+        default=3,
+    )
+    warm: float = option(
+        "--warm",
+        Duration(1e-3, 3600.0),
+        metavar="S",
+        help="Warm-up at most, in which clients of a data grid read before it counts.",
+        default=5.0,
+        record="warm_up",
+    )
+    limit: float = option(
+        "--case-limit",
+        Duration(1e-3, 1e7),
+        metavar="S",
+        help="Time that a run of a compute grid may take.",
+        default=120.0,
+    )
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of the random order of the measurements.",
+        default=1,
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/crossover-<time>")
+
+    def check(self) -> None:
+        """InputError for sizes that cannot be cut into objects."""
+        each = self.object_size
+        for one in self.sizes:
+            if not one or one % each:
+                raise InputError(
+                    f"--sizes: {size(one)} cannot be divided into objects of {size(each)}",
+                    remedy=f"give a multiple of {size(each)}, or another --object-size",
+                )
+            if one // each > _MOST_OBJECTS:
+                raise InputError(
+                    f"--sizes: {size(one)} would be {one // each:,} objects of {size(each)}, and"
+                    f" {_MOST_OBJECTS:,} are the most",
+                    remedy="give a larger --object-size",
+                )
 
 
 @click.command(
@@ -25,100 +134,8 @@ from gridbench.quantities import SECONDS
         "gridbench data crossover --sizes 64KB,1MB --object-size 64KB --rounds 1",
     ),
 )
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="Compute grid, see `gridbench engines`; may be given several times."
-    "  [default: gridrpc-python, process-pool]",
-)
-@click.option(
-    "--data-grid",
-    "data_grids",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="Data grid, see `gridbench data engines`; may be given several times."
-    "  [default: embedded, which needs no cluster]",
-)
-@click.option(
-    "--sizes",
-    metavar="LIST",
-    help="Sizes of the shared data; 1 MB is 1,024 KB.  [default: 1MB,4MB,16MB,64MB,256MB]",
-)
-@click.option(
-    "--cores",
-    metavar="LIST",
-    help="Numbers of tasks that need the data, each on its own core: results call them readers."
-    "  [default: 1,2,4,8,16]",
-)
-@click.option(
-    "--object-size",
-    metavar="SIZE",
-    default="1MB",
-    show_default=True,
-    help="Size of the objects into which the data are cut for a data grid.",
-)
-@click.option(
-    "--members",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Members of each data grid, all on this machine.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="How often each size is measured with each number of tasks.",
-)
-@click.option(
-    "--warm",
-    type=SECONDS,
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds of warm-up at most, in which clients of a data grid read before it counts.",
-)
-@click.option(
-    "--case-limit",
-    "limit",
-    type=SECONDS,
-    default=120.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds that a run of a compute grid may take.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Seed of the random order of the measurements.",
-)
-@results_options("runs/crossover-<time>")
-def crossover(
-    *,
-    engines: tuple[str, ...],
-    data_grids: tuple[str, ...],
-    sizes: str | None,
-    cores: str | None,
-    object_size: str,
-    members: int,
-    rounds: int,
-    warm: float,
-    limit: float,
-    seed: int,
-    out: Path | None,
-    fresh: bool,
-    retry_failed: bool,
-    policy: Policy,
-    printing: Printing,
-) -> None:
+@experiment_options(CrossoverParameters)
+def crossover(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Say from which size on data that all tasks need is better in a data grid.
 
     A program holds some data, and tasks on several cores need all of it. Measured is the time until
@@ -135,27 +152,9 @@ def crossover(
     Exit status 1 says that something failed, 2 that the command cannot be followed, 3 that other
     programs use the machine, so that nothing was measured, or disturbed all that was measured.
     """
-    from gridbench.datagrid.crossover.asked import request_of
-    from gridbench.datagrid.crossover.command import run_crossover
+    from gridbench.datagrid.crossover.experiment import CrossoverExperiment
+    from gridbench.experiment import run_experiment
 
-    sys.exit(
-        run_crossover(
-            request_of(
-                engines=engines,
-                data_grids=data_grids,
-                sizes=sizes,
-                cores=cores,
-                object_size=object_size,
-                members=members,
-                rounds=rounds,
-                warm=warm,
-                limit=limit,
-                seed=seed,
-                folder=out,
-                fresh=fresh,
-                retry_failed=retry_failed,
-                policy=policy,
-                printing=printing,
-            )
-        )
-    )
+    parameters = read_parameters(CrossoverParameters, given)
+    experiment = CrossoverExperiment(parameters)
+    sys.exit(run_experiment(experiment, parameters.results, policy, printing))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gridbench.formats import compact_size, counted
 from gridbench.record_file import ResultsForm
 
 FILE = "crossover.jsonl"
@@ -14,20 +16,56 @@ Identity = tuple[Side, str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
-    """Data of one size brought to so many readers, once; seconds and bytes."""
+class PlannedSharing:
+    """Data of one size that is to be brought to so many readers, once."""
 
     side: Side
     engine: str
     """As it is named on the command line."""
-    title: str = ""
-    """The product's name, of a data grid."""
-    version: str = ""
     readers: int
     """Tasks that need the data, each on a core of its own."""
     bytes: int
     repeat: int
     """From 0."""
+
+    @property
+    def identity(self) -> Identity:
+        """Of all records of a file, one has it."""
+        return self.side, self.engine, self.readers, self.bytes, self.repeat
+
+    def told(self) -> str:
+        """In words."""
+        return f"{self.engine}, {compact_size(self.bytes)} for {counted(self.readers, 'reader')}"
+
+    def done(self, **found: Any) -> Sharing:
+        """Its record."""
+        return self._record(status="done", **found)
+
+    def left_out(
+        self, status: Literal["failed", "skipped"], why: str, load: dict[str, Any] | None = None
+    ) -> Sharing:
+        """Its record, if it could not be done."""
+        return self._record(status=status, why=why, load=load)
+
+    def _record(self, **found: Any) -> Sharing:
+        return Sharing(
+            side=self.side,
+            engine=self.engine,
+            readers=self.readers,
+            bytes=self.bytes,
+            repeat=self.repeat,
+            at=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            **found,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing(PlannedSharing):
+    """What came of it; seconds and bytes."""
+
+    title: str = ""
+    """The product's name, of a data grid."""
+    version: str = ""
     at: str
     """ISO 8601."""
     status: Literal["done", "failed", "skipped"]
@@ -50,11 +88,6 @@ class Sharing:
     """That the clients are in, of a data grid."""
     load: dict[str, Any] | None = None
     """What other programs did meanwhile: at least `judgement`."""
-
-    @property
-    def identity(self) -> Identity:
-        """Of all records of a file, one has it."""
-        return self.side, self.engine, self.readers, self.bytes, self.repeat
 
 
 FORM: ResultsForm[Sharing] = ResultsForm(

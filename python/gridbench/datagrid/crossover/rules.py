@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.datagrid.crossover.cases import Case, Curve, curves_of
+from gridbench.datagrid.crossover.cases import Curve, SharingCase, curves_of
 from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
 from gridbench.machine.rule import disturbed
@@ -22,7 +22,7 @@ class Measured:
     all: tuple[Sharing, ...]
 
     @property
-    def cases(self) -> Iterator[tuple[str, Case]]:
+    def cases(self) -> Iterator[tuple[str, SharingCase]]:
         """Those that were done, with what each is called."""
         for curve in curves_of(self.all):
             if not curve.there:  # the same measurements as those with the loading
@@ -69,7 +69,7 @@ def _recorded(found: Measured) -> Seen:
     return recorded(found.header.machine, found.header.versions, lacks)
 
 
-def _name(curve: Curve, case: Case) -> str:
+def _name(curve: Curve, case: SharingCase) -> str:
     return f"{curve.name}, {size(case.bytes)} for {counted(case.readers, 'reader')}"
 
 

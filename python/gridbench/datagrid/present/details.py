@@ -10,7 +10,7 @@ from gridbench.datagrid.figures import Figures
 from gridbench.datagrid.naming import COUNTED, case_name
 from gridbench.datagrid.present.cells import OUTCOMES
 from gridbench.datagrid.present.pictures import tails
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.formats import amount, counted, percent, processors, rounded, scale, size
 from gridbench.pages.evenly import evenly
 
@@ -66,7 +66,7 @@ def _detail(group: Repeats, most: int) -> dict[str, Any]:
     }
 
 
-def _about(case: Case, found: Figures) -> str:
+def _about(case: DataGridCase, found: Figures) -> str:
     """What a reader has to know of the run."""
     p = case.parameters
     told = [
@@ -106,7 +106,7 @@ def _about(case: Case, found: Figures) -> str:
     return " ".join(told)
 
 
-def _tasks(case: Case, factor: float, most: int) -> dict[str, Any]:
+def _tasks(case: DataGridCase, factor: float, most: int) -> dict[str, Any]:
     """One column for each property, by client and time."""
     tasks = case.tasks
     clients = sorted(set(tasks.client))
@@ -131,7 +131,7 @@ def _tasks(case: Case, factor: float, most: int) -> dict[str, Any]:
     }
 
 
-def _windows(case: Case, factor: float) -> dict[str, Any]:
+def _windows(case: DataGridCase, factor: float) -> dict[str, Any]:
     """Operations and errors per second over time; of very many windows, several are one."""
     made, failed = case.windows.operations, case.windows.errors
     several = max(1, -(-len(made) // _MOST_WINDOWS))

@@ -16,17 +16,17 @@ from gridbench.datagrid.present.rows import (
     memory_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.pages.markdown import escaped, table_lines
 
 
-def markdown(cases: Sequence[Case]) -> str:
+def markdown(cases: Sequence[DataGridCase]) -> str:
     """The outcome in sentences, and the tables."""
     return "\n".join(_lines(cases)).rstrip() + "\n"
 
 
-def _lines(cases: Sequence[Case]) -> Iterator[str]:
+def _lines(cases: Sequence[DataGridCase]) -> Iterator[str]:
     groups = repeats_of(cases)
     for line in headline(groups):
         yield from (escaped(line), "")

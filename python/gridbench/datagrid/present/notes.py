@@ -20,7 +20,7 @@ from gridbench.datagrid.naming import (
 )
 from gridbench.datagrid.present.cells import worst_of
 from gridbench.datagrid.present.scenario_tables import line_name, place_shown
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.sweeps import Axis, sweeps_of
 from gridbench.formats import amount, counted, digits, times
 from gridbench.machine.rule import disturbed
@@ -325,7 +325,7 @@ def _loops(groups: Sequence[Repeats]) -> list[str]:
     ]
 
 
-def _failed(cases: Iterable[Case]) -> list[str]:
+def _failed(cases: Iterable[DataGridCase]) -> list[str]:
     failed = [case for case in cases if case.status == "failed"]
     told = [f"{case_name(case)} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
     if len(failed) > _MOST_TOLD:

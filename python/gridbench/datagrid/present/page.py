@@ -27,7 +27,7 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import FORM, Case
+from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.sweeps import Axis, Sweep, scenarios_of, sweeps_of
 from gridbench.formats import amount, as_given
 from gridbench.pages import render as pages
@@ -73,7 +73,7 @@ def write_report(source: Path, out: Path) -> None:
     write_file(out, render(header, cases))
 
 
-def render(header: Header, cases: Sequence[Case]) -> str:
+def render(header: Header, cases: Sequence[DataGridCase]) -> str:
     """The whole page as HTML."""
     groups = repeats_of(cases)
     told = headline(groups)
@@ -239,7 +239,7 @@ def _products(groups: Sequence[Repeats]) -> Table:
     return Table(["product", "version", "settings"], rows, style="left")
 
 
-def _scaled(cases: Sequence[Case]) -> Table:
+def _scaled(cases: Sequence[DataGridCase]) -> Table:
     """Parameters that are not the scenario's own."""
     found: dict[tuple[str, str, str], str] = {}
     for case in cases:

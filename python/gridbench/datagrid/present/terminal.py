@@ -9,7 +9,7 @@ from rich.console import Console
 from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present.notes import headline, notices
 from gridbench.datagrid.present.rows import cases_table, marks_told
-from gridbench.datagrid.record import Case
+from gridbench.datagrid.record import DataGridCase
 from gridbench.pages.terminal import fitted
 from gridbench.terminal import say
 
@@ -30,12 +30,12 @@ _WORDS = {"engine": 10, "operation": 6, "how": 14, "data": 6}
 """Columns of words, with the characters of a line that each has at least."""
 
 
-def answer(cases: Sequence[Case]) -> str:
+def answer(cases: Sequence[DataGridCase]) -> str:
     """The first sentence of the outcome."""
     return headline(repeats_of(cases))[0]
 
 
-def print_table(console: Console, cases: Sequence[Case]) -> None:
+def print_table(console: Console, cases: Sequence[DataGridCase]) -> None:
     """One row for each case, and the outcome in sentences."""
     groups = repeats_of(cases)
     if groups:

@@ -1,17 +1,15 @@
-"""What a user asks of `gridbench data`."""
+"""What `gridbench data` measures, and with how much memory and warm-up."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gridbench.datagrid.record import Updates
+from gridbench.datagrid.options import DataGridParameters
 from gridbench.datagrid.workload import Workload
 from gridbench.formats import counted
 from gridbench.hosts.where import Where
-from gridbench.machine.policy import Policy
-from gridbench.printing import Printing
+from gridbench.schema import record_of
 
 if TYPE_CHECKING:
     from gridbench.datagrid.engines.engine import Engine
@@ -24,7 +22,7 @@ _ELSEWHERE = 1024 * MB  # of a member on hosts whose memory nobody has told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarmUp:
+class WarmUpLimits:
     """How long tasks' operations are made before the measurement."""
 
     least: float = 2.5
@@ -38,54 +36,26 @@ class WarmUp:
     operations scatter."""
 
     @classmethod
-    def of(cls, most: float) -> WarmUp:
+    def of(cls, most: float) -> WarmUpLimits:
         """That of so many seconds at most: steady needs five windows, however short."""
         return cls(least=min(2.5, most), most=most, window=min(0.5, most / 5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
-    """The rate of an open loop, of all clients together; either of both."""
-
-    rate: float | None = None
-    """Operations per second."""
-    share: float | None = None
-    """Of the throughput of the closed loop, which is measured before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the user asked for."""
+class DataGridWork:
+    """The workloads that are measured, on which data grids and where."""
 
     name: str = "data"
     """Of the folder of results, if the user names none."""
     engines: tuple[Engine, ...]
     """No two of the same name."""
     workloads: tuple[Workload, ...]
-    offered: tuple[Offered, ...] = ()
-    """Open loops, beside the closed one."""
-    updates: Updates = "plain"
-    kill: tuple[int, ...] = ()
-    """Members that are killed together, once half of the tasks have ended."""
-    warm_up: WarmUp | None = field(default_factory=WarmUp)
+    parameters: DataGridParameters
+    warm_up: WarmUpLimits | None = field(default_factory=WarmUpLimits)
     """None: what starting costs is in the measurement."""
-    processes: int | None = None
-    """Client processes; None: min(4, clients, cores), for each case."""
-    member_memory: int | None = None
-    """Bytes; None: see `memory_of`."""
     available: int
     """Bytes of memory of this machine that could be used when it was asked for."""
-    backups: int = 1
-    """Copies beside the first one; with few members there are fewer."""
     where: Where = field(default_factory=Where)
-    repeats: int = 1
-    folder: Path | None = None
-    """None: one below `runs`, named after the time."""
-    fresh: bool = False
-    retry_failed: bool = False
-    policy: Policy = field(default_factory=Policy)
-    """What to do if other programs use the machine."""
-    printing: Printing = field(default_factory=Printing)
 
     @property
     def elsewhere(self) -> bool:
@@ -94,28 +64,25 @@ class Request:
 
     def memory_of(self, members: int) -> int:
         """Bytes of each of so many members: what the user says, or else what the machine has."""
-        if self.member_memory is not None:
-            return self.member_memory
+        if self.parameters.member_memory is not None:
+            return self.parameters.member_memory
         return _ELSEWHERE if self.elsewhere else default_member_memory(self.available, members)
 
     def cautions(self) -> list[str]:
         """What the user may not have meant, in whole sentences, each once."""
         found = [told for one in self.workloads for told in one.cautions()]
         for members in sorted({one.parameters.mnodes for one in self.workloads}):
-            if members <= self.backups and any(one.described.members for one in self.engines):
+            if members <= self.parameters.backups and any(
+                one.described.members for one in self.engines
+            ):
                 held = "is 1 copy" if members == 1 else f"are {members} copies"
                 found.append(f"On {counted(members, 'member')} there {held} of each object in all.")
         return list(dict.fromkeys(found))
 
     def record(self) -> dict[str, object]:
         """For the header of results: what all of their cases have in common, and no case tells."""
-        return {
-            "warm_up": None if self.warm_up is None else asdict(self.warm_up),
-            "processes": self.processes,
-            "member_memory": self.member_memory,
-            "backups": self.backups,
-            "where": self.where.record(),
-        }
+        warm_up = None if self.warm_up is None else asdict(self.warm_up)
+        return {"warm_up": warm_up, **record_of(self.parameters), "where": self.where.record()}
 
 
 def default_member_memory(available: int, members: int) -> int:

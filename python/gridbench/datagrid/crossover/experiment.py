@@ -1,0 +1,132 @@
+"""The crossover of shared data as an `Experiment`: measurements on compute grids and data grids."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gridbench.datagrid.crossover.answer import answer_of
+from gridbench.datagrid.crossover.compute import ComputeSide
+from gridbench.datagrid.crossover.grid import GridPlan, GridSide, plans_of
+from gridbench.datagrid.crossover.kept import keep
+from gridbench.datagrid.crossover.options import CrossoverParameters
+from gridbench.datagrid.crossover.record import FORM, PlannedSharing, Sharing, Side
+from gridbench.experiment import Bench, Experiment
+from gridbench.formats import duration
+from gridbench.printing import Printing
+from gridbench.process.leftovers import Leftovers
+from gridbench.run.participants import find_participant
+from gridbench.schema import record_of
+
+
+class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
+    """All sizes and numbers of readers, on all compute grids and data grids."""
+
+    form = FORM
+    name = "crossover"
+
+    def __init__(self, parameters: CrossoverParameters) -> None:
+        """InputError for what cannot be meant."""
+        parameters.check()
+        for name in parameters.engines:
+            find_participant(name)
+        self.parameters = parameters
+        self.seed = parameters.seed
+        self._plans: Mapping[str, GridPlan] = {}
+        self._sides: tuple[ComputeSide, GridSide] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """How data grids have the data."""
+        return record_of(self.parameters)
+
+    def prepare(self, console: Console) -> None:
+        """Build the data grids."""
+        self._plans = plans_of(self.parameters, console)
+
+    def cases(self, bench: Bench | None = None) -> list[PlannedSharing]:
+        """All measurements: each round in an order of its own, drawn from the seed, in which those
+        of a data grid stand together, as its cluster is started for them."""
+        del bench
+        found: list[PlannedSharing] = []
+        for number in range(self.parameters.rounds):
+            draw = random.Random(f"{self.seed} {number}")
+            compute = self._all("compute grid", self.parameters.engines, number)
+            draw.shuffle(compute)
+            found += compute
+            for name in self.parameters.data_grids:
+                own = self._all("data grid", [name], number)
+                draw.shuffle(own)
+                found += own
+        return found
+
+    def _all(self, side: Side, engines: Iterable[str], number: int) -> list[PlannedSharing]:
+        return [
+            PlannedSharing(side=side, engine=engine, readers=readers, bytes=size, repeat=number)
+            for engine in engines
+            for readers in self.parameters.cores
+            for size in self.parameters.sizes
+        ]
+
+    def run(self, case: PlannedSharing, bench: Bench) -> Sharing:
+        """Measure on the side of the case."""
+        compute, grid = self._open(bench)
+        if case.side == "compute grid":
+            grid.close()
+            return compute.measure(case)
+        return grid.measure(case)
+
+    def _open(self, bench: Bench) -> tuple[ComputeSide, GridSide]:
+        if self._sides is None:
+            assert bench.steps is not None
+            enter = bench.stack.enter_context
+            leftovers = enter(Leftovers())
+            folder = enter(tempfile.TemporaryDirectory(prefix="gridbench-crossover-"))
+            compute = ComputeSide(
+                Path(folder),
+                leftovers=leftovers,
+                limit=self.parameters.limit,
+                stopped=lambda: bench.interrupt.came,
+                glance=bench.steps.glance,
+            )
+            grid = GridSide(self.parameters, self._plans, bench.interrupt.check, bench.console)
+            self._sides = compute, enter(grid)
+        return self._sides
+
+    def outcome(self, record: Sharing) -> str:
+        """The time, or why there is none."""
+        if record.status != "done":
+            return f"{record.status}: {record.why}"
+        if record.side == "compute grid":
+            return duration(record.seconds)
+        return f"{duration(record.seconds)}, of which reading {duration(record.reading)}"
+
+    def show(self, records: list[Sharing], printing: Printing, folder: Path) -> None:
+        """The times of both sides, and where they cross."""
+        from gridbench.datagrid.crossover.present import print_table, to_record
+
+        answer = answer_of(records)
+        print_table(printing.tables(), answer, records)
+        printing.document(
+            lambda: {
+                "results": folder,
+                "measurements": [asdict(one) for one in records],
+                **to_record(answer, records),
+            }
+        )
+
+    def write_report(self, folder: Path, page: Path) -> None:
+        """The page."""
+        from gridbench.datagrid.crossover.present import write_report
+
+        write_report(folder, page)
+
+    def finished(self, folder: Path) -> None:
+        """Keep the models for `gridbench advise`."""
+        header, found = FORM.read(folder)
+        keep(header, answer_of(found))
