@@ -11,6 +11,7 @@ from gridbench.report.screenshot import open_report
 
 
 def opened(driver, path: Path) -> None:
+    """Load a page, which fetches nothing; caveats and details of engines are then unfolded."""
     open_report(driver, path)
     assert driver.get_log("browser") == []
     # The page itself is the one resource; whatever else it loaded would stand here.
@@ -18,6 +19,13 @@ def opened(driver, path: Path) -> None:
         "return performance.getEntriesByType('resource').map(entry => entry.name)"
     )
     assert [name for name in loaded if not name.startswith(("data:", "blob:"))] == []
+    folded = driver.execute_script(
+        """const all = [...document.querySelectorAll("details.folded, details.notice")];
+        const open = all.filter(one => one.open && location.hash === "").length;
+        all.forEach(one => { one.open = true; });
+        return open === 0;"""
+    )
+    assert folded, "the first screen shows the answer"
 
 
 def drawn(driver) -> dict[str, dict[str, float]]:

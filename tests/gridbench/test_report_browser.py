@@ -47,7 +47,7 @@ def saved(folder: Path, name: str) -> bytes:
 def test_two_runs_are_drawn(driver, tmp_path):
     opened(driver, page_of(tmp_path, timelines.made_run(40, 4), timelines.made_run(30, 4, seed=2)))
     pictures = drawn(driver)
-    shared = {"running", "cost", "phases", "overhead"}
+    shared = {"totals", "running", "cost", "phases", "overhead"}
     assert set(pictures) == shared | {"stamps0", "gantt0", "stamps1", "gantt1"}
     for name, found in pictures.items():
         assert found["width"] > 400, name

@@ -16,6 +16,7 @@ import pyarrow as pa
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds
 from gridbench.analysis.concurrency import thinned
 from gridbench.analysis.overhead import Distribution
+from gridbench.report.prose import counts
 from gridbench.report.study import BETWEEN_CLOCKS, Study, label
 from gridbench.timeline import SCHEMA
 
@@ -50,6 +51,8 @@ def _run(study: Study, most: int) -> dict[str, Any]:
         "name": study.run.name,
         "engine": study.run.engine,
         "end": _number(study.end),
+        "totals": list(map(_number, _totals(study))),
+        "counts": bool(study.rounds.totals) if study.rounds else counts(study),
         "workers": study.run.nnodes,
         "cold": study.run.cold,
         "clock_error": study.clock_error,
@@ -72,6 +75,12 @@ def _run(study: Study, most: int) -> dict[str, Any]:
         ],
         "tasks": _tasks(study, most),
     }
+
+
+def _totals(study: Study) -> tuple[float, ...]:
+    """The total times of its rounds: of those that count or, if none does, of disturbed ones."""
+    rounds = study.rounds
+    return (rounds.totals or rounds.disturbed if rounds else ()) or (study.end,)
 
 
 def _distribution(distribution: Distribution) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,16 @@ def render(studies: Sequence[Study]) -> str:
         subheading=_subheading(studies),
         navigation=[
             ("summary", "Summary"),
-            ("running", "Running"),
+            *([("running", "Running")] if many else []),
             ("cost", "Cost"),
             ("overhead", "Overhead"),
             *((f"run-{number}", study.run.name) for number, study in enumerate(studies)),
             ("terms", "Terms"),
         ],
         notices=[
-            (f"Caveats of {study.run.name}" if many else "Caveats", notices(study))
+            replace(one, what=f"{study.run.name}: {one.what}") if many else one
             for study in studies
+            for one in notices(study)
         ],
         verdict=verdict(studies),
         own_time=own_time(studies),
@@ -69,7 +70,20 @@ def render(studies: Sequence[Study]) -> str:
         figures=Table(figures.head, figures.rows[:_FIRST]) if many else None,
         more=Table(figures.head, figures.rows[_FIRST:]),
         charts={
-            "running": Chart("running", "Tasks running over time"),
+            "totals": Chart(
+                "totals",
+                "Total time of each engine",
+                about="Bars are medians, ticks single rounds; pale bars are provisional.",
+            ),
+            "running": Chart(
+                "running",
+                "Tasks running over time",
+                title="" if many else "Tasks running over time",
+                about=""
+                if many
+                else "Tasks between calc-in and calc-out. The dotted line is the number of workers"
+                " asked for.",
+            ),
             "cost": Chart("cost", "Cost of the job, per worker", table=cost_table(studies)),
             "phases": Chart("phases", "Phases of a task, mean", table=_phases_table(studies)),
             "overhead": Chart("overhead", "Overhead per task"),
@@ -170,7 +184,8 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
 
 
 def _totals(study: Study) -> tuple[float, ...]:
-    return study.rounds.totals if study.rounds else (study.end,)
+    rounds = study.rounds
+    return rounds.totals or rounds.disturbed if rounds else (study.end,)
 
 
 def _rounds(study: Study) -> str:

@@ -195,7 +195,8 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Pri
         Shown(
             one.engine,
             summaries[one.folder],
-            tuple(totals[one.engine]),
+            tuple(totals[one.engine] or disturbed_only(verdicts, one.engine)),
+            len(totals[one.engine]),
             rounds[one.engine],
         )
         for one in shown

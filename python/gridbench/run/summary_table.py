@@ -19,7 +19,9 @@ class Shown:
     engine: str
     summary: Summary
     totals: tuple[float, ...]
-    """Total times of its rounds that count, seconds."""
+    """Total times of its rounds that count or, if none does, of disturbed ones; seconds."""
+    counting: int
+    """How many rounds count."""
     rounds: int
     """How many there were."""
 
@@ -43,7 +45,7 @@ def print_summaries(console: Console, shown: Sequence[Shown]) -> None:
 
 def _of_rounds(shown: Shown) -> list[tuple[str, str]]:
     return [
-        ("rounds that count", f"{len(shown.totals)} of {shown.rounds}"),
+        ("rounds that count", f"{shown.counting} of {shown.rounds}"),
         ("their total times", spread(shown.totals)),
     ]
 

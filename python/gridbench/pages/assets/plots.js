@@ -99,13 +99,35 @@ const plots = (() => {
     const root = document.documentElement;
     const all = [...document.querySelectorAll("[data-chart]")];
     for (const figure of all) {
+      // Nothing that is folded has a width.
+      const folds = [];
+      for (let at = figure.closest("details:not([open])"); at; at = at.parentElement.closest("details:not([open])")) {
+        at.open = true;
+        folds.push(at);
+      }
       await draw(figure);
+      folds.forEach((fold) => { fold.open = false; });
       // Let the browser show what there is and react between two pictures.
       await new Promise((resolve) => { setTimeout(resolve, 0); });
     }
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
     const again = () => all.forEach((figure) => draw(figure));
     dark.addEventListener("change", again);
+    // A link into what is folded unfolds it.
+    const unfold = () => {
+      const place = location.hash && document.getElementById(location.hash.slice(1));
+      const fold = place && place.querySelector(":scope > details.folded");
+      if (fold) fold.open = true;
+    };
+    window.addEventListener("hashchange", unfold);
+    unfold();
+    // On paper caveats are unfolded; further tables and the details of engines are left out.
+    let notices = [];
+    window.addEventListener("beforeprint", () => {
+      notices = [...document.querySelectorAll("details.notice:not([open])")];
+      notices.forEach((notice) => { notice.open = true; });
+    });
+    window.addEventListener("afterprint", () => notices.forEach((notice) => { notice.open = false; }));
     // Paper is white.
     const printed = (light) => () => {
       if (!dark.matches) return;

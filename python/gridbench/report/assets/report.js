@@ -73,6 +73,46 @@
 
   // Each chart: { traces, layout, columns, rows } with the drawn numbers, or null if there are none.
   const charts = {
+    totals() {
+      const runs = data.runs.filter((run) => finite(run.end) && run.end > 0);
+      if (!runs.length) return null;
+      const { ink } = theme();
+      const middle = (values) => {
+        const sorted = [...values].sort((a, b) => a - b);
+        return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+      };
+      const order = runs.map((run) => ({ run, median: middle(run.totals) })).sort((a, b) => a.median - b.median);
+      const names = order.map(({ run }) => plain(shortened(run.name, 28)));
+      const longest = Math.max(...runs.flatMap((run) => run.totals));
+      const rows = order.map((_, row) => row);
+      return {
+        traces: [{
+          type: "bar", orientation: "h", y: rows, x: order.map(({ median }) => median), width: 0.6,
+          marker: {
+            color: order.map(({ run }) => run.counts ? runColour(run) : `${runColour(run)}55`),
+            line: { width: 1.5, color: order.map(({ run }) => runColour(run)) },
+          },
+          hovertemplate: "%{x:.4f} s<extra></extra>", showlegend: false,
+        }, {
+          type: "scatter", mode: "markers", showlegend: false,
+          x: order.flatMap(({ run }) => run.totals), y: order.flatMap(({ run }, row) => run.totals.map(() => row)),
+          marker: { symbol: "line-ns-open", size: 14, color: ink, line: { width: 1.5 } },
+          hovertemplate: "a round: %{x:.4f} s<extra></extra>",
+        }, {
+          type: "scatter", mode: "text", showlegend: false, hoverinfo: "skip", cliponaxis: false, y: rows,
+          x: order.map(({ run }) => Math.max(...run.totals)), textposition: "middle right", textfont: { size: 13, color: ink },
+          text: order.map(({ median }, row) => `  ${duration(median)}${row ? ` (${(median / order[0].median).toPrecision(3)} times)` : ""}`),
+        }],
+        layout: layout(84 + 36 * order.length, axis("total time [s]",
+          { range: [0, longest * 1.3] }), axis("", {
+          tickvals: rows, ticktext: names, range: [order.length - 0.5, -0.5], showgrid: false, ticks: "", zeroline: false,
+        }), { margin: { l: 20, r: 16, t: 6, b: 52 }, dragmode: false }),
+        still: true,
+        columns: ["run", "total_s"],
+        rows: runs.flatMap((run) => run.totals.map((total) => [run.name, total])),
+      };
+    },
+
     running() {
       const runs = data.runs.filter((run) => run.running.time.length);
       if (!runs.length) return null;

@@ -69,7 +69,7 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
         subheading=_subheading(header, results),
         navigation=[
             ("answer", "Answer"),
-            ("pictures", "Pictures"),
+            *([("pictures", "Pictures")] if len(pictures) > 1 else []),
             ("published", "Published systems"),
             ("runs", "Single runs"),
             ("cases", "All cases"),
