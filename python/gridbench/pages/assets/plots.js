@@ -5,6 +5,7 @@ const plots = (() => {
   const engineColour = (engine) => data.colours.engines[engine];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
+  const PAPER = 680; // pixels of CSS: the width of an A4 or letter page without its margins
   const finite = (value) => value !== null && value !== undefined;
   // Plotly reads a little HTML in texts; names from outside are to be shown as they are.
   const plain = (text) => String(text)
@@ -123,11 +124,17 @@ const plots = (() => {
     unfold();
     // On paper caveats are unfolded; further tables and the details of engines are left out.
     let notices = [];
+    const widths = (change) => document.querySelectorAll(".js-plotly-plot")
+      .forEach((plot) => { Plotly.relayout(plot, change); });
     window.addEventListener("beforeprint", () => {
+      widths({ width: PAPER, autosize: false });
       notices = [...document.querySelectorAll("details.notice:not([open])")];
       notices.forEach((notice) => { notice.open = true; });
     });
-    window.addEventListener("afterprint", () => notices.forEach((notice) => { notice.open = false; }));
+    window.addEventListener("afterprint", () => {
+      widths({ width: null, autosize: true });
+      notices.forEach((notice) => { notice.open = false; });
+    });
     // Paper is white.
     const printed = (light) => () => {
       if (!dark.matches) return;
