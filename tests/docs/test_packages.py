@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def package_of(name: str) -> str:
     return first if rest or (PACKAGE / first).is_dir() else TOP
 
 
+@cache
 def needs() -> dict[str, set[str]]:
     """By package, those that it needs."""
     found: dict[str, set[str]] = {}
