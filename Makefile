@@ -167,8 +167,9 @@ test-fuzz: ## throw broken bytes at parsers, 20 s each, and print how many were 
 fuzz: ## the same for HOURS=1 each
 	printf "%s $$(($(HOURS) * 3600))\n" $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
 
-# Of all that Maven tells, warnings and what the tests' own part of it says.
-MAVEN_TEST := MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+# Of all that Maven tells, warnings and what the tests' own part of it says. To compile Java's code further than
+# the first time takes longer than a build of seconds gains by it.
+MAVEN_TEST := MAVEN_OPTS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
 	-Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' mvn -B -ntp -fae -f datagrid/pom.xml
 
 .PHONY: test-java
