@@ -5,10 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-#[path = "support/arbitrary.rs"]
-mod arbitrary;
-#[path = "support/check.rs"]
-mod check;
+use crate::{arbitrary, check};
 
 const MODULES: [&str; 4] = [
     include_str!("modules/everything.idl"),

@@ -1,14 +1,10 @@
 //! Stubs of functions in Fortran and C++ are compiled, loaded and called.
 
-#[path = "support/library.rs"]
-mod library;
-#[path = "support/values.rs"]
-mod values;
-
 use std::ptr::null_mut;
 
-use library::{Extra, exists, load};
-use values::{SCALAR_BODY, SCALARS, at, check_scalars, pointer, text};
+use crate::arguments;
+use crate::library::{Extra, exists, load};
+use crate::values::{SCALAR_BODY, SCALARS, at, check_scalars, pointer, text};
 
 /// gfortran's calling convention, written in C: everything by address, lengths of strings at the end.
 const LIKE_FORTRAN: &str = "#include <stddef.h>\n#include <string.h>\n\

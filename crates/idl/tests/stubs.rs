@@ -1,17 +1,14 @@
 //! Stubs are compiled, loaded and called, as a worker does it.
 
-#[path = "support/library.rs"]
-mod library;
-#[path = "support/values.rs"]
-mod values;
-
 use std::ffi::{CStr, c_char, c_void};
 use std::process::Command;
 use std::ptr::null_mut;
 
 use gridrpc_idl::INTERFACE_HEADER;
-use library::{Extra, checked, compile_only, load};
-use values::{SCALAR_BODY, SCALARS, at, check_scalars, duplicate, pointer, taken, text};
+
+use crate::arguments;
+use crate::library::{Extra, checked, compile_only, load};
+use crate::values::{SCALAR_BODY, SCALARS, at, check_scalars, duplicate, pointer, taken, text};
 
 const SCALAR_NAMES: &str = "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, sum";
 

@@ -1,8 +1,5 @@
 //! Compiles a module and loads it like a worker.
 
-// Not every test file uses all of it.
-#![allow(dead_code)]
-
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fs;

@@ -1,8 +1,5 @@
 //! Test arguments for functions.
 
-// Not every test file uses all of it.
-#![allow(dead_code)]
-
 use std::ffi::{CStr, CString, c_char, c_void};
 
 use crate::arguments;
