@@ -73,14 +73,14 @@ class HostOptions:
         "--nodes",
         Count(1, MOST_NODES),
         metavar="K",
-        help="Hosts of the cluster of --emulate.",
+        help="Nodes that gridbench emulates on this machine; needs root.",
         default_text="4",
     )
     start_timeout: float = option(
         "--start-timeout",
         TIMEOUT,
         metavar="S",
-        help="Time until all hosts have to be ready.",
+        help="Time until all workers and hosts have to be ready.",
         default=180.0,
     )
 

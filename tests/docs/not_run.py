@@ -179,7 +179,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench data crossover --data-grid hazelcast --out runs/crossover": NotRun(_CROSSOVER),
         "gridbench data crossover --sizes 1MB,4MB,16MB --cores 1,2 --rounds 1 --warm 1"
         " --out runs/small": NotRun(_CROSSOVER),
-        "gridbench advise --work 100s --shared 100MB --cores 16 --data-grid runs/crossover": (
+        "gridbench advise --work 100s --shared 100MB --cores 16 --crossover runs/crossover": (
             NotRun("tests/gridbench/test_advise_data_grid.py gives it such a folder")
         ),
     },

@@ -218,7 +218,7 @@ def test_the_command_reads_a_folder(gridbench: Run, tmp_path: Path, model: Model
     save_models([replace(model, fit=replace(model.fit, place=place))], tmp_path / "model.json")
     folder = write_folder(tmp_path / "results", measured(ENGINES))
     command = ("advise", "--work", "20s", "--cores", "16", "--shared", "100MB", "--task", "sleep")
-    options = ("--from", "model.json", "--data-grid", str(folder), "--out", "advice")
+    options = ("--from", "model.json", "--crossover", str(folder), "--out", "advice")
     done = gridbench(*command, *options, "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
@@ -226,6 +226,6 @@ def test_the_command_reads_a_folder(gridbench: Run, tmp_path: Path, model: Model
     assert any("from Hazelcast" in one for one in record["sentences"])
     assert "from Hazelcast" in (tmp_path / "advice" / "report.html").read_text()
     refused = gridbench("advise", "--work", "2h", "--cores", "9", "--profile", "condor",
-                  "--data-grid", str(folder))  # fmt: skip
+                  "--crossover", str(folder))  # fmt: skip
     assert refused.returncode == 2
-    assert "--data-grid is for an engine" in refused.stderr
+    assert "--crossover is for an engine" in refused.stderr

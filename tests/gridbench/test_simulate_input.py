@@ -45,7 +45,7 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
     assert command._work(replace(ASKED, tasks=7)).tasks == 7
     assert (ASKED.far, ASKED.replace, ASKED.show) == (False, False, False)
     told = {one.name: one.default for one in options.params}
-    assert (told["sleep"], told["stddev"], told["seed"], told["cores"]) == (30.0, "0", 1, 100)
+    assert (told["sleep"], told["seed"], told["cores"]) == (30.0, 1, 100)
     assert (told["bytes_in_each"], told["shared"], told["bytes_out_each"]) == ("0", "0", "0")
 
 

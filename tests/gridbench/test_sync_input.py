@@ -401,7 +401,7 @@ nodes = 4
 placement = "fill"
 oversubscribe = true
 rounds = 5
-start = "both"
+hold = "both"
 timeout = 60
 chdir = "jobs/{host}"
 watch = "gfmd, postgres"
@@ -512,11 +512,11 @@ def test_what_is_said_first_counts(path: Path) -> None:
 
 def test_all_errors_of_a_file_are_listed_at_once(path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        setup(path, "worker = 3\nrounds = 0\ntask = 'null'\nstart = 'late'\n")
+        setup(path, "worker = 3\nrounds = 0\ntask = 'null'\nhold = 'late'\n")
     message = str(caught.value)
     assert message.startswith(f"{path}: has 3 errors:\n  line 1: `worker` is not known; did you")
     assert "\n  line 2: `rounds`: `0` is not a whole number from 1 to 10,000; " in message
-    assert "\n  line 4: `start`: must be one of entry, exec, both, not `late`; " in message
+    assert "\n  line 4: `hold`: must be one of entry, exec, both, not `late`; " in message
 
 
 def test_results_keep_what_all_rounds_have_in_common() -> None:
@@ -556,8 +556,8 @@ def test_results_keep_what_all_rounds_have_in_common() -> None:
         ("rounds = true", 1, "`rounds`: must be a number", ""),
         ("timeout = 'soon'", 1, "`timeout`: `soon` is not a time", "a number with a unit"),
         ("timeout = inf", 1, "`timeout`: `inf` is not a time", ""),
-        ("start = 'late'", 1, "`start`: must be one of entry, exec, both", ""),
-        ("start = ['entry']", 1, "`start`: must be one of entry, exec, both", ""),
+        ("hold = 'late'", 1, "`hold`: must be one of entry, exec, both", ""),
+        ("hold = ['entry']", 1, "`hold`: must be one of entry, exec, both", ""),
         ("placement = 3", 1, "must be one of spread, fill", ""),
         ("oversubscribe = 'perhaps'", 1, "must be one of true, false", ""),
         ("watch = ['a', 'a']", 1, "`watch`: the name `a` occurs twice", ""),

@@ -47,7 +47,7 @@ def test_a_sweep_is_measured_and_shown(gridbench: Run, tmp_path: Path) -> None:
         '["4k", "a b"]',
         "--rounds",
         "2",
-        "--start",
+        "--hold",
         "both",
         "--out",
         "out",

@@ -216,7 +216,7 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
         "--from": request.source,
         "--renew": request.renew,
         "--try": request.effort,
-        "--data-grid": request.data_grid,
+        "--crossover": request.data_grid,
         "--grid": request.grid,
         "--server": request.servers,
         "--memory-traffic": request.work.roofline.traffic,

@@ -61,8 +61,8 @@ def crossover_in(folder: Path, work: Work, engine: str) -> Kept:
 
     if not work.bytes_shared:
         raise InputError(
-            "--data-grid is for shared data, and there is none",
-            remedy="add --shared SIZE, or leave --data-grid out",
+            "--crossover is for shared data, and there is none",
+            remedy="add --shared SIZE, or leave --crossover out",
         )
     header, found = FORM.read(folder)
     kept = kept_of(header, answer_of(found), quiet=False)

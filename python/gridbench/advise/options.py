@@ -28,6 +28,7 @@ from gridbench.workload.task_options import (
     output_option,
     parse_body,
     shared_option,
+    stddev_option,
     task_option,
 )
 
@@ -60,7 +61,7 @@ from gridbench.workload.task_options import (
     required=True,
     type=Count(1, 100_000),
     metavar="N",
-    help="Number of workers that you can have, each on a core of its own.",
+    help="Number of cores; each is a worker with one task at a time.",
 )
 @task_option
 @click.option(
@@ -108,12 +109,7 @@ from gridbench.workload.task_options import (
     metavar="TIME",
     help="Ask for the fewest cores, up to N, with which the job ends within TIME, such as 60s.",
 )
-@click.option(
-    "--stddev",
-    metavar="SHARE|TIME",
-    help="Uneven tasks: standard deviation of their times, as a share of the mean, such as 50%. It"
-    " is the same however the job is divided, unless --pieces is given; of these it can be a time.",
-)
+@stddev_option
 @click.option(
     "--distribution",
     type=click.Choice(["normal", "log-normal", "pareto"]),
@@ -141,11 +137,12 @@ from gridbench.workload.task_options import (
 @click.option(
     "--profile",
     metavar="NAME|FILE",
-    help="Instead of an engine: a system of `gridbench simulate`, symphony, ninfg, condor, gridrpc,"
-    " or a profile (.toml).",
+    help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or for"
+    " `simulate` a model (.json).",
 )
 @click.option(
-    "--data-grid",
+    "--crossover",
+    "data_grid",
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR",
     help="Results of `gridbench data crossover`, to say whether shared data is better in a data"
@@ -245,8 +242,9 @@ def advise(
     With --within, the advice is the fewest cores with which 19 of 20 runs end in time, and says
     from how many on a run does so more likely than not.
 
-    With --stddev, tasks differ in time, and totals are means over several draws of their times. The
-    job as a whole takes as long as --work says.
+    With --stddev, tasks differ in time, by the same share of their mean however the job is divided,
+    if --pieces says nothing else. Totals are means over several draws of their times. The job as a
+    whole takes as long as --work says.
 
     With --try, the advice is tested on this machine, or on the servers: splits run in random order,
     three times each, and their medians show how close the advised one is to the best. Exit status 1

@@ -42,8 +42,11 @@ def _compared(trial: Trial) -> list[str]:
     took = f"The advised {split_told(advised)} took {duration(advised.median)}"
     if rival is None or ratio is None:
         return [f"{took}; no other split was tried."]
+    best = "the best of the others"
+    if rival.again and trial.best is not None and trial.best < min(advised.median, rival.median):
+        best += " in the first runs"
     return [
-        f"{took}, {fixed(ratio, 2)} times the best of the others, {split_told(rival)} with"
+        f"{took}, {fixed(ratio, 2)} times {best}, {split_told(rival)} with"
         f" {duration(rival.median)}.",
         *_noise(trial, advised),
     ]

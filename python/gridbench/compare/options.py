@@ -112,7 +112,7 @@ from gridbench.quantities import AUTO, ROUNDS, SECONDS
     default=1,
     show_default=True,
     metavar="K",
-    help="Seed of the order within rounds.",
+    help="Seed of what is random: the same seed gives the same order and times.",
 )
 @click.option(
     "--out",

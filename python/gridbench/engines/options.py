@@ -11,7 +11,7 @@ from gridbench.printing import json_option, quiet_option
 
 
 @click.group(invoke_without_command=True)
-@click.option("--where", is_flag=True, help="Show where each engine is, instead of what it is.")
+@click.option("--where", is_flag=True, help="Show where each of them is, instead of what it is.")
 @json_option
 @click.pass_context
 def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
@@ -31,7 +31,7 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
     examples=("gridbench engines install ray dask", "gridbench engines install --all"),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="All engines that need an environment.")
+@click.option("--all", "everything", is_flag=True, help="Install all of them.")
 @quiet_option
 def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     """Make the environments of engines, or repair them.

@@ -7,6 +7,7 @@ import sys
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.links.link_option import DEFAULT_LINK, link_option
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
 
@@ -20,15 +21,12 @@ from gridbench.quantities import Count
     ),
 )
 @click.option(
-    "--nodes", type=Count(1, 250), default=1, show_default=True, metavar="K", help="How many nodes."
+    "--nodes",
+    type=Count(1, 250),
+    metavar="K",
+    help="Nodes that gridbench emulates on this machine; needs root. [default: 1]",
 )
-@click.option(
-    "--link",
-    default="1gbit",
-    show_default=True,
-    metavar="RATE",
-    help="Rate of each node's link and of the client's, in each direction.",
-)
+@link_option
 @click.option(
     "--seconds",
     type=float,
@@ -39,7 +37,9 @@ from gridbench.quantities import Count
 )
 @printing_options
 @click.option("--clean", is_flag=True, help="Only remove networks that killed runs have left.")
-def links(*, nodes: int, link: str, seconds: float, clean: bool, printing: Printing) -> None:
+def links(
+    *, nodes: int | None, link: str | None, seconds: float, clean: bool, printing: Printing
+) -> None:
     """Put K nodes behind links of a given rate, and measure what these links do.
 
     Nodes are network namespaces, and links are pairs of virtual devices with a token bucket for
@@ -50,6 +50,12 @@ def links(*, nodes: int, link: str, seconds: float, clean: bool, printing: Print
 
     sys.exit(
         show_links(
-            Request(nodes=nodes, link=link, seconds=seconds, only_clean=clean, printing=printing)
+            Request(
+                nodes=nodes or 1,
+                link=link or DEFAULT_LINK,
+                seconds=seconds,
+                only_clean=clean,
+                printing=printing,
+            )
         )
     )

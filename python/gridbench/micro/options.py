@@ -53,7 +53,7 @@ from gridbench.workload.task_options import task_option
 @load_options
 @printing_options
 @going_on_options
-@click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
+@click.option("--list", "list_only", is_flag=True, help="List what can be named, and exit.")
 def micro(
     *,
     workloads: tuple[str, ...],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import Literal
@@ -24,13 +23,6 @@ def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int 
     if rounds is None:
         return None if several else 1
     return None if rounds == AUTO else rounds
-
-
-def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    del context, parameter
-    if not math.isfinite(value) or not 0 <= value <= 1e6:
-        raise click.BadParameter(f"{as_given(value, '')} is not in the range from 0 to 1,000,000.")
-    return value
 
 
 def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -77,7 +69,7 @@ start_timeout_option = click.option(
     show_default=True,
     metavar="S",
     callback=_time_limit,
-    help="Seconds after which an engine that has not started is ended.",
+    help="Time until all workers and hosts have to be ready.",
 )
 rounds_option = click.option(
     "--rounds",
@@ -85,6 +77,21 @@ rounds_option = click.option(
     metavar="N|auto",
     help="How often each case is measured; auto: as often as the answer takes. [default: auto; 1"
     " for a single engine of `run` or `scenario`]",
+)
+time_scale_option = click.option(
+    "--time-scale",
+    type=float,
+    metavar="F",
+    help="Multiply the time of every task by F; 0: tasks take no time. [default: 1, with --quick"
+    " 0.01]",
+)
+ROUNDS_LIMIT = 300.0
+limit_option = click.option(
+    "--limit",
+    type=SECONDS,
+    metavar="S",
+    help="Seconds that all of it may take: nothing begins that would end later. [default: any; 300"
+    " for the rounds of `run`]",
 )
 check_option = click.option(
     "--check/--no-check",
@@ -117,8 +124,8 @@ check_option = click.option(
     "--cores",
     type=Count(1, 100_000),
     metavar="N",
-    help="Number of workers. [default: NNodes of SETUP.xml, or one for each processor here, or as"
-    " many as the servers have]",
+    help="Number of cores; each is a worker with one task at a time. [default: NNodes of SETUP.xml,"
+    " or the processors of this machine, or those of the servers]",
 )
 @tasks_options
 @click.option(
@@ -127,31 +134,15 @@ check_option = click.option(
     metavar="DIR",
     help="Folder for the results; it must be new or empty. [default: runs/<time>]",
 )
-@click.option(
-    "--time-scale",
-    type=float,
-    default=1.0,
-    show_default=True,
-    metavar="F",
-    callback=_time_scale,
-    help="Multiply the time of every task by F; with 0, tasks take no time.",
-)
+@time_scale_option
 @check_option
 @task_option
 @rounds_option
-@click.option(
-    "--limit",
-    type=SECONDS,
-    default=300.0,
-    show_default=True,
-    metavar="S",
-    callback=_time_limit,
-    help="With --rounds auto: begin no further round that would end later than after S seconds.",
-)
+@limit_option
 @start_timeout_option
 @load_options
 @printing_options
-@click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
 def run(
     *,
     words: tuple[str, ...],
@@ -166,11 +157,11 @@ def run(
     servers: tuple[str, ...],
     cores: int | None,
     out: Path | None,
-    time_scale: float,
+    time_scale: float | None,
     body_name: str,
     check: bool,
     rounds: int | Literal["auto"] | None,
-    limit: float,
+    limit: float | None,
     start_timeout: float,
     force: bool,
     policy: Policy,
@@ -208,6 +199,7 @@ def run(
     from gridbench.run.command import Request, run_benchmark
     from gridbench.run.rounds import Rounds
     from gridbench.run.runner import Options
+    from gridbench.scenario.request import limit_of, scale_of
 
     body = parse_body(body_name)
     setup, named = split_words(words)
@@ -228,11 +220,11 @@ def run(
                 engines=engines,
                 rounds=Rounds(
                     rounds_given(rounds, several=len(engines) > 1),
-                    limit,
+                    limit_of("--limit", limit) or ROUNDS_LIMIT,
                     accept_load=policy.accept,
                 ),
                 folder=out,
-                time_scale=time_scale,
+                time_scale=scale_of(time_scale, quick=False),
                 body=body,
                 grid=grid,
                 servers=names_in(servers),

@@ -11,6 +11,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import default_engine
 from gridbench.going_on import results_options
+from gridbench.links.link_option import link_option
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import SECONDS, Count
@@ -18,13 +19,16 @@ from gridbench.run.options import (
     check_option,
     engines_option,
     grid_option,
+    limit_option,
     rounds_given,
     rounds_option,
     servers_option,
     start_option,
     start_timeout_option,
+    time_scale_option,
 )
-from gridbench.workload.task_options import parse_body, task_option
+from gridbench.shared_options import dry_run_option
+from gridbench.workload.task_options import parse_body, seed_option, stddev_option, task_option
 
 
 @click.command(
@@ -44,17 +48,10 @@ from gridbench.workload.task_options import parse_body, task_option
 @engines_option
 @click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
 @click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
-@click.option(
-    "--time-scale",
-    type=float,
-    metavar="F",
-    help="Multiply the time of every task by F; nothing else. [default: 1, with --quick 0.01]",
-)
+@time_scale_option
 @task_option
-@click.option("--quick", is_flag=True, help="Every other value of each axis, and short tasks.")
-@click.option(
-    "--stddev", metavar="S", help="Uneven task times: a time, such as 5s, or a share, such as 20%."
-)
+@click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
+@stddev_option
 @click.option(
     "--slides/--report",
     default=False,
@@ -70,29 +67,19 @@ from gridbench.workload.task_options import parse_body, task_option
     "--nodes",
     type=Count(1, 250),
     metavar="K",
-    help="Put the workers behind K shaped links; needs root and iproute2. [default: beside the"
-    " client, on one host]",
+    help="Nodes that gridbench emulates on this machine; needs root. [default: none]",
 )
-@click.option(
-    "--link", metavar="RATE", help="Rate of each of these links, and the client's. [default: 1gbit]"
-)
+@link_option
 @grid_option
 @servers_option
 @start_option
 @start_timeout_option
 @rounds_option
 @click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
-@click.option("--limit", type=SECONDS, metavar="S", help="Seconds that all of it may take.")
+@limit_option
 @check_option
-@click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
-@click.option(
-    "--seed",
-    type=Count(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Of the order of the cases, and of uneven task times.",
-)
+@dry_run_option
+@seed_option
 @results_options("runs/scenario-<number>-<time>")
 def scenario(
     *,
@@ -136,6 +123,8 @@ def scenario(
     6 split       work split into n tasks
 
     SCENARIO is a number, a name, a range such as 1-3, a list such as 1,split, or `all`.
+
+    With --nodes the workers are on that many emulated nodes, behind links of the rate --link.
 
     With --grid or --server the workers run on the servers of a grid, such as the nodes of a
     cluster; each case uses as many as it has cores.

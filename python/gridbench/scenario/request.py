@@ -10,6 +10,7 @@ from pathlib import Path
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.formats import as_given
+from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.links.rates import parse_rate
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -19,7 +20,6 @@ from gridbench.scenario.plan import Limits
 from gridbench.scenario.workloads import Times
 
 _QUICK_SCALE = 0.01
-_DEFAULT_LINK = "1gbit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +72,16 @@ def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> P
                 remedy="add --nodes K, the number of nodes behind such links",
             )
         return Place()
-    return Place(nodes=nodes, rate=parse_rate("--link", link or _DEFAULT_LINK))
+    return Place(nodes=nodes, rate=parse_rate("--link", link or DEFAULT_LINK))
 
 
 def scale_of(value: float | None, *, quick: bool) -> float:
     """What times of tasks are multiplied by, from `--time-scale`. InputError if it is no such."""
     if value is None:
         return _QUICK_SCALE if quick else 1.0
-    if not math.isfinite(value) or not 0 <= value <= 1000:
+    if not math.isfinite(value) or not 0 <= value <= 1e6:
         raise InputError(
-            f"--time-scale must be from 0 to 1,000, not {as_given(value, '')}",
+            f"--time-scale must be from 0 to 1,000,000, not {as_given(value, '')}",
             remedy="0.01 makes every task sleep a hundredth of its time",
         )
     return value

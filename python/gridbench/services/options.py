@@ -103,12 +103,13 @@ def _mounting(command: Callable[..., None]) -> Callable[..., None]:
     help="Whether it writes a journal before it answers, and brings it to the disk too.",
 )
 @click.option(
-    "--nodes",
+    "--storage-nodes",
+    "nodes",
     type=Count(1, 250),
     default=1,
     show_default=True,
     metavar="N",
-    help="How many file system nodes it has.",
+    help="Number of file system nodes.",
 )
 @_common
 def gfarm(

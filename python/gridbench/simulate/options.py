@@ -9,12 +9,15 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.links.link_option import link_option
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import SECONDS, Count
 from gridbench.workload.task_options import (
     input_option,
     output_option,
+    seed_option,
     shared_option,
+    stddev_option,
 )
 
 
@@ -35,13 +38,23 @@ from gridbench.workload.task_options import (
     "--profile",
     default="gridrpc",
     show_default=True,
-    metavar="NAME",
-    help="symphony, ninfg, condor, gridrpc, or a file: a profile (.toml), or what `gridbench model`"
-    " has fitted (.json).",
+    metavar="NAME|FILE",
+    help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or for"
+    " `simulate` a model (.json).",
 )
-@click.option("--cores", type=Count(1, 1_000_000), default=100, show_default=True, metavar="N")
 @click.option(
-    "--tasks", type=Count(1, 10_000_000), metavar="M", help="How many. [default: 10 for each core]"
+    "--cores",
+    type=Count(1, 1_000_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Number of cores; each is a worker with one task at a time.",
+)
+@click.option(
+    "--tasks",
+    type=Count(1, 10_000_000),
+    metavar="N",
+    help="Number of tasks. [default: 10 for each core]",
 )
 @click.option(
     "--tasks-per-core", type=Count(1, 10_000_000), metavar="K", help="Instead of --tasks."
@@ -54,21 +67,11 @@ from gridbench.workload.task_options import (
     metavar="S",
     help="Mean time of a task.",
 )
-@click.option(
-    "--stddev",
-    default="0",
-    show_default=True,
-    metavar="SHARE|TIME",
-    help="Standard deviation of these times, such as 5s, or 50% of their mean.",
-)
+@stddev_option
 @input_option
 @shared_option
 @output_option
-@click.option(
-    "--link",
-    metavar="RATE",
-    help="Of the client's link, and the manager's. [default: the profile's, 1gbit]",
-)
+@link_option
 @click.option(
     "--node-link",
     metavar="RATE",
@@ -80,14 +83,7 @@ from gridbench.workload.task_options import (
     metavar="S",
     help="Seconds until all workers have started; 0: they run already. [default: the profile's]",
 )
-@click.option(
-    "--seed",
-    type=Count(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Of the task times: same seed, same times.",
-)
+@seed_option
 @click.option(
     "--sweep",
     metavar="WHAT=LIST",
@@ -126,7 +122,7 @@ from gridbench.workload.task_options import (
     metavar="DIR",
     help="Write timeline, log and report there, or the page of a sweep.",
 )
-@click.option("--force", is_flag=True, help="Replace what DIR holds of an earlier simulation.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
 @printing_options
 @click.option("--show", is_flag=True, help="Print the profile as a file, and exit.")
 def simulate(
@@ -136,7 +132,7 @@ def simulate(
     tasks: int | None,
     tasks_per_core: int | None,
     sleep: float,
-    stddev: str,
+    stddev: str | None,
     bytes_in_each: str,
     shared: str,
     bytes_out_each: str,
@@ -175,7 +171,7 @@ def simulate(
                 tasks=tasks,
                 tasks_per_core=tasks_per_core,
                 sleep=sleep,
-                stddev=stddev,
+                stddev=stddev or "0",
                 input=bytes_in_each,
                 shared=shared,
                 output=bytes_out_each,

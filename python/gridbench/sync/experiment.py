@@ -88,7 +88,7 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
                     raise InputError(
                         f"the task `{self.parameters.task}` cannot be run{on}: {why}",
                         remedy="give the path of a program that every host has, or the name of a"
-                        " task of gridbench: `gridbench sync --tasks` lists them",
+                        " task of gridbench: `gridbench sync --list` lists them",
                     )
         return self._place
 

@@ -1,4 +1,4 @@
-"""What `gridbench sync --dry-run` and `--tasks` show."""
+"""What `gridbench sync --dry-run` and `--list` show."""
 
 from __future__ import annotations
 

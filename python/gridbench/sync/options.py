@@ -103,7 +103,7 @@ class SyncParameters:
         default=3,
     )
     start: tuple[Start, ...] = option(
-        "--start",
+        "--hold",
         Choice(_STARTS),
         help="Hold tasks at the entry of their program, so that it is loaded before; or before it"
         " is executed; or one round of each.",
@@ -181,7 +181,7 @@ class SyncParameters:
 )
 @experiment_options(SyncParameters)
 @click.argument("argument_words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
-@click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
+@click.option("--list", "list_tasks", is_flag=True, help="List what can be named, and exit.")
 @dry_run_option
 def sync(
     *,
@@ -196,7 +196,7 @@ def sync(
     """Run TASK on all workers at the same instant, round after round.
 
     TASK is a program that every host has, or one of gridbench's own: null, sleep, write, read,
-    write-read, metadata, cpu, memory, shell, fio (--tasks tells more). Options stand before TASK:
+    write-read, metadata, cpu, memory, shell, fio (--list tells more). Options stand before TASK:
     all that follows it are its ARGUMENTS. These may have {parameter}, {worker}, {rank} (of the
     worker on its host), {host}, {round} and {total}, the numbers from 0; a brace that is meant as
     one is doubled, as in awk '{{print $1}}'.

@@ -9,6 +9,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.printing import json_option, print_json
 from gridbench.quantities import Count
+from gridbench.workload.task_options import seed_option, stddev_option
 
 
 @click.command(
@@ -20,39 +21,34 @@ from gridbench.quantities import Count
     ),
 )
 @click.option(
-    "--tasks", type=Count(1, 10_000_000), required=True, metavar="N", help="How many times."
+    "--tasks", type=Count(1, 10_000_000), required=True, metavar="N", help="Number of tasks."
 )
 @click.option("--mean", type=float, required=True, metavar="M", help="Mean, in seconds.")
+@stddev_option
+@seed_option
 @click.option(
-    "--stddev",
-    type=float,
-    default=0.0,
-    show_default=True,
-    metavar="S",
-    help="Standard deviation, in seconds.",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The list to write.",
 )
-@click.option(
-    "--seed",
-    type=Count(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Same seed, same list.",
-)
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
 @json_option
 def list_times(
-    *, tasks: int, mean: float, stddev: float, seed: int, out: Path, force: bool, as_json: bool
+    *, tasks: int, mean: float, stddev: str | None, seed: int, out: Path, force: bool, as_json: bool
 ) -> None:
     """Write a list of task times, for the InputFile of a set-up file.
 
     Times are drawn from a normal distribution that is truncated at 0.
     """
     from gridbench.formats import counted, duration, spread
+    from gridbench.quantities import parse_stddev
     from gridbench.workload.task_times import write_task_times
 
-    times = write_task_times(out, tasks, mean, stddev, seed, replace=force)
+    seconds, share = parse_stddev("--stddev", stddev or "0")
+    deviation = seconds + share * mean
+    times = write_task_times(out, tasks, mean, deviation, seed, replace=force)
     least, most, average = (float(one) for one in (times.min(), times.max(), times.mean()))
     if as_json:
         print_json({"file": out, "tasks": tasks, "min": least, "max": most, "mean": average})

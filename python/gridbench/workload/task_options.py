@@ -55,6 +55,20 @@ output_option = click.option(
     show_default=True,
     help="What each task returns.",
 )
+stddev_option = click.option(
+    "--stddev",
+    metavar="SHARE|TIME",
+    help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a time,"
+    " such as 5s. [default: 0]",
+)
+seed_option = click.option(
+    "--seed",
+    type=Count(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Seed of what is random: the same seed gives the same order and times.",
+)
 count_option = click.option(
     "--tasks", type=Count(1, 10_000_000), metavar="N", help="Number of tasks."
 )

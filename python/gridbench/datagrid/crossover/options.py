@@ -94,14 +94,14 @@ class CrossoverParameters:
         "--case-limit",
         Duration(1e-3, 1e7),
         metavar="S",
-        help="Time that a run of a compute grid may take.",
+        help="Seconds that a case may take.",
         default=120.0,
     )
     seed: int = option(
         "--seed",
         Count(0, 2**31 - 1),
         metavar="K",
-        help="Seed of the random order of the measurements.",
+        help="Seed of what is random: the same seed gives the same order and times.",
         default=1,
     )
     results: ResultsOptions = group(ResultsOptions, out="runs/crossover-<time>")

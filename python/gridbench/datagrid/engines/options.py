@@ -11,7 +11,7 @@ from gridbench.printing import json_option, quiet_option
 
 
 @click.group(invoke_without_command=True)
-@click.option("--where", is_flag=True, help="Show where each data grid is, instead of what it is.")
+@click.option("--where", is_flag=True, help="Show where each of them is, instead of what it is.")
 @json_option
 @click.pass_context
 def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
     ),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="All data grids that come with gridbench.")
+@click.option("--all", "everything", is_flag=True, help="Install all of them.")
 @quiet_option
 def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     """Fetch and build data grids, or repair what is there.
