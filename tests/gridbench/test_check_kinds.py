@@ -82,6 +82,7 @@ def all_rules() -> dict[str, Rules[Any]]:
         "Synchronised rounds": kinds["gridbench sync"],
         "Data grids": kinds["gridbench data"],
         "Crossover": kinds["gridbench data crossover"],
+        "Commands": kinds["gridbench compare"],
         "Benchmarks of gridrpc itself": RULES,
     }
 

@@ -234,8 +234,7 @@ def test_equals_are_called_so_only_if_that_is_known() -> None:
 def test_a_busy_machine_gets_a_provisional_answer() -> None:
     found = answer({"a": ONE, "b": times(1.5)}, busy=range(2, 10))
     assert headline(found) == (
-        "Provisional: “a” 1.00 s, “b” 1.50 s (1.50 times as long); the machine was busy in 8 of 10"
-        " rounds."
+        "Provisional: “a” 1.00 s, “b” 1.50 s (1.5 times); the machine was busy in 8 of 10 rounds."
     )
     few = answer({"a": ONE[:2], "b": times(2.0)[:2]})
     assert headline(few).endswith("; a claim takes 3 rounds.")
@@ -255,6 +254,19 @@ def test_several_commands_are_ranked() -> None:
         "“a” is 2.00 times as fast as “b” (1.96 to 2.04); 3.00 times as fast as “c” (2.94 to 3.06);"
         " no difference larger than 2 % between “a” and “d”, 10 rounds, undisturbed."
     )
+
+
+def test_commands_are_named_by_their_parameters() -> None:
+    def told(*lines: str) -> str:
+        commands = commands_of(lines, (), {"n": ("1", "2")})
+        walls = {one.name: times(float(number + 1)) for number, one in enumerate(commands)}
+        found = answer_of(commands, runs(walls))
+        assert found is not None
+        return headline(found)
+
+    assert told("/bin/solve -n {n}").startswith("“n=1” is 2.00 times as fast as “n=2”")
+    assert told("solve {n}", "old {n}").startswith("“solve, n=1” is 2.00 times as fast as “solve")
+    assert told("solve {n}", "solve -x {n}").startswith("“solve 1” is 2.00 times as fast as")
 
 
 def test_only_complete_rounds_count() -> None:

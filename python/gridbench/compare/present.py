@@ -12,17 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.compare.figures import Answer, CommandFigures, Slower, answer_of
+from gridbench.compare.figures import Answer, CommandFigures, Relation, Slower, answer_of
 from gridbench.compare.record import FORM, Command, Execution, Setting
 from gridbench.errors import InputError
-from gridbench.formats import amount, counted, digits, fixed, scale, size
+from gridbench.formats import counted, digits, fixed, scale, size
 from gridbench.pages import render as pages
 from gridbench.pages.colours import SERIES
 from gridbench.pages.markdown import escaped, table_lines
 from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Cell, Table, facts
 from gridbench.pages.terminal import fitted
-from gridbench.provisional import answer_record, busy_in, provisional
+from gridbench.provisional import answer_record, busy_in, in_order, provisional
 from gridbench.record_file import Header
 from gridbench.records import RecordError, from_record
 from gridbench.statistics.enough import FEWEST
@@ -30,6 +30,7 @@ from gridbench.terminal import printable, say
 from gridbench.whole_file import write_file
 
 _NAME = 48  # letters of a command in a sentence
+_NAMED = 3  # commands in a sentence
 _HEAD = ("command", "wall time", "interval", "user", "system", "peak memory", "ratio")
 _OPEN = 0.5
 """Intervals that allow a larger difference than this say no bound: nothing is decided."""
@@ -37,12 +38,12 @@ _OPEN = 0.5
 
 def headline(answer: Answer) -> str:
     """The answer in one sentence."""
-    text = _comparison(answer)
-    rounds = counted(answer.rounds, "round")
     if answer.provisional:
         busy = busy_in(answer.disturbed, answer.measured, "round")
+        text = _indication(answer)
         return provisional(text, busy if answer.disturbed else f"a claim takes {FEWEST} rounds")
-    return f"{text[0].upper()}{text[1:]}, {rounds}, undisturbed."
+    text = _comparison(answer)
+    return f"{text[0].upper()}{text[1:]}, {counted(answer.rounds, 'round')}, undisturbed."
 
 
 def notices(answer: Answer) -> list[str]:
@@ -63,8 +64,8 @@ def notices(answer: Answer) -> list[str]:
     for one in answer.all:
         if one.failures:
             found.append(
-                f"{_named(one)} failed in {one.failures} of {len(one.runs)} runs, which"
-                " count because of --ignore-failure."
+                f"{_quoted(one.command.name)} failed in {one.failures} of {len(one.runs)} runs."
+                " These count because of --ignore-failure."
             )
     if min(one.wall for one in answer.all) < 0.005:
         found.append(
@@ -246,52 +247,49 @@ def _runs_table(runs: Sequence[Execution]) -> Table:
     )
 
 
+def _indication(answer: Answer) -> str:
+    """The times, without any claim."""
+    names = _names(answer)
+    shown = answer.all[:_NAMED]
+    more = len(answer.all) - len(shown)
+    text = in_order({names[one.command.name]: one.wall for one in shown})
+    return f"{text}, and {more} more are slower" if more else text
+
+
 def _comparison(answer: Answer) -> str:
-    """Without its end."""
-    best = _named(answer.fastest)
-    slower = [one for one in answer.others if one.relation == "slower"]
-    alike = [one for one in answer.others if one.relation == "no difference"]
-    still_open = [one for one in answer.others if one.relation == "open"]
-    if len(answer.others) == 1:
-        return _of_two(answer.fastest, answer.others[0], busy=answer.provisional)
+    """What the rounds prove, without its end."""
+    names = _names(answer)
+    best = names[answer.fastest.command.name]
+
+    def those(relation: Relation) -> list[Slower]:
+        return [one for one in answer.others if one.relation == relation]
+
+    def name_of(one: Slower) -> str:
+        return names[one.figures.command.name]
+
+    def listed(several: Sequence[Slower]) -> str:
+        more = [f"{len(several) - 2} more"] if several[2:] else []
+        return " and ".join([*map(name_of, several[:2]), *more])
+
+    slower, alike, still_open = those("slower"), those("no difference"), those("open")
     parts = []
     if slower:
-        nearest = [f"{_times(one)} as {_named(one.figures)} ({_interval(one)})" for one in slower]
+        nearest = [f"{_times(one)} as {name_of(one)} ({_interval(one)})" for one in slower]
         parts.append(f"{best} is {'; '.join(nearest[:2])}")
         if nearest[2:]:
             parts.append(f"{len(nearest) - 2} more are slower")
-    if alike:
+    bounded = alike or [one for one in still_open if one.difference <= _OPEN]
+    if bounded:
+        largest = max(one.difference for one in bounded)
         parts.append(
-            f"no difference larger than {_share(max(one.difference for one in alike))} between"
-            f" {best} and {_list(alike)}"
+            f"no difference larger than {_share(largest)} between {best} and {listed(bounded)}"
         )
-    if still_open:
-        if answer.provisional:
-            least = still_open[0]
-            parts.append(
-                f"{best} {amount(answer.fastest.wall, 's')}, {_named(least.figures)}"
-                f" {amount(least.figures.wall, 's')} ({digits(least.ratio)} times)"
-            )
-            if still_open[1:]:
-                parts.append(f"{len(still_open) - 1} more are slower")
-        else:
-            parts.append(f"whether {best} is faster than {_list(still_open)} is open")
+    if unknown := [one for one in still_open if one not in bounded]:
+        if len(answer.others) == 1:
+            (one,) = unknown
+            return f"not decided: {name_of(one)} takes {_interval(one)} times as long as {best}"
+        parts.append(f"whether {best} is faster than {listed(unknown)} is open")
     return "; ".join(parts)
-
-
-def _of_two(fastest: CommandFigures, other: Slower, *, busy: bool) -> str:
-    best, name = _named(fastest), _named(other.figures)
-    if busy:
-        shown = scale(fastest.wall, "s")
-        return (
-            f"{best} {shown.text(fastest.wall)}, {name} {shown.text(other.figures.wall)}"
-            f" ({digits(other.ratio)} times as long)"
-        )
-    if other.relation == "slower":
-        return f"{best} is {_times(other)} as {name} ({_interval(other)})"
-    if other.relation == "no difference" or other.difference <= _OPEN:
-        return f"no difference larger than {_share(other.difference)} between {best} and {name}"
-    return f"not decided: {name} takes {_interval(other)} times as long as {best}"
 
 
 def _times(one: Slower) -> str:
@@ -311,12 +309,26 @@ def _share(difference: float) -> str:
     return f"{max(1, math.ceil(difference * 100 - 1e-9))} %"
 
 
-def _list(those: Sequence[Slower]) -> str:
-    names = [_named(one.figures) for one in those[:2]]
-    more = f" and {len(those) - 2} more" if those[2:] else ""
-    return " and ".join(names) + more if not more else ", ".join(names) + more
+def _names(answer: Answer) -> dict[str, str]:
+    """What sentences call the commands: by their parameters if these tell them apart, with the
+    program if that is needed."""
+    commands = [one.command for one in answer.all]
+
+    def by_parameters(one: Command, *, program: bool) -> str:
+        if not one.parameters or one.name != one.line:
+            return one.name
+        told = ", ".join(f"{name}={value}" for name, value in one.parameters.items())
+        return f"{one.line.split()[0].rpartition('/')[2]}, {told}" if program else told
+
+    for program in (False, True):
+        found = {one.name: by_parameters(one, program=program) for one in commands}
+        if len(set(found.values())) == len(commands):
+            break
+    else:
+        found = {one.name: one.name for one in commands}
+    return {name: _quoted(text) for name, text in found.items()}
 
 
-def _named(one: CommandFigures) -> str:
-    name = " ".join(one.command.name.split())
-    return f"“{name if len(name) <= _NAME else name[: _NAME - 1] + '…'}”"
+def _quoted(name: str) -> str:
+    text = " ".join(name.split())
+    return f"“{text if len(text) <= _NAME else text[: _NAME - 1] + '…'}”"
