@@ -186,6 +186,7 @@ def render(header: Header, runs: Sequence[Execution], answer: Answer) -> str:
         headline(answer),
         {},
         scripts=[],
+        styles=["compare/compare.css"],
         kind="gridbench compare",
         heading=headline(answer),
         subheading=f"{host} · {header.started[:16].replace('T', ' ')}",
