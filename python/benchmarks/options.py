@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import retry_failed_option
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
+from gridbench.resume_options import retry_failed_option
 
 
 @click.command(

@@ -29,6 +29,7 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, Case, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
+from gridbench.atomic_write import replace_file, write_file
 from gridbench.bench.points import Point, stands
 from gridbench.bench.series import Points
 from gridbench.engines.environments import ONE_THREAD
@@ -42,12 +43,11 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
 from gridbench.results_folder import say_failed_before, unwritable
+from gridbench.results_lock import sole_use_of_file
 from gridbench.run.machine import machine_facts, versions
-from gridbench.sole_use import sole_use_of_file
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
 from gridbench.terminal import say
-from gridbench.whole_file import replace_file, write_file
 
 AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "grain": lambda extent: [grain.area(extent is Extent.FULL)],

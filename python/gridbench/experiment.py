@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
-from gridbench.machine.quiet import settle
-from gridbench.machine.rule import disturbed
-from gridbench.printing import Printing
-from gridbench.process.interrupt import Interrupt, Stopped
-from gridbench.progress import Steps
-from gridbench.record_file import (
+from gridbench.jsonl_store import (
     Header,
     RecordFile,
     ResultsForm,
@@ -29,6 +23,12 @@ from gridbench.record_file import (
     latest,
     missing,
 )
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
+from gridbench.machine.rule import disturbed
+from gridbench.printing import Printing
+from gridbench.process.interrupt import Interrupt, Stopped
+from gridbench.progress import Steps
 from gridbench.results_folder import (
     default_folder,
     report_in,
@@ -36,14 +36,14 @@ from gridbench.results_folder import (
     say_stopped,
     say_what_is_there,
 )
+from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
 from gridbench.shared_options import ResultsOptions
-from gridbench.sole_use import sole_use
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gridbench.record_file import Attempt, Tried
+    from gridbench.jsonl_store import Attempt, Tried
 
     class ExperimentRecord(Attempt, Tried, Protocol):
         """What is kept of a case."""

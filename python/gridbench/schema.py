@@ -35,7 +35,7 @@ import click
 
 from gridbench.errors import InputError
 from gridbench.quantities import Choice, Flag, Quantity
-from gridbench.small_file import read_text
+from gridbench.read_config import read_text
 from gridbench.workload.numbers import shown
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import defusedxml
 import defusedxml.sax
 
 from gridbench.errors import InputError
-from gridbench.small_file import read_bytes
+from gridbench.read_config import read_bytes
 from gridbench.workload.numbers import parse_real, parse_whole, shown
 
 

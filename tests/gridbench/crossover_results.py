@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
 from gridbench.datagrid.crossover.record import FORM, Sharing, Side
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 
 MB = 2**20
 DISTURBED = {"judgement": "disturbed", "others": 1.9}

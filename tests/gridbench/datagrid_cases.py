@@ -20,7 +20,7 @@ from gridbench.datagrid.record import (
     WarmUp,
     Windows,
 )
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1.9 processors"}

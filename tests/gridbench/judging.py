@@ -14,9 +14,9 @@ import sync_rounds
 from benchmarks.check import rules_for as benchmarks_rules_for
 from gridbench.bench.points import Point, PointsFile, open_points
 from gridbench.datagrid.record import DataGridCase as DataCase
+from gridbench.jsonl_store import Header
 from gridbench.micro.figures import RESULTS, Extent, Results
 from gridbench.micro.results import results_of
-from gridbench.record_file import Header
 from gridbench.results.kinds import rules_for
 from gridbench.rules import Finding
 from gridbench.sync.record import Phase, Round, Task

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+from gridbench.jsonl_store import Header
 from gridbench.quantities import MB
-from gridbench.record_file import Header
 from gridbench.scenario.grids import Case, Choice, cases_of
 from gridbench.scenario.results import CaseResult, open_cases
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.sync.record import FORM, HostUse, Latency, Phase, Round, Sample, Status, Task
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"

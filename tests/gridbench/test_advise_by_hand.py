@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import Advice, Help, Point, Sharing, advise, parts_of
+from gridbench.advise.deadline_search import Within
 from gridbench.advise.page import render
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.search import Split
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.within import Within
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.advise import calibration
-from gridbench.advise.kept import Kept
+from gridbench.advise.model_cache import Kept
 from gridbench.advise.work import Work
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError

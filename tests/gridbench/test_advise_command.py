@@ -19,7 +19,7 @@ from gridbench.advise import command
 from gridbench.advise.advice import advise
 from gridbench.advise.command import Request, find_model, give_advice
 from gridbench.advise.effort import Effort
-from gridbench.advise.kept import Kept
+from gridbench.advise.model_cache import Kept
 from gridbench.advise.options import advise as advise_options
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.work import Work

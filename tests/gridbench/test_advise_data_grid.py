@@ -23,7 +23,7 @@ from crossover_results import (
     write_folder,
 )
 from gridbench.advise.advice import Advice, advise
-from gridbench.advise.from_where import crossover_here, crossover_in, from_where
+from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
 from gridbench.advise.prose import sentences
 from gridbench.advise.record import to_record
 from gridbench.advise.work import Work

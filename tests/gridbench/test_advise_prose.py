@@ -16,7 +16,7 @@ from rich.console import Console
 
 from gridbench.advise import options
 from gridbench.advise.advice import COMPARED, Advice, Point
-from gridbench.advise.from_where import LARGE, FromGrid, FromWhere
+from gridbench.advise.data_placement import LARGE, FromGrid, FromWhere
 from gridbench.advise.limits_map import Cell, LimitsMap
 from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms, _tried
 from gridbench.advise.prose import between, sentences, undetermined, warnings

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbench.advise import deadline_search as module
 from gridbench.advise import expected, options
-from gridbench.advise import within as module
+from gridbench.advise.deadline_search import within
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.search import Split, best_on, best_split, cores_tried, tasks_shown
 from gridbench.advise.uneven import MOST_PIECES, Uneven, edges, parse_uneven
-from gridbench.advise.within import within
 from gridbench.advise.work import LONGEST, Work, parse_time
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError

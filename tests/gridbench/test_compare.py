@@ -24,9 +24,9 @@ from gridbench.compare.record import (
     needs_shell,
 )
 from gridbench.errors import InputError
+from gridbench.jsonl_store import Header
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
-from gridbench.record_file import Header
 from running import PROGRAM, Run, alive, until
 
 MB = 1024 * 1024

@@ -34,7 +34,7 @@ from gridbench.datagrid.crossover.models import (
     hold_out,
 )
 from gridbench.datagrid.crossover.options import CrossoverParameters
-from gridbench.record_file import failed_before, missing
+from gridbench.jsonl_store import failed_before, missing
 from gridbench.statistics.interval import Interval
 
 

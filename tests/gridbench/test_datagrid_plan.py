@@ -32,7 +32,7 @@ from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
-from gridbench.record_file import failed_before, latest
+from gridbench.jsonl_store import failed_before, latest
 from gridbench.records import from_record
 
 SMALL = Parameters(

@@ -15,10 +15,10 @@ from gridbench.datagrid.clients import Clients
 from gridbench.datagrid.cluster import ClusterPlan, running_cluster
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
-from gridbench.datagrid.keeper import Facts, Said, Start
+from gridbench.datagrid.host_controller import Facts, Said, Start
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.patience import TO_ANSWER, for_an_answer, for_first_tasks
 from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.datagrid.timeouts import TO_ANSWER, for_an_answer, for_first_tasks
 from gridbench.errors import InputError
 
 PLAIN = Parameters(

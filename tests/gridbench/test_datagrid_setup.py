@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gridbench.datagrid.parameters import LIMITS, NAMES, NEEDED, REALS, Parameters
 from gridbench.datagrid.setup_file import EXAMPLE, read_setup
 from gridbench.errors import InputError
-from gridbench.small_file import LARGEST
+from gridbench.read_config import LARGEST
 from running import REPOSITORY
 
 LINES = [

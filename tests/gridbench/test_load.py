@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from gridbench.machine.load import reading
+from gridbench.machine.orphan_cpu import Unwaited, unwaited
 from gridbench.machine.processes import Process
-from gridbench.machine.unwaited import Unwaited, unwaited
 from gridbench.process.children import children_of
 
 _BURNING = """

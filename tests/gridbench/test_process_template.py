@@ -15,8 +15,8 @@ import pytest
 
 from ended import gone
 from gridbench.process.child import Child, Ended
+from gridbench.process.fd_limit import FILES
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.room import FILES
 from gridbench.process.template import Template
 
 _LONG = 30.0  # seconds that nothing here takes

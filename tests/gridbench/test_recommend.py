@@ -12,6 +12,7 @@ import pytest
 
 from gridbench.compare.record import FORM, Command, Execution, Setting
 from gridbench.errors import InputError
+from gridbench.jsonl_store import Header
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
@@ -27,7 +28,6 @@ from gridbench.recommend.present import (
     sentences,
     trends_table,
 )
-from gridbench.record_file import Header
 from gridbench.scenario.grids import Choice, cases_of
 from gridbench.scenario.results import open_cases
 from running import Run

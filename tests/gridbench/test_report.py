@@ -19,8 +19,8 @@ from gridbench.formats import duration, size
 from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
 from gridbench.report.page import render, write_report
 from gridbench.report.prose import interrupted, notices, sentences
+from gridbench.report.run_analysis import study
 from gridbench.report.source import Run, load_runs
-from gridbench.report.study import study
 from gridbench.tasklog import Header, TaskLogWriter
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"

@@ -17,9 +17,9 @@ import timelines
 from browsing import drawn, opened, pixels
 from gridbench.report.data import MOST_TASKS
 from gridbench.report.page import render
+from gridbench.report.run_analysis import study
 from gridbench.report.screenshot import picture
 from gridbench.report.source import Run
-from gridbench.report.study import study
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 SECONDS_TO_DOWNLOAD = 30

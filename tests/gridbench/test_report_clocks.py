@@ -9,8 +9,8 @@ import pytest
 
 import timelines
 from gridbench.report.prose import notices
+from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import Run
-from gridbench.report.study import Study, study
 
 AHEAD = 0.5
 

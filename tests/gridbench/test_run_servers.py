@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from browsing import drawn, opened
-from gridbench.engines.fewer import limited
+from gridbench.engines.limit_workers import limited
 from gridbench.engines.servers import ask
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.engines.fewer import limited, spread
+from gridbench.engines.limit_workers import limited, spread
 from gridbench.engines.servers import Servers, ask
 from gridbench.errors import InputError
 from gridbench.run.load import load_run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.scenario.present import write_overall
 from gridbench.scenario.present.markdown import markdown
 from gridbench.scenario.present.parts import parts_of

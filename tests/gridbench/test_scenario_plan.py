@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from gridbench.jsonl_store import missing
 from gridbench.quantities import GB, MB
-from gridbench.record_file import missing
 from gridbench.run.client import Facts
 from gridbench.scenario import needs
 from gridbench.scenario.grids import Case, Choice, cases_of

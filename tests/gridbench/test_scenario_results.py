@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.scenario.results import CASES, CaseResult, CasesFile, open_cases, read_cases
 
 HEADER = Header(

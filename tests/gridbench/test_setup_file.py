@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
-from gridbench.small_file import LARGEST
+from gridbench.read_config import LARGEST
 from gridbench.workload.setup_file import read_setup
 
 LINES = [

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host, Placement, place, read_hosts
 from gridbench.quantities import MOST_ELEMENTS, Counts, Texts
+from gridbench.read_config import LARGEST
 from gridbench.schema import keys_of, read_parameters, record_of
 from gridbench.shared_options import HostOptions, ResultsOptions
-from gridbench.small_file import LARGEST
 from gridbench.sync.arguments import KNOWN, expand, placeholders, split
 from gridbench.sync.options import SyncParameters
 from running import Run

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from browsing import drawn, opened
 from gridbench.errors import InputError
-from gridbench.pages.evenly import evenly
+from gridbench.pages.downsample import evenly
 from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of

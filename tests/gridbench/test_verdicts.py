@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import timelines
+from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import Run
-from gridbench.report.study import Study, study
 from gridbench.report.verdict import verdict as of_runs
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.verdict import verdict as of_cells

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.clusters.task import Job
 from gridbench.engines.functions import FunctionEngine
-from gridbench.process.meeting import Meeting
+from gridbench.process.barrier import Meeting
 from gridbench.workload.calls import PAGE, null, read, read_and_meet, stand
 
 _PATIENCE = 300.0  # seconds for workers to meet

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gridbench.atomic_write import write_file
 from gridbench.run.machine import machine_facts, versions
-from gridbench.whole_file import write_file
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
@@ -29,7 +30,6 @@ from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import system
 from gridbench.simulate.timeline import table_of, write_log
 from gridbench.simulate.work import Work
-from gridbench.whole_file import write_file
 
 MB = 2**20
 PUBLISHED = {"symphony": ("5.5.6-1", "5.5.6-2"), "ninfg": ("5.5.6-3", "5.5.6-4")}

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, percent, size
+from gridbench.jsonl_store import latest, load_records
 from gridbench.quantities import KB, MB
-from gridbench.record_file import latest, load_records
 from gridbench.scenario.cells import Cell, cells_of
 from gridbench.scenario.results import (
     CASES,
@@ -25,7 +26,6 @@ from gridbench.scenario.results import (
     CaseResult,
     folders_of_results,
 )
-from gridbench.whole_file import write_file
 
 ROOT = Path(__file__).resolve().parents[3]
 

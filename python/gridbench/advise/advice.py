@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbench.advise.costs import Costs
+from gridbench.advise.data_placement import FromWhere
+from gridbench.advise.deadline_search import Within, within
 from gridbench.advise.expected import predict, total_of
-from gridbench.advise.from_where import FromWhere
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split, best_split, tasks_shown
-from gridbench.advise.within import Within, within
 from gridbench.advise.work import Work
 from gridbench.model.model import Model, Prediction
 from gridbench.quantities import MOST_CORES

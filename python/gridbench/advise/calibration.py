@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from gridbench.advise.kept import Kept, keep
+from gridbench.advise.model_cache import Kept, keep
 from gridbench.advise.next_run import Search
 from gridbench.advise.on_servers import among
 from gridbench.advise.runs import Runs

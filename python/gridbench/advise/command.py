@@ -14,11 +14,11 @@ from rich.console import Console
 from gridbench.advise.advice import Advice, advise
 from gridbench.advise.calibration import calibrate
 from gridbench.advise.costs import Costs
+from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
 from gridbench.advise.effort import Effort
-from gridbench.advise.from_where import crossover_here, crossover_in, from_where
-from gridbench.advise.kept import Kept, forget, kept_path, load_kept
 from gridbench.advise.limits_map import LimitsMap, limits_map
 from gridbench.advise.memory import no_single_memory, with_bandwidth
+from gridbench.advise.model_cache import Kept, forget, kept_path, load_kept
 from gridbench.advise.next_run import covers
 from gridbench.advise.on_servers import servers_for
 from gridbench.advise.page import write_advice

@@ -16,15 +16,15 @@ from rich.console import Console
 
 from gridbench import formats
 from gridbench.advise.work import Work
+from gridbench.atomic_write import write_file
+from gridbench.cache import kept_file
 from gridbench.errors import InputError
-from gridbench.kept_files import kept_file
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import judged
 from gridbench.model.observation import Place
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory, usable_processors
-from gridbench.whole_file import write_file
 
 _KIND = "gridbench memory bandwidth"
 _FORMAT = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.engines.fewer import spread
+from gridbench.engines.limit_workers import spread
 from gridbench.engines.servers import Servers, ask
 from gridbench.errors import InputError
 from gridbench.formats import counted

@@ -14,6 +14,7 @@ from gridbench.advise.prose import between, sentences, total_told, warnings
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.work import Work
+from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, as_given, counted, duration, percent, rough, size
 from gridbench.model.model import Model
 from gridbench.model.terminal import place_told, term_value
@@ -21,7 +22,6 @@ from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import SERIES
 from gridbench.pages.table import Table
-from gridbench.whole_file import write_file
 
 
 def write_advice(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from gridbench.advise.advice import COMPUTING, DIFFERENCES, GROUPS, MEMORY, Advice, Point
-from gridbench.advise.from_where import LARGE, FromWhere
+from gridbench.advise.data_placement import LARGE, FromWhere
 from gridbench.advise.machine_prose import (
     kind_told,
     machine_warnings,

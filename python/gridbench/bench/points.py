@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.engines.names import current_name
-from gridbench.record_file import Form, Header, RecordFile, load_records, open_records
+from gridbench.jsonl_store import Form, Header, RecordFile, load_records, open_records
 from gridbench.statistics.series import Status
 
 __all__ = ["POINTS", "Header", "Point", "PointsFile", "key_of", "load_points"]

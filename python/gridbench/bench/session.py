@@ -15,8 +15,8 @@ from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
 from gridbench.formats import as_given
 from gridbench.machine.load import Load
+from gridbench.machine.orphan_cpu import Unwaited
 from gridbench.machine.rule import judged
-from gridbench.machine.unwaited import Unwaited
 from gridbench.process.child import Child, Ended
 from gridbench.process.inside import GRACE
 from gridbench.process.launch import Launch

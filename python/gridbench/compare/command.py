@@ -19,6 +19,7 @@ from gridbench.compare.figures import answer_of, precise, rounds_of
 from gridbench.compare.present import print_answer, to_record, write_report
 from gridbench.compare.record import FORM, Command, Execution, Phase, Setting, filled
 from gridbench.errors import print_error
+from gridbench.jsonl_store import RecordFile
 from gridbench.machine.load import Moment, reading
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
@@ -29,15 +30,14 @@ from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.quantities import AUTO
-from gridbench.record_file import RecordFile
 from gridbench.results_folder import (
     default_folder,
     report_in,
     say_stopped,
     say_what_is_there,
 )
+from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
-from gridbench.sole_use import sole_use
 
 FEWEST, MOST = 10, 50
 """Rounds with `auto`, unless the time is over."""

@@ -12,10 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from gridbench.atomic_write import write_file
 from gridbench.compare.figures import Answer, CommandFigures, Relation, Slower, answer_of
 from gridbench.compare.record import FORM, Command, Execution, Setting
 from gridbench.errors import InputError
 from gridbench.formats import counted, digits, fixed, scale, size
+from gridbench.jsonl_store import Header
 from gridbench.pages import render as pages
 from gridbench.pages.colours import SERIES
 from gridbench.pages.markdown import escaped, table_lines
@@ -23,11 +25,9 @@ from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Cell, Table, facts
 from gridbench.pages.terminal import fitted
 from gridbench.provisional import answer_record, busy_in, in_order, provisional
-from gridbench.record_file import Header
 from gridbench.records import RecordError, from_record
 from gridbench.statistics.enough import FEWEST
 from gridbench.terminal import printable, say
-from gridbench.whole_file import write_file
 
 _NAME = 48  # letters of a command in a sentence
 _NAMED = 3  # commands in a sentence

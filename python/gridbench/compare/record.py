@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gridbench.errors import InputError
-from gridbench.record_file import ResultsForm
+from gridbench.jsonl_store import ResultsForm
 
 Phase = Literal["control", "compare"]
 """The A/A check, in which one command runs against itself; or the comparison."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gridbench.compare.record import FORM, Execution
 from gridbench.errors import InputError
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
-from gridbench.record_file import Header
 from gridbench.result_kind import ResultRow, only
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from gridbench.datagrid import patience
+from gridbench.datagrid import timeouts
 from gridbench.datagrid.clients import Clients, connected
 from gridbench.datagrid.cluster import Cluster, Running
 from gridbench.datagrid.plan import PlannedCase
@@ -160,9 +160,9 @@ class _Running:
     def _warm_up(self, clients: Clients) -> None:
         warm_up = self._setting.warm_up
         warm = asdict(warm_up or WarmUpLimits(least=0.0, most=0.0))
-        seconds = warm["most"] + patience.TO_ANSWER
+        seconds = warm["most"] + timeouts.TO_ANSWER
         if warm_up is not None:
-            seconds += patience.for_first_tasks(self._parameters)
+            seconds += timeouts.for_first_tasks(self._parameters)
         told = clients.warm(self._plan() | {"warm": warm}, seconds).values()
         self.found["cold"] = tuple(seconds for one in told for seconds in one["cold"])
         if warm_up is not None:
@@ -194,7 +194,7 @@ class _Running:
             if wanted.kill and not killed and done >= tasks / 2:
                 killed.append(self._cluster.kill(wanted.kill))
 
-        to_answer = patience.for_an_answer(self._parameters, wanted.rate)
+        to_answer = timeouts.for_an_answer(self._parameters, wanted.rate)
         at, told = clients.run(to_answer, report)
         for when in killed:
             self._note_killed(when - at)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridbench.datagrid.cluster import Cluster
-from gridbench.datagrid.keeper import Start
-from gridbench.datagrid.patience import TO_ANSWER, for_objects
+from gridbench.datagrid.host_controller import Start
 from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.datagrid.timeouts import TO_ANSWER, for_objects
 from gridbench.formats import as_given
 from gridbench.hosts.clock import ask
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.keeper import Start
+from gridbench.datagrid.host_controller import Start
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted

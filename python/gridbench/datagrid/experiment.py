@@ -32,10 +32,10 @@ from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import as_given, digits, size
+from gridbench.jsonl_store import Header, RecordFile, load_records
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
-from gridbench.record_file import Header, RecordFile, load_records
 from gridbench.run.machine import available_memory
 from gridbench.terminal import say
 

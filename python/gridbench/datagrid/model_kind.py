@@ -28,8 +28,8 @@ from gridbench.datagrid.figures import KB, operations_of_task
 from gridbench.datagrid.naming import clients_of, label_shown, members_of
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.formats import counted
+from gridbench.jsonl_store import Header
 from gridbench.model_kind import FittedModel, Found, Parameter
-from gridbench.record_file import Header
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 

@@ -15,8 +15,8 @@ from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
 from gridbench.hosts.place import near
+from gridbench.jsonl_store import latest
 from gridbench.machine.rule import disturbed
-from gridbench.record_file import latest
 from gridbench.run.machine import usable_processors
 
 if TYPE_CHECKING:

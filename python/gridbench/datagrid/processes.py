@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gridrpc
-from gridbench.datagrid.keeper import Facts, Memory, Said, Start
+from gridbench.datagrid.host_controller import Facts, Memory, Said, Start
 from gridbench.hosts.place import Place
 
 _LOOK = 0.1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gridbench.record_file import ResultsForm
+from gridbench.jsonl_store import ResultsForm
 
 FILE = "datagrid.jsonl"
 

@@ -17,7 +17,7 @@ from gridbench.datagrid.naming import case_name
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import as_given, counted
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.rules import Rules, Seen, broken_by, enough, named, recorded, undisturbed
 
 _EXACT = 1e-6

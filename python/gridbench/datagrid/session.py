@@ -13,7 +13,7 @@ from gridbench.datagrid.case import Setting, measure
 from gridbench.datagrid.clients import connected
 from gridbench.datagrid.cluster import Cluster, ClusterPlan, running_cluster
 from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.keeper import Keeper
+from gridbench.datagrid.host_controller import Keeper
 from gridbench.datagrid.memory import need_of
 from gridbench.datagrid.plan import PlannedCase
 from gridbench.datagrid.processes import ProcessError, Processes

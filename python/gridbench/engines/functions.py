@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
 from gridbench.engines.python_tasks import failure_of, outcome_of, perform
-from gridbench.process.meeting import Meeting, meet
+from gridbench.process.barrier import Meeting, meet
 from gridbench.workload.body import SLEEP
 from gridbench.workload.task import TaskResult
 

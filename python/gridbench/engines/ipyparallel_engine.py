@@ -19,8 +19,8 @@ import ipyparallel
 
 from gridbench.engines.base import Description
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.process.barrier import Meeting, meet
 from gridbench.process.children import descendants_of, end
-from gridbench.process.meeting import Meeting, meet
 
 _PATIENCE = 1.0  # seconds for what the cluster leaves to end
 

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from gridbench.errors import InputError
-from gridbench.small_file import read_text
+from gridbench.read_config import read_text
 
 SHARED = ("server", "gridrpc", "gridrpc+unix")
 """Launchers of servers that many clients share."""

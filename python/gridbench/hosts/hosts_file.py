@@ -23,7 +23,7 @@ from typing import Literal
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.quantities import MOST_CORES
-from gridbench.small_file import read_text
+from gridbench.read_config import read_text
 from gridbench.workload.numbers import parse_whole, shown
 
 Placement = Literal["spread", "fill"]

@@ -16,6 +16,7 @@ from typing import Literal
 from rich.console import Console
 
 import gridrpc
+from gridbench.atomic_write import replace_file
 from gridbench.bench.plan import Item, Session, order_of
 from gridbench.bench.points import Header, Point, PointsFile, open_points
 from gridbench.bench.programs import built
@@ -23,7 +24,7 @@ from gridbench.bench.series import Points
 from gridbench.bench.session import Repeats, Runner
 from gridbench.engines.default import NULL_ENGINE, ONLY_IF_NAMED
 from gridbench.engines.environments import environment, launch_of
-from gridbench.engines.fewer import limited
+from gridbench.engines.limit_workers import limited
 from gridbench.engines.registry import installed_engines
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
@@ -45,11 +46,10 @@ from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.provisional import answer_record
 from gridbench.results_folder import say_failed_before
+from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
 from gridbench.run.participants import find_participant
-from gridbench.sole_use import sole_use
 from gridbench.terminal import say
-from gridbench.whole_file import replace_file
 
 _Status = Literal["missing", "failed", "cannot"]
 _Refused = tuple[_Status, str]

@@ -10,10 +10,10 @@ from typing import Literal
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.going_on import going_on_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.resume_options import going_on_options
 from gridbench.run.options import grid_option, rounds_given, rounds_option, servers_option
 from gridbench.workload.task_options import task_option
 

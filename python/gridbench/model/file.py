@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.model.kinds import kind_named
 from gridbench.model_kind import FittedModel, ModelKind
 from gridbench.records import RecordError
-from gridbench.whole_file import write_file
 
 KIND = "gridbench model"
 TASKS = "tasks"

@@ -9,7 +9,7 @@ import os
 import select
 import signal
 
-from gridbench.process.room import make_room_for_files
+from gridbench.process.fd_limit import make_room_for_files
 
 LOOKOUT = "gridbench look"
 """The name of the process that looks out for the parent's end, as `ps -o comm` shows it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from gridbench.atomic_write import write_file
 from gridbench.printing import print_json
 from gridbench.published.catalogue import chosen
 from gridbench.published.cells import summary
@@ -15,7 +16,6 @@ from gridbench.published.figures import Predicted, Reproduced
 from gridbench.published.markdown import markdown
 from gridbench.published.terminal import print_table
 from gridbench.terminal import new_console
-from gridbench.whole_file import write_file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.printing import Printing
 from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
@@ -15,7 +16,6 @@ from gridbench.recommend.evidence import read_evidence
 from gridbench.recommend.present import headline, markdown, pictures, render, sentences, to_record
 from gridbench.results_folder import default_folder, unusable
 from gridbench.terminal import say
-from gridbench.whole_file import write_file
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SECONDS = 120

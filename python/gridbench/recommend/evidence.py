@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.jsonl_store import load_records
 from gridbench.machine.words import DISTURBED
 from gridbench.micro.figures import load_results
 from gridbench.model.model import Model
 from gridbench.model.saved import load_models
-from gridbench.record_file import load_records
 from gridbench.report.prose import counts, disturbed_only
+from gridbench.report.run_analysis import study
 from gridbench.report.source import load_runs, section
-from gridbench.report.study import study
 from gridbench.result_kind import Measure, Quantity, ResultKind
 from gridbench.results.kinds import RUNS, SCENARIO, kind_of, module_of
 from gridbench.run.folders import runs_below

@@ -17,7 +17,7 @@ from gridbench.analysis.columns import Floats, Integers, numbered, seconds
 from gridbench.analysis.concurrency import thinned
 from gridbench.analysis.overhead import Distribution
 from gridbench.report.prose import counts
-from gridbench.report.study import BETWEEN_CLOCKS, Study, label
+from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, label
 from gridbench.timeline import SCHEMA
 
 MOST_TASKS = 1_500

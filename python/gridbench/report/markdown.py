@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gridbench.pages.markdown import escaped, table_lines
 from gridbench.report.page import cost_table, figures_table
 from gridbench.report.prose import notices, sentences
-from gridbench.report.study import Study
+from gridbench.report.run_analysis import Study
 from gridbench.report.verdict import verdict
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
+from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -18,11 +19,10 @@ from gridbench.report.data import most_tasks, page_data
 from gridbench.report.hosts import grid_hosts
 from gridbench.report.prose import certain, notices, sentences
 from gridbench.report.rounds import studies_of
+from gridbench.report.run_analysis import Study, label
 from gridbench.report.source import Run, section
-from gridbench.report.study import Study, label
 from gridbench.report.verdict import verdict
 from gridbench.run.rows import TIMELINE
-from gridbench.whole_file import write_file
 
 _FIRST = 5
 """Figures that stand above the others."""

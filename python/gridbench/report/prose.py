@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent, rough
 from gridbench.machine.words import DISTURBED
+from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
 from gridbench.report.source import Run, section
-from gridbench.report.study import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""

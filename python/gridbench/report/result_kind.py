@@ -26,8 +26,8 @@ def rows(source: Path) -> Iterator[ResultRow]:
     from collections import Counter
 
     from gridbench.report.prose import counts
+    from gridbench.report.run_analysis import study
     from gridbench.report.source import load_runs
-    from gridbench.report.study import study
     from gridbench.run.folders import runs_below
 
     repeats: Counter[Quantity] = Counter()

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbench.report.prose import counts, disturbed_only
+from gridbench.report.run_analysis import Rounds, Study, study
 from gridbench.report.source import load_runs
-from gridbench.report.study import Rounds, Study, study
 from gridbench.statistics.medians import index_of_median
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from gridbench.analysis.clocks import corrected, offsets, one_clock
 from gridbench.analysis.lanes import lanes
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.report.source import Run, load_runs
-from gridbench.whole_file import write_file
 
 _CLIENT = 1
 """The process of the client; hosts come after it."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from gridbench.formats import counted
 from gridbench.provisional import is_provisional
 from gridbench.report.prose import counts, disturbed_only
-from gridbench.report.study import Rounds, Study
-from gridbench.run.ahead import ahead
+from gridbench.report.run_analysis import Rounds, Study
+from gridbench.run.comparison import ahead
 
 
 def verdict(studies: Sequence[Study]) -> str:
-    """One sentence on runs of the same work, see `gridbench.run.ahead`; empty for a single run
+    """One sentence on runs of the same work, see `gridbench.run.comparison`; empty for a single run
     that counts."""
     if len(studies) < 2 and not any(s.rounds or disturbed_only(s) for s in studies):
         return ""

@@ -84,7 +84,7 @@ def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
 def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> None:
     """Write the tables of the results as Markdown, to a file, or to standard output if that is `-`.
     InputError for what cannot stand together."""
-    from gridbench.whole_file import write_file
+    from gridbench.atomic_write import write_file
 
     tables = kind_of(sources).markdown(sources)
     if out == _STANDARD_OUTPUT:
@@ -163,17 +163,17 @@ def _status(found: Sequence[Compared], tolerated: float | None) -> int:
 
 
 def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
+    from gridbench.atomic_write import write_file
     from gridbench.scenario.grids import parse_scenarios
     from gridbench.scenario.logs import results_of_runs
     from gridbench.scenario.present.page import render
-    from gridbench.whole_file import write_file
 
     (scenario,) = parse_scenarios([name])
     write_file(out, render(*results_of_runs(sources, scenario)))
 
 
 def _report_compared(found: Sequence[Compared], sources: Sequence[Path], out: Path) -> None:
+    from gridbench.atomic_write import write_file
     from gridbench.results.compare_shown import render_compared
-    from gridbench.whole_file import write_file
 
     write_file(out, render_compared(found, *sources))

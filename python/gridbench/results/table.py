@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 from gridbench.results.kinds import kind_of
-from gridbench.whole_file import write_file
 
 _Columns = dict[str, list[Any]]
 

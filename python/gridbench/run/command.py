@@ -15,19 +15,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gridbench.engines.fewer import limited
+from gridbench.engines.limit_workers import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError, print_error
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
+from gridbench.process.fd_limit import make_room_for_files
 from gridbench.process.interrupt import Interrupt
-from gridbench.process.room import make_room_for_files
 from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder
-from gridbench.run.ahead import ahead
+from gridbench.results_lock import sole_use
 from gridbench.run.client import Facts
+from gridbench.run.comparison import ahead
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import place_of, prepare
 from gridbench.run.machine import usable_processors
@@ -35,7 +36,6 @@ from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.rounds import Rounds, counting, disturbed_only, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
-from gridbench.sole_use import sole_use
 from gridbench.statistics.medians import index_of_median
 from gridbench.terminal import say
 from gridbench.workload.body import SLEEP

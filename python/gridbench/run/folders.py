@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.results_folder import unusable
+from gridbench.results_lock import LOCK
 from gridbench.run.recorder import LOG, RECORD, REPORT
 from gridbench.run.rows import JOURNAL, TIMELINE
-from gridbench.sole_use import LOCK
 
 _FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridrpc._native import processors
 
 SHARED_MEMORY = Path("/dev/shm")

@@ -12,10 +12,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
 from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
 from gridbench.tasklog_writer import Header, TaskLogWriter
-from gridbench.whole_file import replace_file
 from gridbench.workload.kind import kind_of
 from gridbench.workload.setup_file import Setup
 

@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from gridbench.engines.default import DEFAULT_ENGINE
-from gridbench.engines.fewer import limited
+from gridbench.engines.limit_workers import limited
 from gridbench.engines.registry import find_engine, load_engine
 from gridbench.errors import InputError
 from gridbench.machine.load import Load

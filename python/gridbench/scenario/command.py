@@ -18,6 +18,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder, say_stopped
+from gridbench.results_lock import sole_use
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
@@ -26,7 +27,6 @@ from gridbench.scenario.plan import Item, Judge
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import Session
-from gridbench.sole_use import sole_use
 from gridbench.statistics.enough import FEWEST
 from gridbench.terminal import say
 

@@ -16,7 +16,7 @@ from gridbench.analysis.columns import seconds
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
 from gridbench.formats import rounded
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.report.source import Run, load_runs, section
 from gridbench.scenario.figures import figures_of, measured, why_invalid
 from gridbench.scenario.grids import Case

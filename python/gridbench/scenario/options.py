@@ -10,11 +10,11 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import default_engine
-from gridbench.going_on import results_options
 from gridbench.links.link_option import link_option
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import SECONDS, Count
+from gridbench.resume_options import results_options
 from gridbench.run.options import (
     check_option,
     engines_option,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gridbench.analysis.summary import ideal_time
-from gridbench.engines.fewer import spread
+from gridbench.engines.limit_workers import spread
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.run.client import Facts

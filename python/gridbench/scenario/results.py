@@ -12,7 +12,7 @@ from typing import Literal
 
 from gridbench.engines.names import current_name
 from gridbench.errors import InputError
-from gridbench.record_file import Form, Header, RecordFile, latest, load_records, open_records
+from gridbench.jsonl_store import Form, Header, RecordFile, latest, load_records, open_records
 
 CASES = "cases.jsonl"
 RUNS = "runs"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.engines.fewer import spread
+from gridbench.engines.limit_workers import spread
 from gridbench.errors import InputError
 from gridbench.formats import counted, duration
+from gridbench.jsonl_store import Header, missing
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
-from gridbench.record_file import Header, missing
 from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import new_header
 from gridbench.scenario.grids import Case

@@ -12,7 +12,7 @@ from gridbench.analysis.breakdown import job_cost
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.formats import amount, as_given
 from gridbench.model.pipeline import Watch
-from gridbench.report.study import label
+from gridbench.report.run_analysis import label
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
 from gridbench.simulate.simulation import Simulation, cautions_of
 from gridbench.simulate.systems import ASSUMPTION, System

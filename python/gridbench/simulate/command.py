@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from gridbench.atomic_write import write_file
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
@@ -39,7 +40,6 @@ from gridbench.simulate.terminal import (
 )
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
-from gridbench.whole_file import write_file
 
 _TASKS_PER_CORE = 10
 _BYTES_PER_TASK = 1_500

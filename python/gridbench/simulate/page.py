@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.formats import as_given, duration, percent
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -14,7 +15,6 @@ from gridbench.pages.table import Table
 from gridbench.simulate.account import Account
 from gridbench.simulate.sweep import Swept
 from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, sweep_rows
-from gridbench.whole_file import write_file
 
 _WIDE = 20
 """Values that differ by more than this factor are shown on a logarithmic axis."""

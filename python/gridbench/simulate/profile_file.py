@@ -16,11 +16,11 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.model.pipeline import Parameters
+from gridbench.read_config import read_text
 from gridbench.records import RecordError, from_record
 from gridbench.simulate.start_up import KINDS, StartUp
 from gridbench.simulate.systems import GIGABIT, SYSTEMS, System, system
 from gridbench.simulate.throttling import Throttling
-from gridbench.small_file import read_text
 from gridbench.workload.numbers import shown
 
 _REMEDY = "`gridbench simulate --profile symphony --show` prints one to begin with"

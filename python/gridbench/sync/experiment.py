@@ -15,10 +15,10 @@ from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
 from gridbench.hosts.hosts_file import place
 from gridbench.hosts.place import Member, Place, open_place
+from gridbench.jsonl_store import RecordFile
 from gridbench.machine.watch import Watch
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
-from gridbench.record_file import RecordFile
 from gridbench.schema import record_of
 from gridbench.sync.arguments import expand
 from gridbench.sync.crew import Crew

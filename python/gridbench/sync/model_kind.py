@@ -20,8 +20,8 @@ import numpy as np
 from gridbench.costs.formula import Cost, Formula, Part, Point
 from gridbench.costs.model import CostSubject
 from gridbench.costs.saved import from_formula, to_record
+from gridbench.jsonl_store import Header
 from gridbench.model_kind import FittedModel, Found, Parameter
-from gridbench.record_file import Header
 from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.record import FORM, STARTS, Round
 from gridbench.sync.tasks import BUILT_INS

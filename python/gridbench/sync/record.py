@@ -1,4 +1,4 @@
-"""What is kept of a round: one record of a file of records (gridbench/record_file.py)."""
+"""What is kept of a round: one record of a file of records (gridbench/jsonl_store.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gridbench.formats import counted
-from gridbench.record_file import ResultsForm
+from gridbench.jsonl_store import ResultsForm
 
 FILE = "rounds.jsonl"
 """In the folder of results."""

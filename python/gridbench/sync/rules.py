@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.formats import counted
-from gridbench.record_file import Header, folder_of
+from gridbench.jsonl_store import Header, folder_of
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 from gridbench.sync.cases import SyncCase, cases_of, counts
 from gridbench.sync.record import ERRORS, FORM, KEPT, Round, Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gridbench.process.meeting import meet
+from gridbench.process.barrier import meet
 
 TYPE_CHECKING = False  # `typing` takes as long to load as all the rest
 

@@ -14,10 +14,10 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.quantities import LONGEST_TIME
-from gridbench.whole_file import replace_file
 from gridbench.workload.numbers import parse_real
 from gridbench.workload.setup_file import MOST_TASKS
 

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from gridbench.atomic_write import write_file
+from gridbench.cache import kept_file
 from gridbench.datagrid.crossover.answer import Answer
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
 from gridbench.errors import InputError
-from gridbench.kept_files import kept_file
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.records import RecordError, from_record
-from gridbench.whole_file import write_file
 
 _KIND = "gridbench kept crossover"
 _FORMAT = 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gridbench.formats import compact_size, counted
-from gridbench.record_file import ResultsForm
+from gridbench.jsonl_store import ResultsForm
 
 FILE = "crossover.jsonl"
 

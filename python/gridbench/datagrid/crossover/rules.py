@@ -9,8 +9,8 @@ from pathlib import Path
 from gridbench.datagrid.crossover.cases import Curve, SharingCase, curves_of
 from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
-from gridbench.record_file import Header
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 
 

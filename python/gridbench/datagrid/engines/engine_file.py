@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.small_file import read_text
+from gridbench.read_config import read_text
 from gridbench.workload.numbers import shown
 
 MB = 1 << 20

@@ -12,7 +12,7 @@ from gridbench.datagrid.present.cells import OUTCOMES
 from gridbench.datagrid.present.pictures import tails
 from gridbench.datagrid.record import DataGridCase
 from gridbench.formats import amount, counted, percent, processors, rounded, scale, size
-from gridbench.pages.evenly import evenly
+from gridbench.pages.downsample import evenly
 
 _MOST_CASES = 40
 _MOST_TASKS = 20_000

@@ -23,11 +23,11 @@ from gridbench.datagrid.present.scenario_tables import line_name, place_shown
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.sweeps import Axis, sweeps_of
 from gridbench.formats import amount, counted, digits, times
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
 from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
-from gridbench.record_file import Header
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.interval import Interval
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.datagrid.cases import Repeats, repeats_of, titles_of
 from gridbench.datagrid.loops import Compared, compared_loops
 from gridbench.datagrid.naming import COUNTED, SCENARIOS, case_name, label_shown, what_of
@@ -30,12 +31,11 @@ from gridbench.datagrid.present.scenario_tables import fits_table, relative_tabl
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.sweeps import Axis, Sweep, scenarios_of, sweeps_of
 from gridbench.formats import amount, as_given
+from gridbench.jsonl_store import Header
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.curves import Curve
 from gridbench.pages.table import Cell, Table, facts
-from gridbench.record_file import Header
-from gridbench.whole_file import write_file
 
 _MOST_LOOPS = 6
 """Pictures of closed and open loops."""

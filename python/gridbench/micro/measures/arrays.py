@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gridbench.bench.client import Client, Found, WrongResult, timed_until
-from gridbench.process.meeting import Meeting
+from gridbench.process.barrier import Meeting
 from gridbench.workload.calls import ends, read, read_and_meet, same, solve
 
 _CHECKED = 1e-6  # how far the two sides of a solved system may be apart

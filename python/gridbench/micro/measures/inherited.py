@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.bench.client import Client, Found, WrongResult
-from gridbench.process.meeting import Meeting
+from gridbench.process.barrier import Meeting
 from gridbench.workload.calls import read, read_and_meet
 
 _data: Any = None

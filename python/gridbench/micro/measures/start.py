@@ -18,7 +18,7 @@ def bring_up(client: Client, numpy_loaded: bool) -> Found:
     have one, so that no worker has two. `bytes` is what all processes but the client hold (PSS)
     when they are idle again, `client_bytes` what the client does.
     """
-    from gridbench.process.meeting import Meeting, meet
+    from gridbench.process.barrier import Meeting, meet
 
     if numpy_loaded:
         import numpy as np

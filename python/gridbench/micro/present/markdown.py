@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from gridbench.atomic_write import write_file
 from gridbench.micro.figures import Claim, Entry, Figure, Results
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, families, side_by_side
@@ -35,7 +36,6 @@ from gridbench.micro.present.wording import (
     to_reach,
 )
 from gridbench.pages.markdown import escaped
-from gridbench.whole_file import write_file
 
 ARCHIVE = "benchmarks/micro.json"
 """Where the results lie, as seen from the page, docs/performance.md."""

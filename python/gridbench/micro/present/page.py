@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
 from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
@@ -47,7 +48,6 @@ from gridbench.micro.present.wording import (
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Cell, Table, facts
-from gridbench.whole_file import write_file
 
 _LIMIT = (
     "The limit is what the same machine did in the same rounds without an engine: a bare round"

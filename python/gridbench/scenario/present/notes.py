@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any
 
 from gridbench.formats import as_given, bit_rate, counted, duration, percent, processors
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import tolerated
 from gridbench.machine.words import DISTURBED, disturbed_count, sentence
-from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.results import CaseResult
 from gridbench.workload.body import SLEEP

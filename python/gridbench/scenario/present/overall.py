@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, plain
 from gridbench.pages import render as pages
 from gridbench.pages.table import Table
@@ -22,7 +23,6 @@ from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict
 from gridbench.scenario.results import REPORT
-from gridbench.whole_file import write_file
 
 
 def write_overall(folders: Sequence[Path], out: Path) -> None:

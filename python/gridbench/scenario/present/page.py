@@ -8,16 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration, percent
+from gridbench.jsonl_store import Header
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
-from gridbench.record_file import Header
 from gridbench.report.data import most_tasks, page_data
 from gridbench.report.page import run_section
+from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import load_runs
-from gridbench.report.study import Study, study
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
@@ -34,7 +35,6 @@ from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import tiles, verdict
 from gridbench.scenario.results import CaseResult, read_results
-from gridbench.whole_file import write_file
 
 STYLE = "scenario/present/scenario.css"
 SCRIPTS = ("pages/curves.js", "scenario/present/scenario.js", "report/report.js")

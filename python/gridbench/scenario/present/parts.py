@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.results import CaseResult, read_results
 

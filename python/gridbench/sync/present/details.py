@@ -9,7 +9,7 @@ from typing import Any
 
 from gridbench.formats import NOTHING, amount, fixed, percent, processors, rounded, scale, size
 from gridbench.machine.rule import disturbed
-from gridbench.pages.evenly import evenly
+from gridbench.pages.downsample import evenly
 from gridbench.sync.cases import SyncCase
 from gridbench.sync.figures import figures_of, timed
 from gridbench.sync.record import STATUSES, HostUse, Round, Sample, Task

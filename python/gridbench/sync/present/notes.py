@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
-from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of
 from gridbench.sync.figures import RoundFigures

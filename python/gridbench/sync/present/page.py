@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
+from gridbench.jsonl_store import Header, folder_of
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
-from gridbench.record_file import Header, folder_of
 from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present import details, pictures
@@ -27,7 +28,6 @@ from gridbench.sync.present.notes import (
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
 from gridbench.sync.record import FORM, Round
-from gridbench.whole_file import write_file
 
 
 def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gridbench.formats import counted, scale
 from gridbench.pages.curves import Curve, Line, Place, Point
-from gridbench.pages.evenly import evenly
+from gridbench.pages.downsample import evenly
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import SyncCase, in_order, numbers_of, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism

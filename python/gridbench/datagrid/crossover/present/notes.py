@@ -8,10 +8,10 @@ from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.present.rows import place, sized
 from gridbench.datagrid.crossover.record import Sharing
 from gridbench.formats import amount, counted, size
+from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
-from gridbench.record_file import Header
 
 _MOST = 5
 """Of measurements that were not made, told one by one."""

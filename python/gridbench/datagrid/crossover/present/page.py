@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gridbench.atomic_write import write_file
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.present.notes import examples, headline, notices, subheading
 from gridbench.datagrid.crossover.present.pictures import (
@@ -25,11 +26,10 @@ from gridbench.datagrid.crossover.present.rows import (
 )
 from gridbench.datagrid.crossover.record import FORM, Sharing
 from gridbench.formats import counted, size
+from gridbench.jsonl_store import Header
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
-from gridbench.record_file import Header
-from gridbench.whole_file import write_file
 
 
 def write_report(source: Path, out: Path) -> None:

@@ -19,8 +19,8 @@ from rich.console import Console
 
 from gridbench.bench.points import POINTS
 from gridbench.errors import InputError
+from gridbench.results_lock import LOCK, sole_use, sole_use_of_file
 from gridbench.run.folders import prepare
-from gridbench.sole_use import LOCK, sole_use, sole_use_of_file
 from gridbench.sync.record import FILE
 from running import PROGRAM, MakeSetup, Run, until
 
@@ -29,7 +29,7 @@ import os, sys
 from pathlib import Path
 from rich.console import Console
 from gridbench.run.folders import prepare
-from gridbench.sole_use import sole_use, sole_use_of_file
+from gridbench.results_lock import sole_use, sole_use_of_file
 name, place, forks = sys.argv[1:]
 with (sole_use if name == "folder" else sole_use_of_file)(Path(place), Console()):
     child = 0 if forks == "no" else os.fork()

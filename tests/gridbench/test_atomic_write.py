@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.atomic_write import replace_file, write_file
 from gridbench.errors import InputError
-from gridbench.whole_file import replace_file, write_file
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_pipe_or_device_is_written_to_and_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
 @pytest.mark.parametrize("to_file", [False, True])
 def test_standard_output_can_be_written_to(tmp_path: Path, name: str, to_file: bool) -> None:
-    write = "import sys, pathlib, gridbench.whole_file as to;"
+    write = "import sys, pathlib, gridbench.atomic_write as to;"
     write += "to.write_file(pathlib.Path(sys.argv[1]), 'text')"
     command = [sys.executable, "-c", write, name]
     out = tmp_path / "out"

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.kept import Kept, forget, keep, kept_path, load_kept, path_of
+from gridbench.advise.model_cache import Kept, forget, keep, kept_path, load_kept, path_of
 from gridbench.advise.next_run import Search, covers, most_telling
 from gridbench.advise.search import best_split
 from gridbench.advise.work import Work
+from gridbench.cache import kept_file
 from gridbench.errors import InputError
 from gridbench.formats import longer, rough
-from gridbench.kept_files import kept_file
 from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Place, Situation

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from gridbench.process.room import FILES
+from gridbench.process.fd_limit import FILES
 
 # A copy of a process that has next to nothing open has as little room as there can be.
 _COPY = """
 import json, os, resource, sys
 from contextlib import suppress
 from gridbench.cli import main
-from gridbench.process.room import make_room_for_files
+from gridbench.process.fd_limit import make_room_for_files
 
 def room():
     with open("/proc/self/status") as status:

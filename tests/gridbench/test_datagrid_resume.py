@@ -13,7 +13,7 @@ from gridbench.datagrid.engines.engine_file import Description
 from gridbench.datagrid.experiment import open_folder
 from gridbench.datagrid.record import FILE, FORM, DataGridCase
 from gridbench.errors import InputError
-from gridbench.record_file import Header
+from gridbench.jsonl_store import Header
 from running import Run
 
 OPTIONS: dict[str, object] = {

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gridbench.advise.advice import advise
+from gridbench.advise.deadline_search import within
 from gridbench.advise.expected import predict
 from gridbench.advise.prose import sentences
 from gridbench.advise.search import best_on
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.within import within
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from gridbench.atomic_write import write_file
+from gridbench.cache import kept_file
 from gridbench.errors import InputError
 from gridbench.formats import age, counted
-from gridbench.kept_files import kept_file
 from gridbench.model.model import Model
 from gridbench.model.observation import Measured, Observation, Place, Situation
 from gridbench.model.saved import models_of, to_record
 from gridbench.records import RecordError, from_record
-from gridbench.whole_file import write_file
 
 _KIND = "gridbench kept model"
 _FORMAT = 1
