@@ -16,7 +16,7 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class AreaCase:
     """One thing to measure: a function of a module, run in a fresh process."""
 
     name: str
@@ -118,7 +118,7 @@ class Area:
 
     name: str
     title: str
-    cases: Sequence[Case]
+    cases: Sequence[AreaCase]
     rows: Callable[[Points], list[Row]]
     part: str = ""
     """What it is called within a larger area that it is a part of."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import Literal
 
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.series import Points
 from gridbench.formats import as_given, round_amount
 from gridbench.statistics.series import Series
@@ -73,7 +73,7 @@ def area_of(*, uniform: int, uneven: int) -> Area:
         "grain",
         f'map, {_WORKERS} workers: chunk="auto"; peer: the best fixed chunk size',
         [
-            Case(
+            AreaCase(
                 name=_name(tasks),
                 function=sizes,
                 arguments={"tasks": tasks, "count": count, "seed": 1},

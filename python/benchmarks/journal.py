@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.series import Points
 from gridbench.workload.calls import same
 from gridrpc import Grid
@@ -60,7 +60,7 @@ def area_of(*, count: int) -> Area:
     return Area(
         "journal",
         f"map of {count:,} items of nothing, {_WORKERS} workers; limit: without a journal",
-        [Case(name=_CASE, function=nothing, arguments={"count": count})],
+        [AreaCase(name=_CASE, function=nothing, arguments={"count": count})],
         _rows,
     )
 

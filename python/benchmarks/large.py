@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import gridrpc
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.measuring import run_apart
 from gridbench.bench.series import Points
 from gridbench.formats import round_amount
@@ -53,7 +53,7 @@ def area(full: bool) -> Area:
 
 def area_of(numbers: dict[str, int], *, most_runs: int | None) -> Area:
     """With so many workers, tasks and bytes each."""
-    case = Case(name=_CASE, function=watch, arguments=numbers, most_runs=most_runs, timeout=900)
+    case = AreaCase(name=_CASE, function=watch, arguments=numbers, most_runs=most_runs, timeout=900)
     title = (
         f"{numbers['tasks']} tasks x {round_amount(numbers['size'], 'bytes')} input each, lazily"
         f" produced, {numbers['workers']} Python workers"

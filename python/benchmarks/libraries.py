@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.series import Points
 from gridbench.workload.calls import PAGE, same
 from gridrpc import Call, Executor, Grid, WorkerLost
@@ -214,19 +214,19 @@ def area_of(*, small: int, searched: int, size: int, calls: int, rounds: int) ->
         f"Python's libraries, {_WORKERS} workers; peers: loky, multiprocessing.Pool, "
         "ProcessPoolExecutor",
         [
-            Case(name=_JOBLIB, function=joblib_backends, arguments={"count": small}),
-            Case(name=_SEARCH, function=searches, arguments={"rounds": searched}),
-            Case(name=_START, function=start_of_grid),
-            Case(name=_START_POOL, function=start_of_pool),
-            Case(name=_EVOLUTION, function=evolution, arguments={"pool": False}),
-            Case(name=_EVOLUTION_POOL, function=evolution, arguments={"pool": True}),
-            Case(name=_EXECUTOR_MAP, function=executor_maps, arguments={"count": small}),
-            Case(
+            AreaCase(name=_JOBLIB, function=joblib_backends, arguments={"count": small}),
+            AreaCase(name=_SEARCH, function=searches, arguments={"rounds": searched}),
+            AreaCase(name=_START, function=start_of_grid),
+            AreaCase(name=_START_POOL, function=start_of_pool),
+            AreaCase(name=_EVOLUTION, function=evolution, arguments={"pool": False}),
+            AreaCase(name=_EVOLUTION_POOL, function=evolution, arguments={"pool": True}),
+            AreaCase(name=_EXECUTOR_MAP, function=executor_maps, arguments={"count": small}),
+            AreaCase(
                 name=_BYTES,
                 function=bytes_and_arrays,
                 arguments={"size": size, "count": rounds},
             ),
-            Case(name=_KILLERS, function=killers, arguments={"count": calls, "one_in": 100}),
+            AreaCase(name=_KILLERS, function=killers, arguments={"count": calls, "one_in": 100}),
         ],
         _rows,
     )

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from benchmarks.figures import Area, Case, Values
+from benchmarks.figures import Area, AreaCase, Values
 from benchmarks.launch import launch_with_benchmarks
 from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
@@ -23,13 +23,13 @@ from gridbench.statistics.series import Status
 class Watcher(Protocol):
     """Who is told what happens."""
 
-    def begin(self, number: int, case: Case, *, limit: float, left: float | None) -> None:
+    def begin(self, number: int, case: AreaCase, *, limit: float, left: float | None) -> None:
         """A run begins that may take `limit` seconds; `left`: all from here on, at most."""
 
     def glance(self) -> None:
         """It goes on: called ten times a second."""
 
-    def end(self, number: int, case: Case, point: Point) -> None:
+    def end(self, number: int, case: AreaCase, point: Point) -> None:
         """It has ended, and is kept."""
 
 
@@ -75,7 +75,7 @@ def measure(
                 watcher.end(number, case, points.rounds_of(case.name)[number])
 
 
-def _due(area: Area, runs: int, points: Points) -> Iterator[tuple[int, Case]]:
+def _due(area: Area, runs: int, points: Points) -> Iterator[tuple[int, AreaCase]]:
     """What is to be run, in random order within each round."""
     order = random.Random(area.name)
     for number in range(runs):
@@ -89,7 +89,7 @@ def _due(area: Area, runs: int, points: Points) -> Iterator[tuple[int, Case]]:
                 yield number, case
 
 
-def _fits(area: Area, case: Case, points: Points) -> bool:
+def _fits(area: Area, case: AreaCase, points: Points) -> bool:
     """Whether a further run of a case has a place in the area's budget."""
     left = _left(area, points)
     if left is None or case.missing:
@@ -113,7 +113,7 @@ def run_apart(
 
     `glance` is called ten times a second meanwhile.
     """
-    case, points = Case(name="apart", function=function, arguments=arguments), Points()
+    case, points = AreaCase(name="apart", function=function, arguments=arguments), Points()
     with Leftovers() as leftovers:
         _run(case, 0, points, leftovers, limit=math.inf, look=glance)
     found = points.rounds_of(case.name)[0]
@@ -123,7 +123,7 @@ def run_apart(
 
 
 def _run(
-    case: Case,
+    case: AreaCase,
     number: int,
     points: Points,
     leftovers: Leftovers,
@@ -149,5 +149,5 @@ def _run(
     runner.run(session, [item], launch, number)
 
 
-def _not_run(case: Case, number: int, status: Status, why: str) -> Point:
+def _not_run(case: AreaCase, number: int, status: Status, why: str) -> Point:
     return Point(workload=case.name, round=number, status=status, why=why)

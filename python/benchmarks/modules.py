@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import gridrpc
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.programs import built, numbers
 from gridbench.bench.series import Points
 
@@ -164,23 +164,23 @@ def area_of(
     solving: dict[str, Any] = {"folder": folder, "count": large, "order": order}
     arrays: dict[str, Any] = {"folder": folder, "count": large, "size": size}
     cases = [
-        Case(name=_PING_PONG, function=round_trips, arguments=many),
-        Case(name=_AGAIN, function=round_trips, arguments=many),
-        Case(name=_NULL_C, function=null_from_c, arguments=many),
-        Case(name=_NULL_PYTHON, function=null_from_python, arguments=many),
-        Case(name=_COPY, function=copies, arguments=arrays),
-        Case(name=_TCP, function=exchanges, arguments=arrays),
-        Case(name=_INOUT, function=inout_over_tcp, arguments=arrays),
+        AreaCase(name=_PING_PONG, function=round_trips, arguments=many),
+        AreaCase(name=_AGAIN, function=round_trips, arguments=many),
+        AreaCase(name=_NULL_C, function=null_from_c, arguments=many),
+        AreaCase(name=_NULL_PYTHON, function=null_from_python, arguments=many),
+        AreaCase(name=_COPY, function=copies, arguments=arrays),
+        AreaCase(name=_TCP, function=exchanges, arguments=arrays),
+        AreaCase(name=_INOUT, function=inout_over_tcp, arguments=arrays),
     ]
     for name, case in _IN.items():
         function = array_from_c if name.startswith("C") else array_from_python
         shared = {"shared": "," in name}
-        cases.append(Case(name=case, function=function, arguments=arrays | shared))
+        cases.append(AreaCase(name=case, function=function, arguments=arrays | shared))
     for shares, case in _SOLVE.items():
-        cases.append(Case(name=case, function=solve, arguments=solving | {"shared": shares}))
+        cases.append(AreaCase(name=case, function=solve, arguments=solving | {"shared": shares}))
     for count in sessions_of:
         arguments = {"folder": folder, "count": count}
-        cases.append(Case(name=f"{_SESSION} {count}", function=sessions, arguments=arguments))
+        cases.append(AreaCase(name=f"{_SESSION} {count}", function=sessions, arguments=arguments))
     title = "Functions of compiled modules; limits: C programs without gridrpc"
     return Area("modules", title, tuple(cases), lambda samples: _rows(samples, sessions_of))
 

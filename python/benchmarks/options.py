@@ -91,13 +91,13 @@ def measure_areas(
     `gridbench micro` compares gridrpc with other engines.
     """
     from benchmarks.extent import Extent
-    from benchmarks.runner import Request, run_areas
+    from benchmarks.runner import AreaRequest, run_areas
     from gridbench.errors import InputError
 
     if full and quick:
         raise InputError("--full and --quick exclude each other", remedy="leave one of them out")
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
-    request = Request(
+    request = AreaRequest(
         areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,
         retry_failed=retry_failed, policy=policy, printing=printing,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from benchmarks import (
     sync,
 )
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row
+from benchmarks.figures import Area, AreaCase, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
 from gridbench.atomic_write import replace_file, write_file
@@ -76,7 +76,7 @@ RUNS = {Extent.TRIAL: 1, Extent.USUAL: 5, Extent.FULL: 7}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class AreaRequest:
     """What the user asked for."""
 
     areas: Sequence[str]
@@ -95,7 +95,7 @@ class Request:
     printing: Printing = field(default_factory=Printing)
 
 
-def run_areas(request: Request) -> int:
+def run_areas(request: AreaRequest) -> int:
     """Measure, print, keep. Returns the exit status: 1 if something could not be measured, 3 if
     other programs disturbed it, so that nothing can be claimed, and that was not accepted."""
     unknown = [name for name in request.areas if name not in AREAS]
@@ -108,7 +108,7 @@ def run_areas(request: Request) -> int:
         return _run(request, chosen)
 
 
-def _run(request: Request, chosen: Sequence[Area]) -> int:
+def _run(request: AreaRequest, chosen: Sequence[Area]) -> int:
     runs = request.runs or RUNS[request.extent]
     console, errors = request.printing.tables(), request.printing.progress()
     record: dict[str, Any] = {
@@ -192,7 +192,7 @@ class _Watcher:
         self._areas_left = areas_left
         self._save = save
 
-    def begin(self, number: int, case: Case, *, limit: float, left: float | None) -> None:
+    def begin(self, number: int, case: AreaCase, *, limit: float, left: float | None) -> None:
         """A run begins."""
         note = f"at most {about(limit)}"
         if left is not None:
@@ -205,7 +205,7 @@ class _Watcher:
         """It goes on."""
         self._steps.glance()
 
-    def end(self, number: int, case: Case, point: Point) -> None:
+    def end(self, number: int, case: AreaCase, point: Point) -> None:
         """It has ended, and is kept: what did not give all its values is told at once."""
         self._steps.end(point.seconds)
         self._save()
@@ -216,7 +216,7 @@ class _Watcher:
             self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
-def _earlier(request: Request, record: dict[str, Any], console: Console) -> Points:
+def _earlier(request: AreaRequest, record: dict[str, Any], console: Console) -> Points:
     """What the file has of a call that was cut off, if that was one like this one, without what is
     tried again.
 
@@ -257,7 +257,7 @@ def _likeness(record: dict[str, Any]) -> tuple[Any, ...]:
     return (*facts, record.get("versions"), record.get("extent"))
 
 
-def _chosen(request: Request) -> list[Area]:
+def _chosen(request: AreaRequest) -> list[Area]:
     """The areas, or parts of them, in the order of the list above."""
     names = request.areas or AREAS
     areas = [area for name in AREAS if name in names for area in AREAS[name](request.extent)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gridbench.jsonl_store import Header
 from gridbench.quantities import MB
-from gridbench.scenario.grids import Case, Choice, cases_of
+from gridbench.scenario.grids import Choice, ScenarioCase, cases_of
 from gridbench.scenario.results import CaseResult, open_cases
 
 START, PER_CORE, PER_TASK = 0.5, 0.01, 0.001
@@ -31,7 +31,9 @@ def header_of(scenario: int, **options: object) -> Header:
     )
 
 
-def result_of(case: Case, engine: str = "gridrpc-native", *, slower: float = 1.0) -> CaseResult:
+def result_of(
+    case: ScenarioCase, engine: str = "gridrpc-native", *, slower: float = 1.0
+) -> CaseResult:
     """One case: starting, tasks and data follow each other, and nothing overlaps."""
     start = (START + PER_CORE * case.cores) * slower
     shared = case.cores * case.bytes_shared / RATE * slower

@@ -21,7 +21,7 @@ from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.observation import Measured, Observation, Situation
 from gridbench.process.template import Template
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from synthetic import PLACE
 
 WORK = Work(seconds=1.0, cores=4)
@@ -54,11 +54,11 @@ class Made:
     printed: str = ""
 
     @property
-    def left(self) -> list[Case]:
+    def left(self) -> list[ScenarioCase]:
         """Cases to be run."""
         sizes = {"bytes_in": 0, "bytes_shared": 0, "bytes_out": 0}
         return [
-            Case(scenario=0, cores=1, tasks=number, sleep=1.0, **sizes)
+            ScenarioCase(scenario=0, cores=1, tasks=number, sleep=1.0, **sizes)
             for number in range(1, len(self.outcomes) + 1)
         ]
 
@@ -91,7 +91,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             def append(self, one: Observation) -> None:
                 made.counted.append(one.name)
 
-            def next(self) -> Case | None:
+            def next(self) -> ScenarioCase | None:
                 return next(cases, None)
 
         class Runs:
@@ -104,7 +104,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def run(self, case: Case, *, limit: float, **_: object) -> object:
+            def run(self, case: ScenarioCase, *, limit: float, **_: object) -> object:
                 made.limits.add(limit)
                 found = next(outcomes)
                 sound = found in ("quiet", "disturbed")

@@ -6,7 +6,7 @@ import pytest
 
 from gridbench.advise.cases import calibrating, first_cases
 from gridbench.advise.work import Work
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from synthetic import MB
 
 LONG, SHORT = 0.05, 0.002
@@ -17,7 +17,7 @@ Told = tuple[int, int, float]
 Data = tuple[int, int, int, int, int]
 
 
-def _told(cases: list[Case]) -> list[Told]:
+def _told(cases: list[ScenarioCase]) -> list[Told]:
     """Cores, tasks and seconds of those without data."""
     return [
         (one.cores, one.tasks, one.sleep)
@@ -26,7 +26,7 @@ def _told(cases: list[Case]) -> list[Told]:
     ]
 
 
-def _data(cases: list[Case]) -> list[Data]:
+def _data(cases: list[ScenarioCase]) -> list[Data]:
     """Cores, tasks, and bytes of input, shared data and output of the others, with long tasks."""
     return [
         (one.cores, one.tasks, one.bytes_in, one.bytes_shared, one.bytes_out)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gridbench.advise import command
 from gridbench.advise.advice import advise
-from gridbench.advise.command import Request, find_model, give_advice
+from gridbench.advise.command import AdviceRequest, find_model, give_advice
 from gridbench.advise.effort import Effort
 from gridbench.advise.model_cache import Kept
 from gridbench.advise.options import advise as advise_options
@@ -35,9 +35,9 @@ from test_model_source import made_run
 WORK = Work(seconds=1.0, cores=8)
 
 
-def _request(folder: Path, *models: Model, **more: object) -> Request:
+def _request(folder: Path, *models: Model, **more: object) -> AdviceRequest:
     save_models(models, folder / "models.json")
-    return Request(
+    return AdviceRequest(
         work=WORK,
         source=folder / "models.json",
         folder=folder / "advice",
@@ -65,7 +65,7 @@ def test_advice_is_given_by_a_model_in_a_file(
 def test_advice_for_a_system_that_is_not_here_is_told_and_has_its_map(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = Request(
+    request = AdviceRequest(
         work=replace(WORK, seconds=3600.0), profile="ninfg", maps=True, folder=tmp_path / "advice"
     )
     assert give_advice(request) == 0
@@ -175,7 +175,7 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
 ) -> None:
     kept = Kept(model, (), made=time.time() - 600)
     monkeypatch.setattr(command, "_kept", lambda *_: kept)
-    request, quiet = Request(work=WORK), Console(quiet=True)
+    request, quiet = AdviceRequest(work=WORK), Console(quiet=True)
     found, origin = find_model(request, quiet)
     assert found is model
     assert "the last of which was run 10 min ago" in origin
@@ -278,10 +278,10 @@ def test_folders_are_made_for_the_results(model: Model, tmp_path: Path) -> None:
 def test_others_are_looked_at_from_the_beginning_where_something_is_measured_here(
     options: str, looks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Request] = []
+    asked: list[AdviceRequest] = []
     begun = object()
 
-    def give(request: Request) -> int:
+    def give(request: AdviceRequest) -> int:
         asked.append(request)
         return 0
 

@@ -27,7 +27,7 @@ from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Place, Situation
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from running import Run
 from synthetic import MB, PLACE, observations, situations
 
@@ -151,7 +151,7 @@ def test_a_model_covers_work_like_that_which_it_was_measured_for(model: Model) -
     assert not covers(cold, replace(WORK, warm=True))
 
 
-def observed(case: Case) -> Observation:
+def observed(case: ScenarioCase) -> Observation:
     """What a run of the case would have been, but for some noise."""
     situation = Situation(
         cores=case.cores,

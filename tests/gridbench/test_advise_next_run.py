@@ -22,15 +22,17 @@ from gridbench.model.model import Model
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of
 from gridbench.model.terms import Shape
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from synthetic import MB
 
 WORK = Work(seconds=16.0, cores=16)
 
 
-def _case(tasks: int, cores: int, **more: Any) -> Case:
+def _case(tasks: int, cores: int, **more: Any) -> ScenarioCase:
     sizes = {"bytes_in": 0, "bytes_shared": 0, "bytes_out": 0}
-    return Case(**{"scenario": 0, "cores": cores, "tasks": tasks, "sleep": 1.0, **sizes, **more})
+    return ScenarioCase(
+        **{"scenario": 0, "cores": cores, "tasks": tasks, "sleep": 1.0, **sizes, **more}
+    )
 
 
 def _model(slopes: dict[tuple[int, int], Floats]) -> Model:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from gridbench.advise import memory
 from gridbench.advise.advice import MEMORY, Advice, advise
-from gridbench.advise.command import Request, give_advice
+from gridbench.advise.command import AdviceRequest, give_advice
 from gridbench.advise.machine_prose import kind_told, memory_told, rate_told
 from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, measured_here
 from gridbench.advise.options import advise as command
@@ -443,7 +443,7 @@ def test_a_job_is_bound_by_memory_in_all_that_is_written(
     model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_models([model], tmp_path / "model.json")
-    request = Request(
+    request = AdviceRequest(
         work=replace(WORK, roofline=Roofline(threads=1, traffic=80.0 * GB)),
         bandwidth=0.5 * GB,
         source=tmp_path / "model.json",

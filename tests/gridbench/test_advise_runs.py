@@ -21,12 +21,12 @@ from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.load import read_record
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Answer, Order
-from gridbench.scenario.one import RUNS_CASES, Outcome, run_case
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.messages import Answer, CaseOrder
+from gridbench.scenario.one import RUNS_CASES, CaseOutcome, run_case
 
 ENGINE = "gridrpc-native"
-CASE = Case(
+CASE = ScenarioCase(
     scenario=SCENARIO, cores=2, tasks=6, sleep=0.01, bytes_in=0, bytes_shared=0, bytes_out=0
 )
 QUIET = Load(seconds=0.5, others=0.0)
@@ -38,13 +38,13 @@ def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> Ran:
     """A short run that went well, while others did what `load` says."""
     status = "invalid" if load == BUSY else "done"
     answer = Answer(status=status, reason="it was busy" * (load == BUSY), load=load)
-    return Ran(Outcome(answer=answer, began=BEGAN, took=took, load={}), folder)
+    return Ran(CaseOutcome(answer=answer, began=BEGAN, took=took, load={}), folder)
 
 
 def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    orders: list[Order] = []
+    orders: list[CaseOrder] = []
 
-    def noted(order: Order, **how: Any) -> Outcome:
+    def noted(order: CaseOrder, **how: Any) -> CaseOutcome:
         orders.append(order)
         return run_case(order, **how)
 
@@ -159,14 +159,17 @@ def test_a_run_counts_or_is_disturbed_or_has_a_problem(  # noqa: PLR0917
     tmp_path: Path, status: Any, load: Load | None, ended_for: str, disturbed: bool, problem: str
 ) -> None:
     answer = Answer(status=status, reason="it is late", load=load)
-    outcome = Outcome(answer=answer, began=BEGAN, took=0.3, load={}, ended_for=ended_for)
+    outcome = CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}, ended_for=ended_for)
     one = Ran(outcome, tmp_path)
     assert (one.disturbed, one.problem) == (disturbed, problem)
 
 
 def test_a_run_without_a_reason_has_its_status_as_one(tmp_path: Path) -> None:
     answer = Answer(status="failed")
-    assert Ran(Outcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem == "failed"
+    assert (
+        Ran(CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem
+        == "failed"
+    )
 
 
 class Noted(Steps):

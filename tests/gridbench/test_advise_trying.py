@@ -28,7 +28,7 @@ from gridbench.model.model import Model
 from gridbench.progress import Steps
 from gridbench.quantities import LARGEST_KB
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.plan import Judge
 
 WORK = Work(seconds=0.02, cores=3, most_tasks=12)
@@ -41,10 +41,10 @@ Splits = list[tuple[int, int]]
 class Made:
     """Stands for runs: `total` tells the seconds of each, or why there are none."""
 
-    total: Callable[[Case, int], float | str | None]
+    total: Callable[[ScenarioCase, int], float | str | None]
     """Of a case, and how often it has been run before."""
     disturbed: bool = False
-    cases: list[Case] = field(default_factory=list)
+    cases: list[ScenarioCase] = field(default_factory=list)
     """That were run, in this order."""
     limits: set[float] = field(default_factory=set)
     times: list[Floats | None] = field(default_factory=list)
@@ -58,7 +58,9 @@ class Made:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def run(self, case: Case, *, facts: object, limit: float, times: Floats | None) -> object:
+    def run(
+        self, case: ScenarioCase, *, facts: object, limit: float, times: Floats | None
+    ) -> object:
         del facts
         found = self.total(case, self.cases.count(case))
         self.cases.append(case)
@@ -108,7 +110,7 @@ def _splits(advice: Advice, most: int = 12) -> Splits:
     return [(one.tasks, one.cores) for one in cases if one.tasks <= most]
 
 
-def _seconds(case: Case, _: int) -> float:
+def _seconds(case: ScenarioCase, _: int) -> float:
     return 1.0 + case.tasks / 100 + case.cores / 1000
 
 
@@ -183,7 +185,7 @@ def test_a_split_that_fails_later_keeps_its_totals_and_is_not_compared(
 ) -> None:
     own = (advice.split.tasks, advice.split.cores)
 
-    def total(case: Case, before: int) -> float | None:
+    def total(case: ScenarioCase, before: int) -> float | None:
         ends = (case.tasks, case.cores) != own or before < 2
         return 1.0 + before if ends else None
 
@@ -200,7 +202,7 @@ def test_a_split_that_fails_later_keeps_its_totals_and_is_not_compared(
 def test_a_comparison_that_fails_is_not_made(advice: Advice, tried: Trying) -> None:
     own = (advice.split.tasks, advice.split.cores)
 
-    def total(case: Case, before: int) -> float | str:
+    def total(case: ScenarioCase, before: int) -> float | str:
         ends = (case.tasks, case.cores) != own or before < 5
         return 1.0 + before if ends else "no luck"
 
@@ -292,7 +294,9 @@ def test_a_model_of_another_machine_is_told(advice: Advice, tried: Trying) -> No
 
 
 def test_a_split_is_as_it_was_run() -> None:
-    case = Case(scenario=0, cores=2, tasks=4, sleep=1.0, bytes_in=0, bytes_shared=0, bytes_out=0)
+    case = ScenarioCase(
+        scenario=0, cores=2, tasks=4, sleep=1.0, bytes_in=0, bytes_shared=0, bytes_out=0
+    )
     chosen = [Candidate(case, True, 2.5), Candidate(replace(case, tasks=5), False, 3.0)]
     (found,) = trying._tried(chosen, {case: (2.0, 3.0)}, {case: (4.0,)})
     assert found == Tried(

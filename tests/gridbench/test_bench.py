@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import grain, journal, large, libraries, runner
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.measuring import measure
 from benchmarks.runner import as_record
 from benchmarks.table import markdown_of, print_area
@@ -148,9 +148,11 @@ def _doubled(value: float) -> Values:
 def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
-    bad = Case(name="bad", function=_doubled, arguments={"value": -1})
-    good = Case(name="good", function=_doubled, arguments={"value": 0.01}, most_runs=1)
-    slow = Case(name="slow", function=_doubled, arguments={"value": 60.0}, timeout=1.0, most_runs=1)
+    bad = AreaCase(name="bad", function=_doubled, arguments={"value": -1})
+    good = AreaCase(name="good", function=_doubled, arguments={"value": 0.01}, most_runs=1)
+    slow = AreaCase(
+        name="slow", function=_doubled, arguments={"value": 60.0}, timeout=1.0, most_runs=1
+    )
     samples = Points()
     before = set(psutil.Process().children(recursive=True))
     measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
@@ -175,16 +177,16 @@ def test_what_failed_before_a_call_was_cut_off_is_kept(
 ) -> None:
     places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
-    bad = Case(name="bad", function=_doubled, arguments={"value": -1})
-    good = Case(name="good", function=_doubled, arguments={"value": 0.01})
+    bad = AreaCase(name="bad", function=_doubled, arguments={"value": -1})
+    good = AreaCase(name="good", function=_doubled, arguments={"value": 0.01})
     areas = {"x": lambda _: [Area("x", "", (bad, good), _no_rows)]}
     monkeypatch.setattr(runner, "AREAS", areas)
     file = tmp_path / "out.json"
-    request = runner.Request(
+    request = runner.AreaRequest(
         areas=["x"], runs=1, out=file, policy=Policy(accept=True, wait=0), printing=Printing()
     )
 
-    def why(request: runner.Request, *, disturbed: bool = False) -> str:
+    def why(request: runner.AreaRequest, *, disturbed: bool = False) -> str:
         """The reason after a call, which found the file as one that was cut off has left it."""
         if file.exists():
             record = json.loads(file.read_text()) | {"complete": False}

@@ -20,7 +20,7 @@ from benchmarks import hosts
 from benchmarks.clusters.task import Job, Node
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
@@ -158,7 +158,7 @@ def _never() -> Values:
 
 
 def test_what_is_missing_is_told_and_nothing_is_tried() -> None:
-    case = Case(name="x", function=_never, missing="no ssh\nhint: install it")
+    case = AreaCase(name="x", function=_never, missing="no ssh\nhint: install it")
     samples = Points()
     measure(Area("a", "", (case,), lambda _: []), 2, samples)
     assert samples.of("x", "s").problem == "x, round 2: no ssh\nhint: install it"

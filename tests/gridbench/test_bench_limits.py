@@ -17,7 +17,7 @@ import pytest
 
 import limit_cases
 from benchmarks.batch.engines import on_cluster
-from benchmarks.figures import Area, Case, Row
+from benchmarks.figures import Area, AreaCase, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
 from gridbench.bench.client import LimitReached
@@ -63,7 +63,7 @@ def _of_rigs(folder: Path) -> list[int]:
 
 
 def test_values_that_came_before_the_limit_are_kept() -> None:
-    case = Case(name="x", function=limit_cases.two_then_nothing, timeout=20.0)
+    case = AreaCase(name="x", function=limit_cases.two_then_nothing, timeout=20.0)
     samples = Points()
     measure(Area("a", "", (case,), _rows, budget=DEADLINE), 3, samples)
     assert samples.of("x", "first").values == [1.0]
@@ -75,8 +75,8 @@ def test_values_that_came_before_the_limit_are_kept() -> None:
 
 def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
     cases = [
-        Case(name="peer", function=limit_cases.stuck),
-        Case(name="x", function=limit_cases.one),
+        AreaCase(name="peer", function=limit_cases.stuck),
+        AreaCase(name="x", function=limit_cases.one),
     ]
     area = Area("a", "", cases, _rows, budget=DEADLINE)
     samples = Points()
@@ -88,7 +88,10 @@ def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
 
 
 def test_a_budget_that_is_used_up_is_told() -> None:
-    cases = [Case(name="x", function=limit_cases.one), Case(name="y", function=limit_cases.one)]
+    cases = [
+        AreaCase(name="x", function=limit_cases.one),
+        AreaCase(name="y", function=limit_cases.one),
+    ]
     area = Area("a", "", cases, lambda _: [], budget=10.0)
     samples = Points()
     samples.add(Point(workload="x", round=0, values={"s": 1.0}, seconds=11.0, at="then"))

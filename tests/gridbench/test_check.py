@@ -16,7 +16,7 @@ import pytest
 
 from gridbench.check.command import check
 from gridbench.report import rules
-from gridbench.report.rules import RULES, Case, read_case
+from gridbench.report.rules import RULES, ReportCase, read_case
 from gridbench.rules import Finding
 from gridbench.run.load import load_run
 from running import MakeSetup, Run
@@ -65,7 +65,7 @@ def fewer_rows(folder: Path) -> None:
     pq.write_table(pq.read_table(path).slice(1), path)
 
 
-def together(cases: list[Case]) -> Finding:
+def together(cases: list[ReportCase]) -> Finding:
     (found,) = RULES.judge_together(cases)
     return found
 
@@ -120,7 +120,7 @@ def test_what_is_not_recorded_is_not_known(good: Path) -> None:
 def test_each_engine_runs_each_workload_twice(good: Path) -> None:
     case = read_case(good)
 
-    def of(engine: str, nodes: int = 2) -> Case:
+    def of(engine: str, nodes: int = 2) -> ReportCase:
         setup = case.record["setup"] | {"NNodes": nodes}
         engines = case.record["engine"] | {"name": engine}
         return replace(case, record=case.record | {"setup": setup, "engine": engines})

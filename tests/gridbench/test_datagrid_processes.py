@@ -15,7 +15,7 @@ from gridbench.datagrid.clients import Clients
 from gridbench.datagrid.cluster import ClusterPlan, running_cluster
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
-from gridbench.datagrid.host_controller import Facts, Said, Start
+from gridbench.datagrid.host_controller import KeeperFacts, Said, Start
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.datagrid.timeouts import TO_ANSWER, for_an_answer, for_first_tasks
@@ -36,8 +36,8 @@ class Host:
         self.lost = False
         self.started: list[Start] = []
 
-    def facts(self) -> Facts:
-        return Facts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
+    def facts(self) -> KeeperFacts:
+        return KeeperFacts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
 
     def free_ports(self, address: str, count: int) -> list[int]:
         del address

@@ -24,7 +24,7 @@ from gridbench.bench.session import Repeats, Runner
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.micro import command
-from gridbench.micro.command import Request, make_plan, run_micro, tell
+from gridbench.micro.command import MicroRequest, make_plan, run_micro, tell
 from gridbench.micro.figures import Results, load_results
 from gridbench.micro.results import results_of
 from gridbench.micro.sessions import START_SECONDS
@@ -72,7 +72,9 @@ ACCEPTED = Policy(accept=True, wait=0)
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     folder = tmp_path_factory.mktemp("micro")
-    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED)
+    request = MicroRequest(
+        engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED
+    )
     assert run_micro(request) == 0
     return folder, load_results(folder)
 
@@ -142,7 +144,9 @@ def test_what_was_measured_is_not_measured_again(
 ) -> None:
     folder, results = measured
     before = (folder / POINTS).read_bytes()
-    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED)
+    request = MicroRequest(
+        engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED
+    )
     assert run_micro(request) == 0
     assert (folder / POINTS).read_bytes() == before
     assert "this takes about" not in capsys.readouterr().err
@@ -151,7 +155,7 @@ def test_what_was_measured_is_not_measured_again(
 
 
 def test_another_round_adds_to_what_is_there(tmp_path: Path) -> None:
-    request = Request(
+    request = MicroRequest(
         workloads=("null_call",), engines=(POOL,), sizes=TINY, folder=tmp_path, policy=ACCEPTED
     )
     assert run_micro(request) == 0
@@ -179,7 +183,7 @@ workers = 2
 
 def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(_GRID)
-    request = Request(
+    request = MicroRequest(
         workloads=("null_call", "argument", "million", "null_rate_4_clients"),
         engines=(PYTHON, NATIVE, POOL),
         sizes=TINY,
@@ -227,7 +231,7 @@ def test_servers_that_do_not_serve_are_told_before_anything_runs(
     tmp_path: Path, engines: tuple[str, ...], servers: tuple[str, ...], what: str
 ) -> None:
     (tmp_path / "grid.toml").write_text(_GRID)
-    request = Request(
+    request = MicroRequest(
         engines=engines,
         sizes=TINY,
         folder=tmp_path / "out",
@@ -244,7 +248,7 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRIDBENCH_ENGINES", str(tmp_path / "none"))
-    request = Request(
+    request = MicroRequest(
         workloads=("null_call",),
         engines=(POOL, "ray"),
         sizes=TINY,
@@ -413,7 +417,7 @@ def test_what_takes_an_engine_too_long_to_start_has_a_reason(
     monkeypatch.setenv("PYTHONPATH", path)
     monkeypatch.setitem(START_SECONDS, "Local", (3, 17, 55))
     places = {"Local": "engines_of_test:Local"}
-    plan = make_plan(places, ["start", "tasks_100", "null_call"], Request(sizes=QUICK))
+    plan = make_plan(places, ["start", "tasks_100", "null_call"], MicroRequest(sizes=QUICK))
     measured = {case_of(item) for s in plan.sessions for item in s.items if s.engine == "Local"}
     assert measured == {"null_call", "start_2"}
     told = {
@@ -437,7 +441,7 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
     places = {"Refuses": "engines_of_test:Refuses", "Lost": "engines_of_test:Lost"}
-    plan = make_plan(places, ["null_call", "null_rate"], Request(sizes=TINY))
+    plan = make_plan(places, ["null_call", "null_rate"], MicroRequest(sizes=TINY))
     assert {case_of(item) for s in plan.sessions for item in s.items if s.engine == "Refuses"} == {
         "null_rate"
     }
@@ -458,13 +462,13 @@ def test_what_failed_is_told_and_tried_again_only_if_that_is_asked_for(
     place = EntryPoint("wrong", "engines_of_test:Wrong", "gridbench.engines")
     monkeypatch.setattr(command, "installed_engines", lambda: {"wrong": place})
     out = tmp_path / "out"
-    request = Request(
+    request = MicroRequest(
         workloads=("null_call", "null_rate"), engines=("wrong",), sizes=TINY, folder=out,
         policy=ACCEPTED,
     )  # fmt: skip
     before = 0
 
-    def measured(request: Request) -> tuple[str, set[tuple[str, int]]]:
+    def measured(request: MicroRequest) -> tuple[str, set[tuple[str, int]]]:
         """What a call says, and what it has measured of the engine."""
         nonlocal before
         assert run_micro(request) == 1

@@ -12,7 +12,7 @@ import pytest
 
 import timelines
 from gridbench.model import held_out as module
-from gridbench.model.held_out import Case, HeldOut
+from gridbench.model.held_out import HeldOut, HeldOutCase
 from gridbench.model.observation import (
     Measured,
     Observation,
@@ -30,12 +30,12 @@ SITUATION = Situation(cores=2, sleep=np.full(4, 5.0))
 """Ten seconds without overhead."""
 
 
-def _way(*cases: Case) -> HeldOut:
+def _way(*cases: HeldOutCase) -> HeldOut:
     return HeldOut(name="random", what="a random 30 %", fitted=20, cases=cases)
 
 
-def _case(predicted: float, *, measured: float = 20.0, ideal: float = 10.0) -> Case:
-    return Case("run", measured, predicted, ideal)
+def _case(predicted: float, *, measured: float = 20.0, ideal: float = 10.0) -> HeldOutCase:
+    return HeldOutCase("run", measured, predicted, ideal)
 
 
 def test_errors_are_shares_of_what_was_measured() -> None:
@@ -99,8 +99,8 @@ def test_of_many_runs_three_tenths_are_held_out_by_chance(monkeypatch: pytest.Mo
     def fit(runs: Sequence[Observation], **_: object) -> None:
         fitted.append([run.name for run in runs])
 
-    def judge(_: None, runs: Sequence[Observation]) -> tuple[Case, ...]:
-        return tuple(Case(run.name, 20.0, 20.0, 10.0) for run in runs)
+    def judge(_: None, runs: Sequence[Observation]) -> tuple[HeldOutCase, ...]:
+        return tuple(HeldOutCase(run.name, 20.0, 20.0, 10.0) for run in runs)
 
     monkeypatch.setattr(module, "fit", fit)
     monkeypatch.setattr(module, "judge", judge)

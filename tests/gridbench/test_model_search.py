@@ -353,7 +353,7 @@ def test_who_fits_a_model_sees_which_search_goes_on() -> None:
     watch(3, 3)
     assert told == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
     # Unless it is not wanted, measurements are held out.
-    assert command.Request(folders=()).test
+    assert command.ModelRequest(folders=()).test
 
 
 def _fitted(
@@ -364,7 +364,7 @@ def _fitted(
     found = Found(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
     kind = SimpleNamespace(read=lambda _: found)
     monkeypatch.setattr(command, "kind_of", lambda _: kind)
-    request = command.Request(folders=(Path("runs"),), test=False, **more)
+    request = command.ModelRequest(folders=(Path("runs"),), test=False, **more)
     return lambda: command.fit_models(request)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from gridbench.formats import NOTHING
 from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import Estimate, Fit
-from gridbench.model.held_out import Case, HeldOut
+from gridbench.model.held_out import HeldOut, HeldOutCase
 from gridbench.model.model import _UP, Model, without
 from gridbench.model.model_kind import Runs, TasksModel
 from gridbench.model.observation import Measured, Observation, Situation, Transport
@@ -44,11 +44,16 @@ def _model() -> Model:
         _estimate("take", 1e-4, determined=False),
     )
     fit = Fit(PLACE, Shape(), estimates, 30, 1200, np.zeros((4, 4)), math.log(1.125), ())
-    cases = tuple(Case(f"run {n}", 20.0, 20.0 + n * (-1) ** n, 10.0) for n in range(1, 6))
+    cases = tuple(HeldOutCase(f"run {n}", 20.0, 20.0 + n * (-1) ** n, 10.0) for n in range(1, 6))
     held = (
         HeldOut(name="random", what="a random 30 %", fitted=20, cases=cases),
         HeldOut(name="size", what="all with 2 MB", fitted=4, refused="too few"),
-        HeldOut(name="cores", what="all of 16 cores", fitted=20, cases=(Case("x", 9.0, 9.0, 9.0),)),
+        HeldOut(
+            name="cores",
+            what="all of 16 cores",
+            fitted=20,
+            cases=(HeldOutCase("x", 9.0, 9.0, 9.0),),
+        ),
     )
     repeats = Repeated(cases=5, runs=15, median=0.02, percentile_90=0.075)
     return Model(fit, range_of(SITUATIONS), held, repeats)
@@ -212,7 +217,10 @@ def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
     inside = SITUATIONS[0]
     assert _true(spread=0.3).unsure(inside) == pytest.approx(0.3)
     off = HeldOut(
-        name="random", what="", fitted=1, cases=(Case("one", 20.0, 10 + 10 * math.exp(0.5), 10.0),)
+        name="random",
+        what="",
+        fitted=1,
+        cases=(HeldOutCase("one", 20.0, 10 + 10 * math.exp(0.5), 10.0),),
     )
     error = 0.5 / 0.6745
     assert _true(spread=0.3, held=(off,)).unsure(inside) == pytest.approx(error)
@@ -220,7 +228,7 @@ def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
     assert _true(spread=0.3, held=(other,)).unsure(inside) == pytest.approx(0.3)
     # Of exact runs it is not nothing.
     assert _true().unsure(inside) == pytest.approx(0.02)
-    sure = HeldOut(name="random", what="", fitted=1, cases=(Case("one", 20.0, 20.1, 10.0),))
+    sure = HeldOut(name="random", what="", fitted=1, cases=(HeldOutCase("one", 20.0, 20.1, 10.0),))
     assert _true(spread=0.3, held=(sure,)).unsure(inside) == pytest.approx(0.02)
 
 

@@ -15,11 +15,11 @@ from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
 from gridbench.model.observation import Place, Situation
 from gridbench.model.pipeline import (
-    Case,
     Effort,
     Link,
     Manager,
     Parameters,
+    PipelineCase,
     Sharing,
     Start,
     evaluate,
@@ -33,8 +33,8 @@ MANAGED = replace(FREE, manager=Manager(inward=Link(), outward=Link()))
 
 def case(
     tasks: int, workers: int, sleep: float = 1.0, start_up: float = 0.0, **sizes: float
-) -> Case:
-    return Case(np.full(tasks, sleep), np.full(workers, start_up), **sizes)
+) -> PipelineCase:
+    return PipelineCase(np.full(tasks, sleep), np.full(workers, start_up), **sizes)
 
 
 def floats(*values: float) -> Floats:
@@ -46,7 +46,7 @@ def floats(*values: float) -> Floats:
 def test_without_any_cost_the_total_is_ideal(
     parameters: Parameters, sleep: list[float], workers: int
 ) -> None:
-    stamps = evaluate(Case(floats(*sleep), np.zeros(workers)), parameters)
+    stamps = evaluate(PipelineCase(floats(*sleep), np.zeros(workers)), parameters)
     assert stamps.total == pytest.approx(ideal_time(floats(*sleep), workers))
 
 
@@ -133,11 +133,11 @@ def test_shared_data_goes_to_each_worker_with_its_first_task() -> None:
     assert stamps.worker.tolist() == [0, 1, 0, 1]
 
 
-def on_hosts(*hosts: int, ready: Floats | None = None, **sizes: float) -> Case:
+def on_hosts(*hosts: int, ready: Floats | None = None, **sizes: float) -> PipelineCase:
     """A task for each of these workers, whose hosts are given."""
     count = len(hosts)
     starts = np.zeros(count) if ready is None else ready
-    return Case(np.full(count, 9.0), starts, host=np.array(hosts), **sizes)
+    return PipelineCase(np.full(count, 9.0), starts, host=np.array(hosts), **sizes)
 
 
 def test_shared_data_goes_to_each_host_once() -> None:
@@ -203,11 +203,11 @@ def test_links_carry_shared_data_by_hosts_and_not_by_workers(megabytes: float) -
 
 def test_a_case_has_a_host_for_each_worker() -> None:
     with pytest.raises(InputError, match="a host for each worker"):
-        Case(np.ones(2), np.zeros(2), host=np.zeros(3, dtype=np.int64))
+        PipelineCase(np.ones(2), np.zeros(2), host=np.zeros(3, dtype=np.int64))
 
 
 def test_the_first_worker_works_while_the_others_start() -> None:
-    stamps = evaluate(Case(np.full(9, 1.0), floats(0.0, 4.5)), MANAGED)
+    stamps = evaluate(PipelineCase(np.full(9, 1.0), floats(0.0, 4.5)), MANAGED)
     assert stamps.worker.tolist() == [0, 0, 0, 0, 0, 1, 0, 1, 0]
     assert stamps.total == 7.0
 
@@ -260,7 +260,7 @@ def test_an_impossible_case_is_refused(
     sleep: list[float], ready: list[float], sizes: dict[str, float], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        Case(floats(*sleep), floats(*ready), **sizes)
+        PipelineCase(floats(*sleep), floats(*ready), **sizes)
 
 
 ONE_HOST = replace(MANAGED, processors=2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Case, Effort, Link, Manager, Parameters, Start
+from gridbench.model.pipeline import Effort, Link, Manager, Parameters, PipelineCase, Start
 
 
 def test_of_what_nothing_is_told_costs_nothing_and_has_no_bounds() -> None:
@@ -24,7 +24,7 @@ def test_of_what_nothing_is_told_costs_nothing_and_has_no_bounds() -> None:
     assert (known.submit_cost, known.submit_per_byte, known.retrieve_cost) == (0, 0, 0)
     assert (known.start_latency, known.return_latency, known.kept_from, known.ahead) == (0,) * 4
     assert (known.last_used_first, known.client_lock) == (False, False)
-    one = Case(np.ones(1), np.zeros(1))
+    one = PipelineCase(np.ones(1), np.zeros(1))
     assert (one.bytes_in, one.bytes_out, one.bytes_shared, one.host) == (0, 0, 0, None)
 
 
@@ -49,7 +49,9 @@ def test_only_a_manager_sends_ahead_starts_shares_or_has_a_lock(managed: dict[st
 
 
 def test_a_case_takes_any_numbers_as_the_native_module_does() -> None:
-    one = Case(np.arange(6)[::2], np.zeros(4, dtype=np.int32)[::2], host=np.zeros(2, np.int32))
+    one = PipelineCase(
+        np.arange(6)[::2], np.zeros(4, dtype=np.int32)[::2], host=np.zeros(2, np.int32)
+    )
     assert one.host is not None
     for values in (one.sleep, one.ready, one.host):
         assert values.flags.c_contiguous

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gridbench.model.pipeline import (
-    Case,
     Effort,
     Link,
     Manager,
     Parameters,
+    PipelineCase,
     Stamps,
     Start,
     evaluate,
@@ -92,12 +92,12 @@ throttlings = st.builds(
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> PipelineCase:
     workers = draw(st.integers(1, 8))
     host = draw(
         st.one_of(st.none(), st.lists(st.integers(-3, 9), min_size=workers, max_size=workers))
     )
-    return Case(
+    return PipelineCase(
         np.array(draw(st.lists(times, min_size=1, max_size=40))),
         np.array(draw(st.lists(times, min_size=workers, max_size=workers))),
         bytes_in=draw(sizes),
@@ -113,7 +113,7 @@ def same(one: Stamps, other: Stamps) -> bool:
     )
 
 
-def of_twin(case: Case, parameters: Parameters) -> Stamps:
+def of_twin(case: PipelineCase, parameters: Parameters) -> Stamps:
     run = Run(case, parameters)
     run.clock.run()
     return run.stamps()
@@ -121,7 +121,7 @@ def of_twin(case: Case, parameters: Parameters) -> Stamps:
 
 @settings(deadline=None, max_examples=300)
 @given(cases(), st.one_of(managed, unmanaged))
-def test_stamps_are_those_of_the_twin(case: Case, parameters: Parameters) -> None:
+def test_stamps_are_those_of_the_twin(case: PipelineCase, parameters: Parameters) -> None:
     twin = of_twin(case, parameters)
     assert np.isfinite(twin.retrieve).all()
     assert same(evaluate(case, parameters), twin)
@@ -130,7 +130,7 @@ def test_stamps_are_those_of_the_twin(case: Case, parameters: Parameters) -> Non
 @settings(deadline=None, max_examples=200)
 @given(cases(), managed.map(lambda one: replace(one, ahead=0)), throttlings)
 def test_a_manager_short_of_memory_does_as_the_twin(
-    case: Case, parameters: Parameters, throttling: Throttling
+    case: PipelineCase, parameters: Parameters, throttling: Throttling
 ) -> None:
     run = ThrottledRun(case, parameters, throttling)
     run.clock.run()
@@ -141,8 +141,8 @@ def test_a_manager_short_of_memory_does_as_the_twin(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(cases(), managed), min_size=1, max_size=5))
-@example([(Case(np.full(tasks, 0.5), np.zeros(7)), FREE) for tasks in (3000, 9)])
-def test_figures_are_those_of_the_stamps(jobs: list[tuple[Case, Parameters]]) -> None:
+@example([(PipelineCase(np.full(tasks, 0.5), np.zeros(7)), FREE) for tasks in (3000, 9)])
+def test_figures_are_those_of_the_stamps(jobs: list[tuple[PipelineCase, Parameters]]) -> None:
     for (case, parameters), found in zip(jobs, figures(jobs), strict=True):
         twin = evaluate(case, parameters)
         firsts = np.full(len(case.ready), np.inf)
@@ -161,7 +161,7 @@ class Enough(Exception):
 
 
 def test_a_run_is_watched_and_can_be_ended() -> None:
-    many = Case(np.full(50_000, 1.0), np.zeros(50))
+    many = PipelineCase(np.full(50_000, 1.0), np.zeros(50))
     parameters = replace(FREE, submit_cost=1e-3)
     seen: list[int] = []
     evaluate(many, parameters, seen.append)

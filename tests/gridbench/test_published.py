@@ -241,6 +241,6 @@ def test_a_figure_that_differs_is_the_exit_status(
     made = reproduced("5.5.4-1")
     wrong = replace(made, figures=(replace(made.figures[0], theirs=Printed("999")),))
     monkeypatch.setitem(catalogue.TABLES, "5.5.4-1", lambda: wrong)
-    assert command.show_published(command.Request(tables=["5.5.4-1"])) == 1
+    assert command.show_published(command.PublishedRequest(tables=["5.5.4-1"])) == 1
     assert "1 differ" in capsys.readouterr().out
-    assert command.show_published(command.Request(tables=["5.5.4-2"])) == 0
+    assert command.show_published(command.PublishedRequest(tables=["5.5.4-2"])) == 0

@@ -19,7 +19,7 @@ from gridbench.quantities import (
     parse_size,
     parse_stddev,
 )
-from gridbench.scenario.grids import Case, Choice, cases_of, parse_scenarios
+from gridbench.scenario.grids import Choice, ScenarioCase, cases_of, parse_scenarios
 from gridbench.scenario.workloads import Times, setup_of, workload_of
 
 
@@ -83,8 +83,8 @@ def test_a_grid_is_cut_down() -> None:
 
 
 def test_names_of_cases_tell_sizes_apart() -> None:
-    one = Case(scenario=4, cores=1, tasks=1, sleep=30, bytes_in=MB)
-    other = Case(scenario=4, cores=1, tasks=1, sleep=30, bytes_in=MB + 1)
+    one = ScenarioCase(scenario=4, cores=1, tasks=1, sleep=30, bytes_in=MB)
+    other = ScenarioCase(scenario=4, cores=1, tasks=1, sleep=30, bytes_in=MB + 1)
     assert one.key == "1-cores-1-tasks-30s-in-1MB"
     assert one.key != other.key
     assert exact_size(1536) == "1536B"
@@ -154,7 +154,7 @@ def test_values_are_understood() -> None:
 
 
 def test_a_case_as_a_workload(tmp_path: Path) -> None:
-    case = Case(scenario=6, cores=3, tasks=40, sleep=0.25, bytes_in=26, bytes_shared=MB)
+    case = ScenarioCase(scenario=6, cores=3, tasks=40, sleep=0.25, bytes_in=26, bytes_shared=MB)
     workload = workload_of(case, Times(scale=0.5), tmp_path)
     assert (workload.setup.ntasks, workload.setup.nnodes) == (40, 3)
     assert (workload.setup.task_bytes, workload.setup.shared_bytes) == (26, MB)
@@ -163,7 +163,7 @@ def test_a_case_as_a_workload(tmp_path: Path) -> None:
 
 
 def test_uneven_times_come_from_the_seed(tmp_path: Path) -> None:
-    case = Case(scenario=4, cores=3, tasks=50, sleep=30)
+    case = ScenarioCase(scenario=4, cores=3, tasks=50, sleep=30)
     times = Times(scale=0.1, stddev_share=0.2, seed=5)
     drawn = workload_of(case, times, tmp_path).sleeps
     assert drawn.std() == pytest.approx(0.6, rel=0.4)

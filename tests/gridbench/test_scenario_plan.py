@@ -8,21 +8,23 @@ import pytest
 
 from gridbench.jsonl_store import missing
 from gridbench.quantities import GB, MB
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.scenario import needs
-from gridbench.scenario.grids import Case, Choice, cases_of
-from gridbench.scenario.needs import Experience, Place, cannot, need_of, too_long
+from gridbench.scenario.grids import Choice, ScenarioCase, cases_of
+from gridbench.scenario.needs import Experience, WorkerPlace, cannot, need_of, too_long
 from gridbench.scenario.plan import failed_before, items_of
 from gridbench.scenario.results import CaseResult
 from test_scenario_results import RESULT
 
-FACTS = Facts({}, 1, False)
-CASE = Case(scenario=4, cores=100, tasks=200, sleep=30, bytes_in=10 * MB)
+FACTS = EngineFacts({}, 1, False)
+CASE = ScenarioCase(scenario=4, cores=100, tasks=200, sleep=30, bytes_in=10 * MB)
 
 
-def _need(case: Case, place: Place | None = None, experience: Experience | None = None):  # type: ignore[no-untyped-def]
+def _need(
+    case: ScenarioCase, place: WorkerPlace | None = None, experience: Experience | None = None
+):  # type: ignore[no-untyped-def]
     return need_of(
-        case, "engine", FACTS, ideal=60.0, place=place or Place(),
+        case, "engine", FACTS, ideal=60.0, place=place or WorkerPlace(),
         experience=experience or Experience(set()),
     )  # fmt: skip
 
@@ -32,11 +34,11 @@ def test_needs_grow_with_the_case() -> None:
     assert large.bytes_moved == 200 * 10 * MB
     assert large.memory - small.memory == 101 * 10 * MB
     assert large.seconds > small.seconds > 60
-    shared = Case(scenario=1, cores=100, tasks=100, sleep=30, bytes_shared=MB)
+    shared = ScenarioCase(scenario=1, cores=100, tasks=100, sleep=30, bytes_shared=MB)
     # On one host shared data is there once; over links each node gets its own.
     assert _need(shared).bytes_moved == MB
-    assert _need(shared, Place(nodes=4, rate=1e9)).bytes_moved == 4 * MB
-    linked = _need(CASE, Place(nodes=4, rate=1e8))
+    assert _need(shared, WorkerPlace(nodes=4, rate=1e9)).bytes_moved == 4 * MB
+    linked = _need(CASE, WorkerPlace(nodes=4, rate=1e8))
     assert linked.seconds > 60 + 200 * 10 * MB * 8 / 1e8
 
 

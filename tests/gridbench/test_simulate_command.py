@@ -21,7 +21,7 @@ from gridbench.printing import Printing
 from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
 from gridbench.simulate import command
-from gridbench.simulate.command import Request, run_simulation
+from gridbench.simulate.command import SimulationRequest, run_simulation
 from gridbench.simulate.compared import Comparison, against_runs
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.published_runs import against_published
@@ -70,7 +70,9 @@ def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        run_simulation(Request(profile=name, cores=5, sleep=1.0, printing=Printing(as_json=True)))
+        run_simulation(
+            SimulationRequest(profile=name, cores=5, sleep=1.0, printing=Printing(as_json=True))
+        )
         == 0
     )
     values = told(capsys)
@@ -81,7 +83,7 @@ def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_folder_is_like_that_of_a_run(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    request = Request(
+    request = SimulationRequest(
         profile="ninfg",
         cores=4,
         tasks=12,
@@ -106,7 +108,7 @@ def test_a_sweep_makes_a_table_and_a_page(
     driver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "sweep"
-    request = Request(
+    request = SimulationRequest(
         profile="symphony", cores=1, sleep=1.0, input="1MB", sweep="cores=10,20,40", out=out
     )
     assert run_simulation(request) == 0
@@ -138,7 +140,7 @@ def test_a_sweep_makes_a_table_and_a_page(
 def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
     sweep = parse_sweep(text)
     assert (sweep.axis.name, list(sweep.values)) == (name, values)
-    request = Request(profile="gridrpc", cores=2, sweep=text)
+    request = SimulationRequest(profile="gridrpc", cores=2, sweep=text)
     made = [command._varied(request, system("gridrpc"), sweep, value) for value in sweep.values]
     assert len({(work, on.link) for work, on in made}) == len(values)
 
@@ -193,7 +195,7 @@ def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         "1,000,000 tasks on 100,000 cores need about 1.537 GB of memory, and 1.537 GB are available"
     )
     with pytest.raises(InputError, match=told):
-        run_simulation(Request(profile="gridrpc", cores=100_000))
+        run_simulation(SimulationRequest(profile="gridrpc", cores=100_000))
 
 
 @pytest.mark.parametrize("sweep", [None, "cores=5000,6000"])
@@ -211,13 +213,18 @@ def test_an_interrupted_simulation_ends_at_once_and_writes_nothing(
 
     monkeypatch.setattr(command.Progress, "begin", interrupted)
     out = tmp_path / "out"
-    assert run_simulation(Request(profile="gridrpc", cores=5000, sweep=sweep, out=out)) == 130
+    assert (
+        run_simulation(SimulationRequest(profile="gridrpc", cores=5000, sweep=sweep, out=out))
+        == 130
+    )
     assert list(out.iterdir()) == []
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_each_row_of_a_sweeps_table_is_as_long_as_its_head(tmp_path: Path) -> None:
-    request = Request(profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path)
+    request = SimulationRequest(
+        profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path
+    )
     assert run_simulation(request) == 0
     page = (tmp_path / "sweep.html").read_text()
     (table,) = re.findall(r"<table[^>]*>\s*<thead><tr><th[^>]*>cores.*?</table>", page, re.DOTALL)
@@ -227,7 +234,9 @@ def test_each_row_of_a_sweeps_table_is_as_long_as_its_head(tmp_path: Path) -> No
 
 
 def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> None:
-    request = Request(profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path)
+    request = SimulationRequest(
+        profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path
+    )
     assert run_simulation(replace(request, out=tmp_path / "new" / "below")) == 0
     assert (tmp_path / "new/below/sweep.json").exists()
     shutil.rmtree(tmp_path / "new")
@@ -258,7 +267,10 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
 
     monkeypatch.setattr(command.Progress, "begin", interrupted)
     out = tmp_path / "out"
-    assert run_simulation(Request(profile="gridrpc", cores=1, sweep="cores=1,2,3", out=out)) == 130
+    assert (
+        run_simulation(SimulationRequest(profile="gridrpc", cores=1, sweep="cores=1,2,3", out=out))
+        == 130
+    )
     values = json.loads((out / "sweep.json").read_text())
     assert values["complete"] is False
     assert [point["cores"] for point in values["points"]] == [1]
@@ -266,7 +278,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
 
 
 def test_a_sweep_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = Request(
+    request = SimulationRequest(
         profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path / "out",
         printing=Printing(as_json=True),
     )  # fmt: skip
@@ -307,7 +319,7 @@ def test_it_is_told_which_run_is_simulated(results: Path) -> None:
 def test_real_runs_are_simulated_and_compared(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = Request(
+    request = SimulationRequest(
         profile="gridrpc", cores=1, against=str(results), printing=Printing(as_json=True)
     )
     assert run_simulation(request) == 0
@@ -321,7 +333,7 @@ def test_real_runs_are_simulated_and_compared(
 def test_comparisons_are_printed_for_people(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_simulation(Request(profile="gridrpc", cores=1, against=str(results))) == 0
+    assert run_simulation(SimulationRequest(profile="gridrpc", cores=1, against=str(results))) == 0
     printed = capsys.readouterr().out
     assert "gridrpc against gridrpc-native" in printed
     assert "where that is more than 20 % of the total" in " ".join(printed.split())
@@ -349,7 +361,7 @@ def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:
-    request = Request(profile="gridrpc", cores=1, against=str(results), engine="ray")
+    request = SimulationRequest(profile="gridrpc", cores=1, against=str(results), engine="ray")
     with pytest.raises(InputError) as caught:
         run_simulation(request)
     assert "there are runs of gridrpc-native" in str(caught.value)

@@ -20,7 +20,7 @@ from gridbench.model_kind import Expected, FittedModel, Parameter
 from gridbench.printing import Printing
 from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
-from gridbench.simulate.command import Request
+from gridbench.simulate.command import SimulationRequest
 from gridbench.simulate.options import simulate as options
 from gridbench.simulate.page import _data, render
 from gridbench.simulate.profile_file import profile_text, read_profile, system_of
@@ -29,7 +29,7 @@ from gridbench.simulate.systems import system
 from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
 from test_simulate_shown import ACCOUNT
 
-ASKED = Request(profile="gridrpc", cores=4)
+ASKED = SimulationRequest(profile="gridrpc", cores=4)
 NINFG = system("ninfg")
 
 
@@ -140,7 +140,9 @@ def test_as_much_as_memory_holds_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_profile_is_shown_as_its_file_and_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    request = Request(profile="ninfg", cores=1, show=True, link="100mbit", node_link="10mbit")
+    request = SimulationRequest(
+        profile="ninfg", cores=1, show=True, link="100mbit", node_link="10mbit"
+    )
     assert command.run_simulation(request) == 0
     assert capsys.readouterr().out == profile_text(NINFG.on_link(1e8).behind(1e7))
 
@@ -290,7 +292,7 @@ def test_predicted_cases_are_printed(
 ) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
-    asked = Request(
+    asked = SimulationRequest(
         profile=str(path), cores=1, cases=("cores=2,4", "tasks=8", "sleep=0.02"),
         printing=Printing(as_json=True),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simgrid_farm
-from gridbench.model.pipeline import Case, Link, Manager, Parameters, evaluate
+from gridbench.model.pipeline import Link, Manager, Parameters, PipelineCase, evaluate
 
 RATE = 125e6
 TURN, EVENLY = Link(rate=RATE), Link(rate=RATE, sharing="evenly")
@@ -38,7 +38,7 @@ def test_simgrid_finds_the_same_stamps(
     farm: Path, tmp_path: Path, parameters: Parameters, sizes: tuple[int, int]
 ) -> None:
     generator = np.random.default_rng(7)
-    case = Case(
+    case = PipelineCase(
         generator.uniform(0.5, 1.5, 300),
         np.sort(generator.uniform(0, 2, 60)),
         bytes_in=sizes[0] * MEGABYTE,

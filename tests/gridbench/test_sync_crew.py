@@ -11,7 +11,7 @@ import pytest
 
 from gridbench.hosts.clock import Clock, ask, between
 from gridbench.sync.crew import Crew
-from gridbench.sync.messages import Done, Order, Outcome
+from gridbench.sync.messages import Done, Order, TaskOutcome
 from gridbench.sync.record import Phase, Start
 from gridbench.sync.tasks import PROGRAM
 from running import alive, until
@@ -35,7 +35,7 @@ def run(crew: Crew, timeout: float = 30.0) -> Done:
     return crew.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
 
 
-def only(done: Done) -> Outcome:
+def only(done: Done) -> TaskOutcome:
     (outcome,) = done.outcomes
     return outcome
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.figures import Case, Values
+from benchmarks.figures import AreaCase, Values
 from benchmarks.launch import launch_with_benchmarks
 from gridbench.bench.client import LimitReached
 from gridbench.engines.environments import environment
@@ -125,10 +125,10 @@ def cases_of(
     seconds: float,
     limit: float = LIMIT,
     prefix: str = "",
-) -> list[Case]:
+) -> list[AreaCase]:
     """One for each engine; a name that ends with `AGAIN` is that engine once more."""
     return [
-        Case(
+        AreaCase(
             name=prefix + engine,
             function=on_cluster,
             arguments={

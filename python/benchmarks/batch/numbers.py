@@ -17,7 +17,7 @@ from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.hosts.places import in_random_order
 from gridbench.bench.series import Points
 from gridbench_testbed.batch import slurm
@@ -60,7 +60,7 @@ def area(extent: Extent) -> Area:
     numbers = _NUMBERS[extent]
     missing = slurm.why_not() or no_network_folder()
     cases = [
-        Case(
+        AreaCase(
             name=_name(workers),
             function=started,
             arguments={"workers": workers},

@@ -9,7 +9,7 @@ from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.engines import cases_of, few_of, peers_on_slurm
 from benchmarks.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import in_random_order
 from gridbench.bench.series import Points
 from gridbench.statistics.series import Series
@@ -58,7 +58,7 @@ def area(extent: Extent) -> Area:
     workers, few = _WORKERS[extent], few_of(_WORKERS[extent])
     # A request for each worker takes long: further rounds may have room for the others alone.
     cases = [
-        Case(
+        AreaCase(
             name=name,
             function=started,
             arguments={"workers": workers, "ways": ways},

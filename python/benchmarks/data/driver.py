@@ -16,7 +16,7 @@ from benchmarks.data.clusters import (
     why_not,
 )
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.parameters import Parameters
@@ -49,7 +49,7 @@ def area(extent: Extent) -> Area:
     # Short runs of nothing would measure the start of Java.
     reads = dict.fromkeys(engines, _READS[extent]) | {_NULL: 100 * _READS[extent]}
     cases = [
-        Case(
+        AreaCase(
             name=_name(engine),
             function=read_from,
             arguments={"engine": engine, "reads": count},

@@ -25,7 +25,7 @@ from benchmarks.data.clusters import (
     why_not,
 )
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.latency import quantile
@@ -88,7 +88,7 @@ def area(extent: Extent) -> Area:
     """A case for each data grid."""
     engines, reads = _ENGINES[extent], _READS[extent]
     cases = [
-        Case(
+        AreaCase(
             name=_name(engine),
             function=read_from,
             arguments={"engine": engine, "reads": reads},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.data.clusters import MEMBERS, measured, session_for, wanted, why_not
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.workload import Workload
@@ -40,7 +40,7 @@ def stored(engine: str, objects: int) -> Values:
 def area(extent: Extent) -> Area:
     """One case."""
     objects = _OBJECTS[extent]
-    case = Case(
+    case = AreaCase(
         name=_name(objects),
         function=stored,
         arguments={"engine": _ENGINE, "objects": objects},

@@ -18,7 +18,7 @@ from benchmarks.data.clusters import (
     why_not,
 )
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.latency import quantile
@@ -64,7 +64,7 @@ def _p99(case: Record, counted: Counted) -> float:
 
 def area(extent: Extent) -> Area:
     """One case."""
-    case = Case(
+    case = AreaCase(
         name="reads at a given rate",
         function=offered,
         arguments={"engine": _ENGINE, "operations": _OPERATIONS[extent]},

@@ -20,7 +20,7 @@ from benchmarks.data.clusters import (
     why_not,
 )
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.engines.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up
@@ -75,7 +75,7 @@ def area(extent: Extent, number: int) -> Area:
     """A case of the scenario for each data grid."""
     engines = _ENGINES[extent]
     cases = [
-        Case(
+        AreaCase(
             name=_name(engine, number),
             function=run,
             arguments={"engine": engine, "number": number, "extent": extent.value},

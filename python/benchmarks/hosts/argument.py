@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import (
     ENCRYPTION,
     LOOPBACK,
@@ -65,7 +65,7 @@ def area(extent: Extent) -> Area:
     no_links = missing or lacks_links()
     sizes = _SIZES[extent]
     cases = [
-        Case(
+        AreaCase(
             name=_name(size, kind, rate),
             function=sent,
             arguments={"folder": folder, "size": size, "kind": kind, "rate": rate},

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.hosts.places import (
     LOOPBACK,
     Kind,
@@ -135,7 +135,7 @@ def area(extent: Extent) -> Area:
         for link in _LINKS
     }
     cases = [
-        Case(
+        AreaCase(
             name=link.name,
             function=moved,
             arguments={

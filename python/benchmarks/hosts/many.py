@@ -12,7 +12,7 @@ import time
 from collections import deque
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import local, programs
 from gridbench.bench.series import Points
 from gridbench.process.memory import footprint, tree
@@ -66,7 +66,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts, numbers = _HOSTS[extent], _WORKERS[extent]
     cases = [
-        Case(
+        AreaCase(
             name=name,
             function=crowd,
             arguments={

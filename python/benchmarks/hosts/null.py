@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import (
     ENCRYPTION,
     Kind,
@@ -104,11 +104,11 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     count = _CALLS[extent]
     arguments = {"folder": folder, "count": count}
-    cases = [Case(name=_TRIPS, function=trips, arguments=arguments, missing=missing)]
+    cases = [AreaCase(name=_TRIPS, function=trips, arguments=arguments, missing=missing)]
     for kind in ENCRYPTION:
         more = {"folder": folder, "count": max(count, 5_000), "kind": kind}
         cases.append(
-            Case(
+            AreaCase(
                 name=_WAKING + kind, function=wake_ups, arguments=more, missing=missing, most_runs=3
             )
         )

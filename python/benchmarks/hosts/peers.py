@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.clusters.task import Job, Node
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Unit, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Unit, Values
 from benchmarks.hosts.places import lacks_sshd
 from benchmarks.launch import launch_with_benchmarks
 from gridbench.bench.series import Points
@@ -136,10 +136,10 @@ def cases_of(
     job: Mapping[str, float],
     limit: float,
     prefix: str = "",
-) -> list[Case]:
+) -> list[AreaCase]:
     """One for each engine."""
     return [
-        Case(
+        AreaCase(
             name=prefix + engine,
             function=on_hosts,
             arguments={

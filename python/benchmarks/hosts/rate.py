@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import Kind, local, programs
 from gridbench.bench.series import Points
 from gridrpc import Grid
@@ -37,7 +37,7 @@ def area(extent: Extent) -> Area:
     """Over TLS, and over TCP beside it."""
     folder, missing = programs()
     cases = [
-        Case(
+        AreaCase(
             name=_name(kind),
             function=mapped,
             arguments={"folder": folder, "count": _CALLS[extent], "kind": kind},

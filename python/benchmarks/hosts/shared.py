@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.clusters.measures import to_all
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.peers import LIMITS, RATE, cases_of
 from benchmarks.hosts.places import Wire, lacks_links, programs, shuffled
 from gridbench.bench.series import Points
@@ -79,7 +79,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts, size = _HOSTS[extent], _SIZES[extent]
     arguments = {"folder": folder, "hosts": hosts, "size": size, "rate": RATE}
-    case = Case(
+    case = AreaCase(
         name=_OURS,
         function=spread,
         arguments=arguments,

@@ -11,7 +11,7 @@ import time
 from urllib.parse import quote, urlencode
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import lacks_sshd, programs, shuffled
 from gridbench.bench.series import Points
 from gridbench.statistics.series import Series
@@ -66,7 +66,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts = _HOSTS[extent]
     arguments = {"folder": folder, "hosts": hosts, "repeated": _REPEATED[extent]}
-    case = Case(
+    case = AreaCase(
         name=_CASE,
         function=started,
         arguments=arguments,

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks.runner import save_record
 from gridbench.advise.advice import advise
-from gridbench.advise.command import Request, find_model
+from gridbench.advise.command import AdviceRequest, find_model
 from gridbench.advise.effort import Effort
 from gridbench.advise.record import trial_record
 from gridbench.advise.search import Split, best_split
@@ -79,7 +79,7 @@ def main() -> int:
     for number, name in enumerate(names, 1):
         console.print(f"{number} of {len(names)}: {name}")
         work = WORKS[name]
-        request = Request(
+        request = AdviceRequest(
             work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
         )
         model, _ = find_model(request, console)
@@ -139,7 +139,7 @@ def options() -> argparse.Namespace:
 def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy) -> dict[str, Any]:
     """What is advised for both, by one model: calibration does not depend on the time."""
     work = Work(seconds=SHORT, cores=CORES)
-    request = Request(
+    request = AdviceRequest(
         work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
     )
     model, _ = find_model(request, console)

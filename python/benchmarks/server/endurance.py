@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
@@ -110,9 +110,9 @@ def _times(name: str, found: Together) -> Values:
 
 def _case(
     name: str, function: object, timeout: float, most_runs: int = 3, **arguments: object
-) -> Case:
+) -> AreaCase:
     folder, missing = programs()
-    return Case(
+    return AreaCase(
         name=name,
         function=function,  # type: ignore[arg-type]  # one of those above
         arguments={"folder": folder, "workers": os.cpu_count() or 1, **arguments},

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import in_random_order
 from benchmarks.server.clients import PROGRAMS, Clients
 from benchmarks.server.latency import programs
@@ -219,7 +219,7 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
         "tritonclient": lacks("tritonclient"),
     }  # fmt: skip
     cases = [
-        Case(
+        AreaCase(
             name=_name(system, tool),
             function=function,
             arguments={"folder": folder, "system": system, "seconds": _SECONDS[extent]},

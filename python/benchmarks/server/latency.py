@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import Wire, shuffled
 from benchmarks.programs import built_for_server
 from gridbench.bench.programs import numbers
@@ -109,7 +109,7 @@ def null_area(extent: Extent) -> Area:
     """Null calls by both kinds of connection."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CALLS[extent]}
-    case = Case(name=_NULL, function=null_calls, arguments=arguments, missing=missing)
+    case = AreaCase(name=_NULL, function=null_calls, arguments=arguments, missing=missing)
     title = "Null call from C to a warm worker of a server on this machine"
     return Area("server/null", title, (case,), _null_rows, part="null")
 
@@ -160,7 +160,7 @@ def argument_area(extent: Extent) -> Area:
     folder, missing = programs()
     sizes = _SIZES[extent]
     cases = [
-        Case(
+        AreaCase(
             name=_argument(size, way),
             function=arrays,
             arguments={"folder": folder, "size": size, "way": way},
@@ -205,7 +205,7 @@ def first_area(extent: Extent) -> Area:
     """From connecting to the first result."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CONNECTIONS[extent]}
-    case = Case(name=_FIRST, function=first_calls, arguments=arguments, missing=missing)
+    case = AreaCase(name=_FIRST, function=first_calls, arguments=arguments, missing=missing)
     title = "First call of a new client in C, from connecting to the result; the module is warm"
     return Area("server/first", title, (case,), _first_rows, part="first")
 

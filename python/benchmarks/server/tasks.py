@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.server.clients import calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
@@ -47,7 +47,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     clients, processors = _CLIENTS[extent], os.cpu_count() or 1
     cases = [
-        Case(
+        AreaCase(
             name=_name(function),
             function=tasks,
             arguments={

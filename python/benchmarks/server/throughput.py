@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.places import in_random_order
 from benchmarks.programs import built_echo
 from benchmarks.server.clients import PROGRAMS, Clients, calls
@@ -172,12 +172,12 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
                lacks_program("wrk")),
     }  # fmt: skip
     cases = [
-        Case(
+        AreaCase(
             name=_OURS, function=ours, arguments=inside | {"workers": processors}, missing=missing,
             timeout=300,
         ),
         *(
-            Case(name=peer, function=function, arguments=arguments, missing=why, timeout=300)
+            AreaCase(name=peer, function=function, arguments=arguments, missing=why, timeout=300)
             for peer, (function, arguments, why) in _of(each, peers)
         ),
     ]  # fmt: skip

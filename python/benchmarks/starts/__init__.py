@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target
+from benchmarks.figures import Area, AreaCase, Row, Target
 from benchmarks.starts.starting import LIMIT, in_a_script, in_gridbench
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
@@ -40,7 +40,7 @@ def area(extent: Extent) -> Area:
 def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
     """These engines, with so many workers and tasks."""
     cases = [
-        Case(
+        AreaCase(
             name=_name(engine, way),
             function=function,
             arguments={"engine": engine, "workers": workers, "seconds": _SECONDS} | more,

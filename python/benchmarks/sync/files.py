@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench_testbed.services import passthrough
@@ -45,7 +45,7 @@ def area(extent: Extent) -> Area:
     counts, size, repeats = _WORKERS[extent], _SIZE[extent], _REPEATS[extent]
     missing = passthrough.why_not()
     cases = [
-        Case(
+        AreaCase(
             name=_name(place, workers),
             function=moved,
             arguments={"place": place, "workers": workers, "size": size, "repeats": repeats},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.sync.rounds import workers_at
 from gridbench.bench.series import Points
 from gridbench_testbed.services import gfarm
@@ -46,7 +46,7 @@ def area(extent: Extent) -> Area:
     """A case for each number of workers and for what the metadata server keeps."""
     counts, total = _WORKERS[extent], _TOTAL[extent]
     cases = [
-        Case(
+        AreaCase(
             name=_name(backend, workers) + more,
             function=made,
             arguments={"backend": backend, "workers": workers, "total": total},

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.peers import output_of
 from benchmarks.hosts.places import lacks_sshd
 from benchmarks.sync.rounds import medians, workers_at
@@ -124,10 +124,12 @@ def area(extent: Extent) -> Area:
         no_pssh = "`parallel-ssh` is not installed: scripts/ensure-pssh does that"
     ranks = {"ranks": hosts * each, "repeats": _REPEATS[extent]}
     cases = (
-        Case(name=_OURS, function=ours, arguments=sizes, missing=no_hosts, timeout=300),
-        Case(name=_PSSH, function=pssh, arguments=sizes, missing=no_pssh, timeout=300),
-        Case(name=_XARGS, function=xargs, arguments=sizes, missing=no_hosts, timeout=300),
-        Case(name=_BARRIER, function=barrier, arguments=ranks, missing=_lacks_mpi(), timeout=300),
+        AreaCase(name=_OURS, function=ours, arguments=sizes, missing=no_hosts, timeout=300),
+        AreaCase(name=_PSSH, function=pssh, arguments=sizes, missing=no_pssh, timeout=300),
+        AreaCase(name=_XARGS, function=xargs, arguments=sizes, missing=no_hosts, timeout=300),
+        AreaCase(
+            name=_BARRIER, function=barrier, arguments=ranks, missing=_lacks_mpi(), timeout=300
+        ),
     )
     title = (
         f"{hosts * each} tasks on {hosts} hosts by ssh; medians of {_REPEATS[extent]} rounds;"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.sync.record import Start
@@ -34,7 +34,7 @@ def started(workers: int, repeats: int) -> Values:
 def area(extent: Extent) -> Area:
     """One case."""
     workers, repeats = _WORKERS[extent], _REPEATS[extent]
-    case = Case(
+    case = AreaCase(
         name=_CASE, function=started, arguments={"workers": workers, "repeats": repeats}
     )  # fmt: skip
     title = f"{workers} null tasks on this machine, real processes; medians of {repeats} rounds"

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.sync.rounds import Seen, medians, workers_at
 from gridbench.bench.series import Points
 from gridbench_testbed.daemons import lacking
@@ -49,7 +49,7 @@ def area(extent: Extent) -> Area:
     if lacking(_PROGRAM):
         missing = f"`{_PROGRAM}` is not installed: scripts/ensure-redis does that"
     cases = [
-        Case(
+        AreaCase(
             name=_name(workers),
             function=asked,
             arguments={"workers": workers, "requests": requests, "repeats": repeats},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Case, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.formats import as_given
@@ -28,7 +28,7 @@ def area(extent: Extent) -> Area:
     """One case."""
     workers, seconds, repeats = _WORKERS[extent], _SECONDS[extent], _REPEATS[extent]
     arguments = {"workers": workers, "seconds": seconds, "repeats": repeats}
-    case = Case(name=_CASE, function=simultaneous, arguments=arguments)
+    case = AreaCase(name=_CASE, function=simultaneous, arguments=arguments)
     title = f"{workers} tasks of {as_given(seconds)} on this machine; medians of {repeats} rounds"
     return Area("sync/simultaneity", title, (case,), _rows, part="simultaneity")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gridbench.advise.runs import SCENARIO
 from gridbench.advise.work import Work
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 
 _MOST_CORES = 400
 """That are tried on the way to advice; more are extrapolated, and that is said."""
@@ -20,7 +20,7 @@ _MOST_BYTES = 100 * 2**20
 _LEAST_BYTES = 4096
 
 
-def first_cases(work: Work, workers: int | None = None) -> list[Case]:
+def first_cases(work: Work, workers: int | None = None) -> list[ScenarioCase]:
     """Those without which no model can be found; `workers`: no case can have more."""
     most, few, some, many = _cores(work, workers)
     found = [
@@ -43,7 +43,7 @@ def first_cases(work: Work, workers: int | None = None) -> list[Case]:
     return list(dict.fromkeys(found))
 
 
-def calibrating(work: Work, workers: int | None = None) -> list[Case]:
+def calibrating(work: Work, workers: int | None = None) -> list[ScenarioCase]:
     """Cases that determine the terms that the work touches, around its sizes; the first first.
     `workers`: no case can have more."""
     most, few, some, many = _cores(work, workers)
@@ -76,7 +76,9 @@ def _cores(work: Work, workers: int | None) -> tuple[int, int, int, int]:
     return most, few, min(some, workers), min(many, workers)
 
 
-def _with_data(work: Work, most: int, how: Sequence[tuple[int, int, float]]) -> Iterator[Case]:
+def _with_data(
+    work: Work, most: int, how: Sequence[tuple[int, int, float]]
+) -> Iterator[ScenarioCase]:
     """For numbers of cores, tasks for each, and factors of sizes: a case for each kind of data."""
     # Of each task, if the work was divided among all cores.
     task_in = work.bytes_in / most + work.bytes_in_each
@@ -102,8 +104,8 @@ def _case(
     bytes_in: int = 0,
     bytes_shared: int = 0,
     bytes_out: int = 0,
-) -> Case:
-    return Case(
+) -> ScenarioCase:
+    return ScenarioCase(
         scenario=SCENARIO,
         cores=cores,
         tasks=tasks,

@@ -53,7 +53,7 @@ _PAGE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class AdviceRequest:
     """What the user asked for."""
 
     work: Work
@@ -88,7 +88,7 @@ class Request:
     """A folder of `gridbench data crossover`; None: what was kept of this machine, if anything."""
 
 
-def give_advice(request: Request) -> int:
+def give_advice(request: AdviceRequest) -> int:
     """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
     a run failed; 3: other programs disturbed it, so that nothing can be claimed, and that was not
     accepted. InputError for what makes no sense."""
@@ -117,7 +117,7 @@ def _made(folder: Path) -> Iterator[None]:
         raise
 
 
-def _advise(request: Request, folder: Path) -> int:
+def _advise(request: AdviceRequest, folder: Path) -> int:
     console = request.printing.progress()
     if request.profile is not None:
         return _of_profile(request, request.profile, folder)
@@ -176,7 +176,7 @@ def _refuse_to_try(work: Work) -> None:
         )
 
 
-def _servers(request: Request, console: Console) -> Servers | None:
+def _servers(request: AdviceRequest, console: Console) -> Servers | None:
     """Those on which the work is to run; None: on this machine, or where a model is of."""
     if not (request.grid or request.servers):
         return None
@@ -191,14 +191,14 @@ def _servers(request: Request, console: Console) -> Servers | None:
     return servers_for(request.grid, request.servers, request.work.cores, console)
 
 
-def _crossover(request: Request, model: Model) -> Crossover | None:
+def _crossover(request: AdviceRequest, model: Model) -> Crossover | None:
     """What is known of shared data from data grids."""
     if request.data_grid is not None:
         return crossover_in(request.data_grid, request.work, model.name)
     return crossover_here(model.fit.place)
 
 
-def _maps(request: Request, advice: Advice) -> list[LimitsMap]:
+def _maps(request: AdviceRequest, advice: Advice) -> list[LimitsMap]:
     """Of all models in the file that was given, if it was one, else of what the advice is of."""
     if not request.maps:
         return []
@@ -209,7 +209,7 @@ def _maps(request: Request, advice: Advice) -> list[LimitsMap]:
     return [limits_map(one, work.cores, warm=work.warm) for one in several]
 
 
-def _of_profile(request: Request, name: str, folder: Path) -> int:
+def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
     """Advice for a system that is not here: nothing is measured, kept or tried."""
     given = {
         "--engine": request.engine,
@@ -239,7 +239,7 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
 
 
 def find_model(
-    request: Request, console: Console, servers: Servers | None = None
+    request: AdviceRequest, console: Console, servers: Servers | None = None
 ) -> tuple[Model, str]:
     """The model that is asked for, one that was kept, or one of runs that are made now, on servers
     if the work is to run there; and, if it was kept, where it comes from. InputError if there is
@@ -275,7 +275,7 @@ def _kept(engine: str, work: Work) -> Kept | None:
     return load_kept(kept_path(engine, version, platform.node(), processors))
 
 
-def _given(request: Request, given: Path, console: Console) -> Model:
+def _given(request: AdviceRequest, given: Path, console: Console) -> Model:
     """The model in a file, or of the runs in a folder."""
     if given.is_file():
         models = load_models(given)

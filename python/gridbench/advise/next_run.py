@@ -16,7 +16,7 @@ from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Situation
 from gridbench.model.terms import Shape
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 
 _AT_ONCE = 3
 """Runs between two looks at the answer."""
@@ -51,14 +51,14 @@ class Search:
         """Cases that may be run."""
         firsts = set(first_cases(work, workers))
         self._first = [one for one in self.left if one in firsts]
-        self._chosen: list[Case] = []
+        self._chosen: list[ScenarioCase] = []
         self._answer: Split | None = None
         self._shape: Shape | None = None
         """How the engine works, by the first model: trying all takes longer than a run."""
         self.values: Mapping[str, float] = {}
         """Of the terms, by the last model, where the next search begins; empty: there is none."""
 
-    def next(self) -> Case | None:
+    def next(self) -> ScenarioCase | None:
         """The next case to be run; None: there have been enough, or there are no more."""
         queue = self._first or self._chosen
         if not queue and self.left:
@@ -69,7 +69,7 @@ class Search:
         self.left.remove(case)
         return case
 
-    def _choose(self) -> list[Case]:
+    def _choose(self) -> list[ScenarioCase]:
         """The next few; none if the last ones have not changed the answer."""
         try:
             model = model_of(
@@ -90,7 +90,9 @@ def _as_good(model: Model, work: Work, before: Split, now: Split) -> bool:
     return total <= now.total * _REGRET and abs(math.log(total / before.total)) <= _SAME_TOTAL
 
 
-def most_telling(model: Model, work: Work, answer: Split, cases: Sequence[Case]) -> list[Case]:
+def most_telling(
+    model: Model, work: Work, answer: Split, cases: Sequence[ScenarioCase]
+) -> list[ScenarioCase]:
     """The cases, first those whose run would narrow most what is not known of the answer.
 
     That is the logarithm of the overhead of the advised split, and of splits around it. Of each
@@ -105,7 +107,7 @@ def most_telling(model: Model, work: Work, answer: Split, cases: Sequence[Case])
     wanted = [model.slopes(work.divided(*split)) for split in sorted(around)]
     unsure = np.array(wanted) @ model.fit.covariance
 
-    def gain(case: Case) -> float:
+    def gain(case: ScenarioCase) -> float:
         slopes = model.slopes(_situation(case, work))
         own = float(slopes @ model.fit.covariance @ slopes)
         return float(((unsure @ slopes) ** 2).sum()) / (own + _NOISE**2)
@@ -132,7 +134,7 @@ def covers(model: Model, work: Work) -> bool:
     )
 
 
-def _situation(case: Case, work: Work) -> Situation:
+def _situation(case: ScenarioCase, work: Work) -> Situation:
     return Situation(
         cores=case.cores,
         sleep=np.full(case.tasks, case.sleep),

@@ -256,7 +256,7 @@ def advise(
     # servers are asked, whose agents may be on this machine.
     begun = None if source or profile or grid or servers else begin()
     from gridbench.advise.asked import work_asked
-    from gridbench.advise.command import Request, give_advice
+    from gridbench.advise.command import AdviceRequest, give_advice
     from gridbench.advise.effort import effort_of
     from gridbench.advise.roofline import parse_roofline
     from gridbench.advise.uneven import parse_uneven
@@ -285,7 +285,7 @@ def advise(
     )
     sys.exit(
         give_advice(
-            Request(
+            AdviceRequest(
                 work=replace(asked, roofline=roofline),
                 bandwidth=bandwidth,
                 engine=engine,

@@ -10,7 +10,7 @@ import numpy as np
 from gridbench.analysis.columns import Floats
 from gridbench.model.model import Prediction
 from gridbench.model.observation import Situation
-from gridbench.model.pipeline import Case, Effort, Link, Manager, Parameters, figures
+from gridbench.model.pipeline import Effort, Link, Manager, Parameters, PipelineCase, figures
 from gridbench.simulate.simulation import case_of, cautions_for, total_of
 from gridbench.simulate.systems import System
 from gridbench.simulate.work import Work
@@ -82,7 +82,7 @@ class Profiled:
         return cautions_for(_case(situation, system, self.values), system)
 
 
-def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> Case:
+def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> PipelineCase:
     work = Work(
         cores=situation.cores,
         tasks=situation.tasks,

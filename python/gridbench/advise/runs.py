@@ -20,12 +20,12 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.template import Template
 from gridbench.progress import Steps
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.load import read_record
 from gridbench.scenario.analysed import analysed
-from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Answer, Order
-from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.messages import Answer, CaseOrder
+from gridbench.scenario.one import CaseOutcome, run_case
 from gridbench.scenario.workloads import TIMES, Times, setup_of, write_workload
 from gridbench.workload.body import SLEEP
 
@@ -39,7 +39,7 @@ _RECENT = 1.0
 class Ran:
     """A case that was run."""
 
-    outcome: Outcome
+    outcome: CaseOutcome
     folder: Path
     """Of the run, as `gridbench run` leaves it."""
 
@@ -112,7 +112,9 @@ class Runs:
         if self._interrupt.came:
             print("gridbench: interrupted", file=sys.stderr)
 
-    def run(self, case: Case, *, facts: Facts, limit: float, times: Floats | None = None) -> Ran:
+    def run(
+        self, case: ScenarioCase, *, facts: EngineFacts, limit: float, times: Floats | None = None
+    ) -> Ran:
         """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself;
         `times`: of its tasks, in seconds, if they differ."""
         self._number += 1
@@ -122,7 +124,7 @@ class Runs:
         if times is not None:
             (place / TIMES).write_text("".join(f"{one:.6f}\n" for one in times), encoding="ascii")
         (place / "run").mkdir()
-        order = Order(
+        order = CaseOrder(
             engine=self._engine,
             setup=setup,
             folder=place / "run",
@@ -153,7 +155,7 @@ class Runs:
         return ran
 
 
-def _analysed(ran: Ran, case: Case) -> Ran:
+def _analysed(ran: Ran, case: ScenarioCase) -> Ran:
     answer = ran.outcome.answer
     if answer.status not in ("done", "invalid"):
         return ran

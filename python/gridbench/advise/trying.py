@@ -24,10 +24,10 @@ from gridbench.model.model import Model
 from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
-from gridbench.scenario.grids import Case
-from gridbench.scenario.needs import Place
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.needs import WorkerPlace
 from gridbench.scenario.one import RUNS_CASES
-from gridbench.scenario.plan import Item, Judge, Limits, items_of
+from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits, items_of
 from gridbench.scenario.workloads import Times
 
 _SEED = 1
@@ -47,7 +47,7 @@ _BESIDE = 10.0
 class Candidate:
     """A split to try, as a case, and what it is expected to take, in seconds."""
 
-    case: Case
+    case: ScenarioCase
     advised: bool
     expected: float
 
@@ -80,7 +80,7 @@ def candidates(advice: Advice) -> list[Candidate]:
     found = []
     for tasks, cores in sorted(splits):
         situation = work.divided(tasks, cores)
-        case = Case(
+        case = ScenarioCase(
             scenario=SCENARIO,
             cores=cores,
             tasks=tasks,
@@ -114,9 +114,9 @@ def try_out(
     judge = Judge(
         [participant],
         times=Times(body=advice.work.body),
-        place=Place(nodes=len(servers.hosts), servers=True) if servers else Place(),
+        place=WorkerPlace(nodes=len(servers.hosts), servers=True) if servers else WorkerPlace(),
         warm=warm,
-        limits=Limits(),
+        limits=TimeLimits(),
         servers=servers,
     )
     chosen: list[Candidate] = []
@@ -182,7 +182,7 @@ class _Tally:
         limit: float,
         policy: Policy,
     ) -> None:
-        self.failed: dict[Case, str] = {}
+        self.failed: dict[ScenarioCase, str] = {}
         """The first failure of each."""
         self.runs = 0
         """That did not fail."""
@@ -195,9 +195,9 @@ class _Tally:
         self._limit = limit
         self._policy = policy
 
-    def run(self, items: Sequence[Item]) -> dict[Case, tuple[float, ...]]:
+    def run(self, items: Sequence[ScenarioItem]) -> dict[ScenarioCase, tuple[float, ...]]:
         """The totals of each case of which at least one run counts, in seconds."""
-        totals: dict[Case, tuple[float, ...]] = {}
+        totals: dict[ScenarioCase, tuple[float, ...]] = {}
         for item in items:
             if item.case in self.failed:
                 self._progress.skip()
@@ -218,7 +218,7 @@ class _Tally:
                 totals[item.case] = (*totals.get(item.case, ()), total)
         return totals
 
-    def _times(self, item: Item) -> Floats | None:
+    def _times(self, item: ScenarioItem) -> Floats | None:
         """Of its tasks, if they differ: in each round drawn anew, for all splits."""
         work, tasks = self._work, item.case.tasks
         if work.uneven is None:
@@ -232,7 +232,7 @@ def _why_not(one: Candidate, most_tasks: int, effort: Effort, judge: Judge, engi
         return f"the work cannot be divided into more than {most_tasks:,} tasks"
     if one.expected > effort.limit:
         return f"time: {duration(one.expected)} expected, and {duration(effort.limit)} are allowed"
-    item = Item(one.case, engine, 0)
+    item = ScenarioItem(one.case, engine, 0)
     return judge.why_not(item, judge.need(item), None)
 
 
@@ -248,8 +248,8 @@ def _is_of(one: Candidate, trial: Trial) -> bool:
 
 def _tried(
     chosen: Sequence[Candidate],
-    totals: Mapping[Case, tuple[float, ...]],
-    again: Mapping[Case, tuple[float, ...]],
+    totals: Mapping[ScenarioCase, tuple[float, ...]],
+    again: Mapping[ScenarioCase, tuple[float, ...]],
 ) -> tuple[Tried, ...]:
     return tuple(
         Tried(

@@ -26,7 +26,7 @@ the data were not right."""
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TaskTimeFigures:
     """How long tasks took."""
 
     tasks: int
@@ -86,9 +86,9 @@ class Figures:
     """Operations per second."""
     bandwidth: float
     """Bytes of objects per second: read or written, and both for an update. NaN with scans."""
-    with_start_up: Times | None
+    with_start_up: TaskTimeFigures | None
     """All tasks; a client's first, cold one with the time in which the clients were connected."""
-    without_start_up: Times | None
+    without_start_up: TaskTimeFigures | None
     """Tasks after the warm-up, without the first one of each client, or with it if there are no
     others."""
     latencies: dict[tuple[str, Counted], Quantiles]
@@ -153,7 +153,7 @@ def operations_of_task(case: DataGridCase) -> float:
     return p.get("NRepeats", 1) * each + p.get("SharedDataSize", 0)
 
 
-def with_start_up(case: DataGridCase) -> Times | None:
+def with_start_up(case: DataGridCase) -> TaskTimeFigures | None:
     """As the sources measured it: the start-up of a client is part of its first task.
 
     That is the one right after it had connected, before the warm-up; where that was not measured,
@@ -168,7 +168,7 @@ def with_start_up(case: DataGridCase) -> Times | None:
     )
 
 
-def without_start_up(case: DataGridCase) -> Times | None:
+def without_start_up(case: DataGridCase) -> TaskTimeFigures | None:
     """Of clients that are warm. If each client has a single task, it counts if there was a warm-up;
     else nothing is known."""
     first = _first_tasks(case)
@@ -264,7 +264,7 @@ def _first_tasks(case: DataGridCase) -> set[int]:
     return set(first.values())
 
 
-def _times(seconds: Sequence[float]) -> Times | None:
+def _times(seconds: Sequence[float]) -> TaskTimeFigures | None:
     if not seconds:
         return None
-    return Times(len(seconds), statistics.median(seconds), min(seconds), max(seconds))
+    return TaskTimeFigures(len(seconds), statistics.median(seconds), min(seconds), max(seconds))

@@ -38,7 +38,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class KeeperFacts:
     """A host."""
 
     host: str
@@ -95,9 +95,9 @@ class Keeper:
         self._folder = Path(tempfile.mkdtemp(prefix="gridbench-data-"))
         self._children: dict[str, Child] = {}
 
-    def facts(self) -> Facts:
+    def facts(self) -> KeeperFacts:
         """About the host."""
-        return Facts(
+        return KeeperFacts(
             platform.node(),
             processors(),
             psutil.virtual_memory().available,

@@ -29,7 +29,7 @@ _OUTSIDE = 64 * MB  # of each Java process, outside of its heap
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryNeed:
     """What a case needs, bytes."""
 
     member: int
@@ -38,7 +38,7 @@ class Need:
     """Of the heap of each client process."""
 
 
-def need_of(wanted: PlannedCase, described: Description, backups: int) -> Need:
+def need_of(wanted: PlannedCase, described: Description, backups: int) -> MemoryNeed:
     """What a case needs at most. `backups`: copies beside the first one, as asked for."""
     workload = wanted.workload
     own = workload.parameters
@@ -47,9 +47,9 @@ def need_of(wanted: PlannedCase, described: Description, backups: int) -> Need:
     threads = -(-own.nnodes // wanted.processes)
     client = _CLIENT + _IN_CLIENT * threads * _in_heap(own.object_bytes)
     if not wanted.members:
-        return Need(0, round(client + held))
+        return MemoryNeed(0, round(client + held))
     left = wanted.members - len(wanted.kill)  # they come to hold what the others held
-    return Need(round(_needed(own, described, held * copies(left, backups) / left)), client)
+    return MemoryNeed(round(_needed(own, described, held * copies(left, backups) / left)), client)
 
 
 def copies(members: int, backups: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gridrpc
-from gridbench.datagrid.host_controller import Facts, Memory, Said, Start
+from gridbench.datagrid.host_controller import KeeperFacts, Memory, Said, Start
 from gridbench.hosts.place import Place
 
 _LOOK = 0.1
@@ -52,7 +52,7 @@ class Processes:
     def __init__(self, place: Place, check: Callable[[], None]) -> None:
         """`check` is called ten times a second while something is waited for, and may raise."""
         self._keepers = {member.host.name: member.remote for member in place.members}
-        self.facts: dict[str, Facts] = {
+        self.facts: dict[str, KeeperFacts] = {
             name: self._asked(name, keeper.facts) for name, keeper in self._keepers.items()
         }
         """Of the hosts."""

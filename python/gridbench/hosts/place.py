@@ -24,7 +24,7 @@ _FOR_AN_OBJECT = 30.0
 _LOCAL = ("localhost", "127.0.0.1", "::1", platform.node())
 
 
-class Facts(Protocol):
+class HostFacts(Protocol):
     """What a host says of itself."""
 
     @property
@@ -35,7 +35,7 @@ class Facts(Protocol):
 class Remote(Protocol):
     """What acts on a host."""
 
-    def facts(self) -> Facts:
+    def facts(self) -> HostFacts:
         """About the host."""
 
     def close(self) -> None:

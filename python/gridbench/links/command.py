@@ -23,7 +23,7 @@ _SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class LinksRequest:
     """What the user asked for."""
 
     nodes: int = 1
@@ -35,7 +35,7 @@ class Request:
     printing: Printing = field(default_factory=Printing)
 
 
-def show_links(request: Request) -> int:
+def show_links(request: LinksRequest) -> int:
     """Measure and print. Returns the exit status."""
     if request.only_clean:
         iproute.require()

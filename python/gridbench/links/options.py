@@ -46,11 +46,11 @@ def links(
     each direction, the same as workers behind links get. They are removed at the end. The command
     needs root and iproute2.
     """
-    from gridbench.links.command import Request, show_links
+    from gridbench.links.command import LinksRequest, show_links
 
     sys.exit(
         show_links(
-            Request(
+            LinksRequest(
                 nodes=nodes or 1,
                 link=link or DEFAULT_LINK,
                 seconds=seconds,

@@ -58,7 +58,7 @@ _REPEATING = 0.08  # the share of the planned time that may go into repeating wh
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class MicroRequest:
     """What the user asked for."""
 
     workloads: Sequence[str] = ()
@@ -96,7 +96,7 @@ class Plan:
         return max((session.rounds for session in self.sessions), default=0)
 
 
-def run_micro(request: Request) -> int:
+def run_micro(request: MicroRequest) -> int:
     """Measure what is missing, print, keep. Returns the exit status.
 
     0: all was measured. 1: something failed. 3: other programs disturbed it, so that nothing can be
@@ -112,7 +112,7 @@ def run_micro(request: Request) -> int:
 
 @contextlib.contextmanager
 def _elsewhere(
-    known: Iterable[str], request: Request, console: Console
+    known: Iterable[str], request: MicroRequest, console: Console
 ) -> Iterator[Elsewhere | None]:
     """What is measured on servers, if any are named, with as many workers as on this machine."""
     if not (request.grid or request.servers):
@@ -150,7 +150,7 @@ def _elsewhere(
 
 
 def _measured(
-    request: Request,
+    request: MicroRequest,
     known: dict[str, str],
     workloads: Sequence[str],
     elsewhere: Elsewhere | None,
@@ -223,7 +223,7 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
 def make_plan(
     known: dict[str, str],
     workloads: Sequence[str],
-    request: Request,
+    request: MicroRequest,
     elsewhere: Elsewhere | None = None,
 ) -> Plan:
     """The sessions of all engines that can be used, and why the others cannot."""

@@ -97,13 +97,13 @@ def micro(
             click.echo(listed.told())
         return
     from gridbench.engines.servers import names_in
-    from gridbench.micro.command import Request, run_micro
+    from gridbench.micro.command import MicroRequest, run_micro
     from gridbench.micro.sizes import FULL, QUICK
     from gridbench.workload.task_options import parse_body
 
     sys.exit(
         run_micro(
-            Request(
+            MicroRequest(
                 workloads=workloads,
                 engines=engines,
                 sizes=replace(QUICK if quick else FULL, body=parse_body(body_name)),

@@ -18,7 +18,7 @@ from gridbench.progress import Steps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class ModelRequest:
     """What the user asked for."""
 
     folders: Sequence[Path]
@@ -30,7 +30,7 @@ class Request:
     printing: Printing = field(default_factory=Printing)
 
 
-def fit_models(request: Request) -> int:
+def fit_models(request: ModelRequest) -> int:
     """Fit, print and save; the exit status. 1: for an engine too little was measured.
 
     InputError if it is too little for all, or the folders cannot be used.

@@ -23,7 +23,7 @@ from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.model.comparison import QUANTITIES, Yardstick
 from gridbench.model.observation import Observation, Place
-from gridbench.model.pipeline import Case, Parameters, figures
+from gridbench.model.pipeline import Parameters, PipelineCase, figures
 from gridbench.model.terms import (
     Movement,
     Shape,
@@ -433,7 +433,7 @@ class _Problem:
         """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
         rows: list[int] = []
         columns: list[int] = []
-        jobs: list[tuple[Case, Parameters]] = []
+        jobs: list[tuple[PipelineCase, Parameters]] = []
         share, least = steps
         each = np.maximum(share * at, least)
         for column, term in enumerate(self._terms):
@@ -461,7 +461,7 @@ class _Problem:
 
     def _jobs(
         self, values: Mapping[str, float], rows: Sequence[int]
-    ) -> list[tuple[Case, Parameters]]:
+    ) -> list[tuple[PipelineCase, Parameters]]:
         """For some of the observations, by number: what the model is given."""
         known: dict[tuple[bool, float, float], Parameters] = {}
         jobs = []
@@ -473,7 +473,9 @@ class _Problem:
             jobs.append((self._cases[row], known[key]))
         return jobs
 
-    def _evaluate(self, rows: Sequence[int], jobs: Sequence[tuple[Case, Parameters]]) -> Floats:
+    def _evaluate(
+        self, rows: Sequence[int], jobs: Sequence[tuple[PipelineCase, Parameters]]
+    ) -> Floats:
         """Weighted differences of these observations, shape (rows, quantities)."""
         return self._yardstick.differences(np.array(rows, dtype=np.int64), figures(jobs))
 

@@ -24,7 +24,7 @@ WEIGHTY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HeldOutCase:
     """A run that was held out; seconds."""
 
     name: str
@@ -58,12 +58,12 @@ class HeldOut:
     """In words."""
     fitted: int
     """Runs that the model was fitted to."""
-    cases: tuple[Case, ...] = ()
+    cases: tuple[HeldOutCase, ...] = ()
     refused: str = ""
     """Why it could not be done."""
 
     @property
-    def weighty(self) -> tuple[Case, ...]:
+    def weighty(self) -> tuple[HeldOutCase, ...]:
         """Cases by whose overhead it is judged."""
         return tuple(case for case in self.cases if case.weighty)
 
@@ -120,10 +120,10 @@ def held_out(
     return tuple(found)
 
 
-def judge(found: Fit, observations: Sequence[Observation]) -> tuple[Case, ...]:
+def judge(found: Fit, observations: Sequence[Observation]) -> tuple[HeldOutCase, ...]:
     """Measured and predicted totals of all observations."""
     return tuple(
-        Case(
+        HeldOutCase(
             one.name,
             one.measured.total,
             run(found.shape, found.values, found.place, one.situation).total,

@@ -69,8 +69,10 @@ def model(
     `gridbench simulate --profile FILE.json --case` predicts other cases. Exit status 1 says
     that too little was measured of one of several engines.
     """
-    from gridbench.model.command import Request, fit_models
+    from gridbench.model.command import ModelRequest, fit_models
 
     sys.exit(
-        fit_models(Request(folders=folders, engines=engines, test=test, out=out, printing=printing))
+        fit_models(
+            ModelRequest(folders=folders, engines=engines, test=test, out=out, printing=printing)
+        )
     )

@@ -169,7 +169,7 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PipelineCase:
     """A workload on workers."""
 
     sleep: Floats
@@ -233,7 +233,7 @@ Arrays = Sequence[bytearray]
 """Stamps as the native module gives them."""
 
 
-def evaluate(case: Case, parameters: Parameters, watch: Watch | None = None) -> Stamps:
+def evaluate(case: PipelineCase, parameters: Parameters, watch: Watch | None = None) -> Stamps:
     """Follow all tasks of the case through the system: a million of them take a few seconds."""
     arrays, _ = _native.follow_pipeline(case, parameters, watch=watch)
     return stamps_of(arrays)
@@ -246,7 +246,7 @@ def stamps_of(arrays: Arrays) -> Stamps:
     return Stamps(submit, sent, calc_in, calc_out, retrieve, worker)
 
 
-def figures(jobs: Sequence[tuple[Case, Parameters]]) -> Floats:
+def figures(jobs: Sequence[tuple[PipelineCase, Parameters]]) -> Floats:
     """What runs are compared by, shape (jobs, 4): the fields of `Measured`, in order. It takes all
     processors, and keeps no stamps."""
     return np.array(_native.pipeline_figures(jobs), dtype=np.float64).reshape(-1, 4)

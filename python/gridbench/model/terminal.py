@@ -12,7 +12,7 @@ from rich.text import Text
 from gridbench.costs.spans import Span
 from gridbench.formats import NOTHING, amount, bit_rate, counted, duration, percent, size, whole
 from gridbench.model.fit import Estimate, Fit
-from gridbench.model.held_out import WEIGHTY, Case, HeldOut
+from gridbench.model.held_out import WEIGHTY, HeldOut, HeldOutCase
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.repeated import Repeated
@@ -122,7 +122,7 @@ def _repeated(one: Repeated) -> str:
     )
 
 
-def _case(case: Case) -> str:
+def _case(case: HeldOutCase) -> str:
     return (
         f"{case.name} ({duration(case.measured)}, predicted {duration(case.predicted)},"
         f" ideal {duration(case.ideal)})"

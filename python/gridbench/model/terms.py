@@ -15,11 +15,11 @@ import numpy as np
 
 from gridbench.model.observation import Place, Situation
 from gridbench.model.pipeline import (
-    Case,
     Effort,
     Link,
     Manager,
     Parameters,
+    PipelineCase,
     Stamps,
     Start,
     evaluate,
@@ -200,10 +200,10 @@ def parameters_of(
     )
 
 
-def case_of(place: Place, situation: Situation) -> Case:
+def case_of(place: Place, situation: Situation) -> PipelineCase:
     """The pipeline's case. Workers are dealt to the hosts in turn."""
     linked = place.transport == "links"
-    return Case(
+    return PipelineCase(
         situation.sleep,
         np.zeros(situation.cores),
         bytes_in=situation.bytes_in,

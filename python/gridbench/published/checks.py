@@ -8,7 +8,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.transfer import MEGABYTE, block_span
-from gridbench.model.pipeline import Case, evaluate
+from gridbench.model.pipeline import PipelineCase, evaluate
 from gridbench.model.profiles import Profile, ninfg, symphony
 from gridbench.published.figures import Predicted, Prediction
 from gridbench.published.predictions import CORES, totals
@@ -91,7 +91,7 @@ def _bytes(size: str) -> float:
 
 def _both_ways(key: str, estimate: str, size: float, profile: Profile, ready: Floats) -> Prediction:
     row = figure_in_text(key, profile.name)
-    case = Case(np.full(400, 1.0), ready, bytes_in=size, bytes_out=size)
+    case = PipelineCase(np.full(400, 1.0), ready, bytes_in=size, bytes_out=size)
     return Prediction(
         row["what"],
         row["unit"],
@@ -105,7 +105,7 @@ def _without_start_up(profile: Profile) -> Iterator[Prediction]:
     for tasks, sleep in ((10, 10.0), (100, 1.0), (200, 0.5)):
         row = figure_in_text(f"processing_{tasks}", profile.name)
         workers = min(tasks, CORES)
-        case = Case(np.full(tasks, sleep), np.zeros(workers), bytes_in=_bytes("10 KB"))
+        case = PipelineCase(np.full(tasks, sleep), np.zeros(workers), bytes_in=_bytes("10 KB"))
         total = evaluate(case, profile.parameters).total
         yield Prediction(row["what"], row["unit"], Printed(row["value"]), None, total)
 
@@ -114,7 +114,7 @@ def _last_starts(profile: Profile, ready: Callable[[Row], Floats]) -> Iterator[P
     for row in table("5.5.1-1"):
         if row["system"] != profile.name:
             continue
-        case = Case(np.full(CORES, 30.0), ready(row), bytes_shared=_bytes(row["size"]))
+        case = PipelineCase(np.full(CORES, 30.0), ready(row), bytes_shared=_bytes(row["size"]))
         start = float(evaluate(case, profile.parameters).calc_in.max())
         what = f"shared data {row['size']}: last start"
         yield Prediction(what, "s", Printed(row["compute_start_s"]), None, start)
@@ -122,7 +122,7 @@ def _last_starts(profile: Profile, ready: Callable[[Row], Floats]) -> Iterator[P
 
 def _later_starts(profile: Profile) -> Iterator[Prediction]:
     for row in table("5.5.4-4"):
-        case = Case(np.full(2 * CORES, 30.0), np.zeros(CORES), bytes_in=_bytes(row["size"]))
+        case = PipelineCase(np.full(2 * CORES, 30.0), np.zeros(CORES), bytes_in=_bytes(row["size"]))
         stamps = evaluate(case, profile.parameters)
         start = float((stamps.calc_in - stamps.submit)[CORES:].mean())
         what = f"task data {row['size']}: later Start - Queue"
@@ -131,7 +131,7 @@ def _later_starts(profile: Profile) -> Iterator[Prediction]:
 
 def _later_return(profile: Profile) -> Prediction:
     row = figure_in_text("return_later", profile.name)
-    case = Case(np.full(2 * CORES, 1.0), np.zeros(CORES))
+    case = PipelineCase(np.full(2 * CORES, 1.0), np.zeros(CORES))
     stamps = evaluate(case, profile.parameters)
     back = float((stamps.retrieve - stamps.calc_out)[CORES:].mean())
     return Prediction(row["what"], row["unit"], Printed(row["value"]), None, back)
@@ -141,7 +141,9 @@ def _returns(profile: Profile) -> Iterator[Prediction]:
     for row in table("5.5.5-2"):
         if row["size"] in ("0 KB", "10 MB"):
             continue  # They are parameters.
-        case = Case(np.full(2 * CORES, 30.0), np.zeros(CORES), bytes_out=_bytes(row["size"]))
+        case = PipelineCase(
+            np.full(2 * CORES, 30.0), np.zeros(CORES), bytes_out=_bytes(row["size"])
+        )
         span = block_span(evaluate(case, profile.parameters).retrieve, CORES)
         what = f"output {row['size']}: first to 100th Done"
         yield Prediction(what, "s", Printed(row["done_span_s"]), None, span)

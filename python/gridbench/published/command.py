@@ -19,7 +19,7 @@ from gridbench.terminal import new_console
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class PublishedRequest:
     """What the user asked for."""
 
     tables: Sequence[str] = ()
@@ -29,7 +29,7 @@ class Request:
     """A page to write in addition."""
 
 
-def show_published(request: Request) -> int:
+def show_published(request: PublishedRequest) -> int:
     """Print the tables. Returns the exit status: 1 if a figure differs that should not."""
     tables = chosen(request.tables)
     if request.out:

@@ -38,6 +38,6 @@ def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> No
 
     Exit status 1 says that a figure differs from the recomputed one for no known reason.
     """
-    from gridbench.published.command import Request, show_published
+    from gridbench.published.command import PublishedRequest, show_published
 
-    sys.exit(show_published(Request(tables=tables, as_json=as_json, out=out)))
+    sys.exit(show_published(PublishedRequest(tables=tables, as_json=as_json, out=out)))

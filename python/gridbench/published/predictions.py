@@ -8,7 +8,7 @@ import numpy as np
 
 from gridbench.analysis.transfer import MEGABYTE
 from gridbench.formats import as_given
-from gridbench.model.pipeline import Case, evaluate
+from gridbench.model.pipeline import PipelineCase, evaluate
 from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN_SLIDES, Profile, ninfg, symphony
 from gridbench.published.figures import Predicted, Prediction, Variant
 from gridbench.published.printed import Printed, Row, table, tasks_of
@@ -96,10 +96,10 @@ def totals(name: str, profile: Profile, size: float) -> tuple[Prediction, ...]:
     return tuple(predictions)
 
 
-def _divided(row: Row, profile: Profile, size: float) -> Case:
+def _divided(row: Row, profile: Profile, size: float) -> PipelineCase:
     tasks = int(row["tasks"])
     ready = profile.ready(float(row["start_up_s"]), min(tasks, CORES))
-    return Case(np.full(tasks, float(row["sleep_s"])), ready, bytes_in=size)
+    return PipelineCase(np.full(tasks, float(row["sleep_s"])), ready, bytes_in=size)
 
 
 def _variant(what: str, name: str, profile: Profile) -> Variant:

@@ -37,7 +37,7 @@ _NEEDED = ("engine", "machine", "versions", "setup", "started", "ended", "comman
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReportCase:
     """A run, as the rules look at it."""
 
     folder: Path
@@ -69,7 +69,7 @@ class Case:
         return str(self.record["engine"]["name"]), ", ".join(filter(None, parts))
 
 
-def read_case(folder: Path) -> Case:
+def read_case(folder: Path) -> ReportCase:
     """The run in a folder. InputError if there is none that can be read."""
     record, table = load_run(folder)
     if is_trace(record):
@@ -81,10 +81,10 @@ def read_case(folder: Path) -> Case:
     setup = record["setup"]
     kind = kind_of(record)
     summary = summarise(table, int(setup["NTasks"]), int(setup["NNodes"]), kind.processors)
-    return Case(folder, record, table, summary)
+    return ReportCase(folder, record, table, summary)
 
 
-def _repeated(cases: Sequence[Case]) -> Seen:
+def _repeated(cases: Sequence[ReportCase]) -> Seen:
     """Each engine ran each workload often enough for a claim."""
     counts = Counter(case.workload for case in cases)
     few = [
@@ -97,13 +97,13 @@ def _repeated(cases: Sequence[Case]) -> Seen:
     return "kept", f"{min(counts.values())} runs of each engine and workload at least"
 
 
-def _complete(case: Case) -> Seen:
+def _complete(case: ReportCase) -> Seen:
     done, status = case.summary.ok, case.record.get("status")
     told = f"{done:,} of {case.tasks:,} tasks came back well, status {status}"
     return ("kept" if done == case.tasks and status == "complete" else "broken"), told
 
 
-def _data(case: Case) -> Seen:
+def _data(case: ReportCase) -> Seen:
     check = case.record.get("check") or {}
     if not check.get("wanted"):
         return "broken", "no checksum pass: it was left out by --no-check"
@@ -112,7 +112,7 @@ def _data(case: Case) -> Seen:
     return ("kept" if tasks == case.tasks and wrong == 0 else "broken"), told
 
 
-def _same_again(case: Case) -> Seen:
+def _same_again(case: ReportCase) -> Seen:
     recorded = case.record.get("summary") or {}
     for name in ("total", "ideal", "efficiency", "ok"):
         then, now = recorded.get(name), float(getattr(case.summary, name))
@@ -121,7 +121,7 @@ def _same_again(case: Case) -> Seen:
     return "kept", f"total {duration(case.summary.total)}, worked out again from the stamps"
 
 
-def _log(case: Case) -> Seen:
+def _log(case: ReportCase) -> Seen:
     try:
         lines = (case.folder / LOG).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -131,7 +131,7 @@ def _log(case: Case) -> Seen:
     return ("kept" if rows == case.summary.ok else "broken"), told
 
 
-def _order(case: Case) -> Seen:
+def _order(case: ReportCase) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     margin = np.nan_to_num(errors(done)) + _EXACT
     steps = ("submit", "calc_in", "calc_out", "retrieve")
@@ -141,7 +141,7 @@ def _order(case: Case) -> Seen:
     return _count(wrong, "have stamps in another order than submit, calc-in, calc-out, retrieve")
 
 
-def _times(case: Case) -> Seen:
+def _times(case: ReportCase) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     asked, took = seconds(done, "sleep"), seconds(done, "slept")
     if not np.isfinite(asked).any():
@@ -149,7 +149,7 @@ def _times(case: Case) -> Seen:
     return _count(took < asked - _EXACT, "took less than their time")
 
 
-def _one_at_a_time(case: Case) -> Seen:
+def _one_at_a_time(case: ReportCase) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
     names = zip(text(done, "host").to_pylist(), text(done, "worker").to_pylist(), strict=True)
     known: dict[tuple[str, str], int] = {}
@@ -164,7 +164,7 @@ def _one_at_a_time(case: Case) -> Seen:
     return _count(same & early, "began before the one before them on their worker had ended")
 
 
-def _quiet(case: Case) -> Seen:
+def _quiet(case: ReportCase) -> Seen:
     load = case.record.get("load")
     if not isinstance(load, dict):
         return "not known", "the record does not say what other programs did"
@@ -174,7 +174,7 @@ def _quiet(case: Case) -> Seen:
     return ("broken" if judgement == "disturbed" else "not known"), told
 
 
-def _harness(case: Case) -> Seen:
+def _harness(case: ReportCase) -> Seen:
     each = case.record.get("harness_seconds")
     cost = case.summary.total - case.summary.ideal
     if not isinstance(each, float) or not math.isfinite(cost):
@@ -186,7 +186,7 @@ def _harness(case: Case) -> Seen:
     return ("kept" if share <= MOST_HARNESS else "broken"), told
 
 
-def _recorded(case: Case) -> Seen:
+def _recorded(case: ReportCase) -> Seen:
     missing = [name for name in _NEEDED if not case.record.get(name)]
     engine = case.record.get("engine")
     if isinstance(engine, dict) and not engine.get("version"):

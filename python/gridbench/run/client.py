@@ -21,7 +21,7 @@ GLANCE = 0.1  # seconds between looks at signals and the display
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class EngineFacts:
     """What has to be known of an engine before it is started."""
 
     description: dict[str, Any]
@@ -32,9 +32,11 @@ class Facts:
     """What its tasks can do; None: anything. See `gridbench.workload.body`."""
 
 
-def facts_of(engine: Engine, description: dict[str, Any], workers: int, *, warm: bool) -> Facts:
+def facts_of(
+    engine: Engine, description: dict[str, Any], workers: int, *, warm: bool
+) -> EngineFacts:
     """The facts of an engine, as it would run on so many workers."""
-    return Facts(
+    return EngineFacts(
         description,
         engine.shared_copies(workers, warm=warm),
         engine.uses_shared_memory,

@@ -27,7 +27,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder
 from gridbench.results_lock import sole_use
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.comparison import ahead
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import place_of, prepare
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What the command line asks for."""
 
     setup_file: Path | None
@@ -75,7 +75,7 @@ class Request:
     rounds: Rounds = field(default_factory=Rounds)
 
 
-def run_benchmark(request: Request) -> int:
+def run_benchmark(request: RunRequest) -> int:
     """Run it all; the exit status. InputError if the input cannot be used.
 
     0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
@@ -103,7 +103,7 @@ def run_benchmark(request: Request) -> int:
         return _run(request, workload_on(servers.workers), participants, console)
 
 
-def _workload(request: Request) -> Callable[[int | None], Workload]:
+def _workload(request: RunRequest) -> Callable[[int | None], Workload]:
     """The workload on so many workers; None: on as many as the set-up file says, or as this machine
     has processors. InputError if the file cannot be used."""
     if request.setup_file is None:
@@ -120,11 +120,11 @@ def _workload(request: Request) -> Callable[[int | None], Workload]:
 
 
 def _run(
-    request: Request, workload: Workload, participants: list[Participant], console: Console
+    request: RunRequest, workload: Workload, participants: list[Participant], console: Console
 ) -> int:
     setup, options = workload.setup, request.options
     named = {one.name: one for one in participants}
-    facts: dict[str, Facts] = {}
+    facts: dict[str, EngineFacts] = {}
     for one in participants:
         if one.environment() is not None:  # which takes seconds
             say(console, f"{one.name}: loading")

@@ -15,7 +15,7 @@ import psutil
 
 from gridbench.errors import InputError
 from gridbench.formats import size
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.machine import available_memory, free_shared_memory
 from gridbench.workload.setup_file import Setup
 
@@ -55,7 +55,7 @@ def _cores(setup: Setup) -> str:
     return "--cores" if setup.path is None else "<NNodes>"
 
 
-def check_body(body: str, engines: dict[str, Facts]) -> None:
+def check_body(body: str, engines: dict[str, EngineFacts]) -> None:
     """InputError if an engine cannot run tasks of that body (`gridbench.workload.body`)."""
     for name, facts in engines.items():
         if facts.bodies is not None and body not in facts.bodies:
@@ -71,7 +71,7 @@ def most_at_once(setup: Setup) -> int:
     return min(setup.nnodes, setup.ntasks)
 
 
-def check_memory(setup: Setup, engines: dict[str, Facts]) -> None:
+def check_memory(setup: Setup, engines: dict[str, EngineFacts]) -> None:
     """InputError if the data cannot fit; `engines` are those to run."""
     at_once = most_at_once(setup)
     own = setup.task_bytes + setup.shared_bytes

@@ -13,7 +13,7 @@ from gridbench.formats import as_given
 from gridbench.process.adopted import Started
 from gridbench.process.child import Child, Ended
 from gridbench.process.objects import Objects
-from gridbench.run.client import GLANCE, Client, Facts
+from gridbench.run.client import GLANCE, Client, EngineFacts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.messages import Close, Closed, Failed, News, Pass
 from gridbench.run.plan import Plan
@@ -32,7 +32,7 @@ class HostedClient(Client):
     def __init__(self, point: EntryPoint, *, workers: int, warm: bool) -> None:
         super().__init__()
         self._point = point
-        self._facts: Facts | None = None
+        self._facts: EngineFacts | None = None
         self._description: dict[str, Any] = {}
         self._count = 0
         self._closed: Closed | None = None
@@ -46,7 +46,7 @@ class HostedClient(Client):
         """The process in which the client is."""
         return self._child.process
 
-    def facts(self, patience: float) -> Facts:
+    def facts(self, patience: float) -> EngineFacts:
         """What the engine says of itself. EngineFailure if that takes longer, or it fails."""
         deadline = time.monotonic() + patience
         while self._facts is None:
@@ -109,7 +109,7 @@ class HostedClient(Client):
             self.status = message.status
             self._description = message.description or self._description
             return message.rows
-        if isinstance(message, Facts):
+        if isinstance(message, EngineFacts):
             self._facts = message
             self._description = message.description
         elif isinstance(message, Closed):

@@ -196,7 +196,7 @@ def run(
     """
     from gridbench.engines.servers import names_in
     from gridbench.run.asked import split_words, tasks_given
-    from gridbench.run.command import Request, run_benchmark
+    from gridbench.run.command import RunRequest, run_benchmark
     from gridbench.run.rounds import Rounds
     from gridbench.run.runner import Options
     from gridbench.scenario.request import limit_of, scale_of
@@ -214,7 +214,7 @@ def run(
     )
     sys.exit(
         run_benchmark(
-            Request(
+            RunRequest(
                 setup_file=setup,
                 tasks=given,
                 engines=engines,

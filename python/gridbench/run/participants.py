@@ -14,7 +14,7 @@ from gridbench.engines.registry import find_engine, make_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.process.adopted import Started
-from gridbench.run.client import Client, Facts, LocalClient, facts_of
+from gridbench.run.client import Client, EngineFacts, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 
@@ -43,7 +43,7 @@ class Participant(abc.ABC):
         self.servers = servers
 
     @abc.abstractmethod
-    def facts(self, workers: int, *, warm: bool) -> Facts:
+    def facts(self, workers: int, *, warm: bool) -> EngineFacts:
         """What has to be known beforehand. InputError if the engine cannot be used."""
 
     @abc.abstractmethod
@@ -93,7 +93,7 @@ class _Here(Participant):
         except Cannot as error:
             raise _no_servers(self.name, str(error)) from error
 
-    def facts(self, workers: int, *, warm: bool) -> Facts:
+    def facts(self, workers: int, *, warm: bool) -> EngineFacts:
         return facts_of(self._engine, asdict(self._engine.describe()), workers, warm=warm)
 
     def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
@@ -135,7 +135,7 @@ class _Elsewhere(Participant):
     def require_servers(self) -> None:
         raise _no_servers(self.name)
 
-    def facts(self, workers: int, *, warm: bool) -> Facts:
+    def facts(self, workers: int, *, warm: bool) -> EngineFacts:
         client = HostedClient(self._point, workers=workers, warm=warm)
         try:
             return client.facts(_LOADING)

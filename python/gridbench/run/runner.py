@@ -21,7 +21,7 @@ from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers, told
 from gridbench.progress import Tasks
-from gridbench.run.client import GLANCE, Client, Facts
+from gridbench.run.client import GLANCE, Client, EngineFacts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
 from gridbench.run.harness import harness_seconds
@@ -105,7 +105,7 @@ class Verdict:
 
 def run_engine(
     participant: Participant,
-    facts: Facts,
+    facts: EngineFacts,
     workload: Workload,
     *,
     options: Options,
@@ -309,7 +309,7 @@ class _Run:
 
 
 def _new_record(
-    participant: Participant, facts: Facts, workload: Workload, plan: Plan, options: Options
+    participant: Participant, facts: EngineFacts, workload: Workload, plan: Plan, options: Options
 ) -> dict[str, Any]:
     setup = workload.setup
     return {

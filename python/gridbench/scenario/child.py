@@ -31,7 +31,7 @@ from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
-from gridbench.scenario.messages import Answer, Order
+from gridbench.scenario.messages import Answer, CaseOrder
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
 
@@ -49,7 +49,7 @@ def prepare(engine: str) -> None:
             load_engine(point)
 
 
-def carry_out(order: Order) -> Answer:
+def carry_out(order: CaseOrder) -> Answer:
     """Run the case, complete its record, and look at it."""
     workload = read_workload(order.setup, order.time_scale, order.body)
     with ExitStack() as stack:
@@ -62,7 +62,7 @@ def carry_out(order: Order) -> Answer:
         return _measure(order, workload, participant)
 
 
-def _measure(order: Order, workload: Workload, participant: Participant) -> Answer:
+def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> Answer:
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
     options = Options(
@@ -86,7 +86,7 @@ def _measure(order: Order, workload: Workload, participant: Participant) -> Answ
     return _answer(verdict, workload.setup, order, interrupted=interrupt.came)
 
 
-def _answer(verdict: Verdict, setup: Setup, order: Order, *, interrupted: bool) -> Answer:
+def _answer(verdict: Verdict, setup: Setup, order: CaseOrder, *, interrupted: bool) -> Answer:
     seen = verdict.record["load"]
     load = seen["judged"] and from_record(Load, seen["judged"])
     if verdict.exit_status == 0 and not interrupted:
@@ -120,7 +120,7 @@ def main(descriptor: str) -> None:
     """Carry out the order; one message for bad input."""
     lines = Lines(serve(descriptor))
     try:
-        answer = carry_out(from_record(Order, lines.receive()))
+        answer = carry_out(from_record(CaseOrder, lines.receive()))
     except InputError as error:
         answer = Answer(status="failed", reason=_one_line(str(error)))
     lines.send(asdict(answer))

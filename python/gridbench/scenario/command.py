@@ -20,18 +20,18 @@ from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder, say_stopped
 from gridbench.results_lock import sole_use
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import Case, cases_of
+from gridbench.scenario.grids import ScenarioCase, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
 from gridbench.scenario.listing import listing_record, print_listing
-from gridbench.scenario.plan import Item, Judge
-from gridbench.scenario.request import Request
+from gridbench.scenario.plan import Judge, ScenarioItem
+from gridbench.scenario.request import ScenarioRequest
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
-from gridbench.scenario.session import Session
+from gridbench.scenario.session import ScenarioSession
 from gridbench.statistics.enough import FEWEST
 from gridbench.terminal import say
 
 
-def run_scenarios(request: Request) -> int:
+def run_scenarios(request: ScenarioRequest) -> int:
     """Run what is missing, and report; the exit status. InputError for bad input.
 
     0: every case was run or skipped. 1: a case failed. 3: other programs disturbed all that were
@@ -70,7 +70,7 @@ def run_scenarios(request: Request) -> int:
         interrupt = stack.enter_context(Interrupt())
         leftovers = stack.enter_context(Leftovers())
         spaces = stack.enter_context(open_place(request.place))
-        session = Session(
+        session = ScenarioSession(
             request,
             judge=judge,
             interrupt=interrupt,
@@ -90,11 +90,13 @@ def run_scenarios(request: Request) -> int:
     return max(statuses) or request.policy.exit_status(claims=_claims(base))
 
 
-def _list_cases(request: Request, grids: Mapping[int, Sequence[Case]], judge: Judge) -> None:
+def _list_cases(
+    request: ScenarioRequest, grids: Mapping[int, Sequence[ScenarioCase]], judge: Judge
+) -> None:
     records = []
     for number, cases in grids.items():
         items = [
-            Item(case, engine, n)
+            ScenarioItem(case, engine, n)
             for case in cases
             for engine in request.engines
             for n in range(request.rounds or FEWEST)
@@ -111,7 +113,7 @@ def _claims(base: Path) -> bool:
     return not disturbed or any(result.status == "done" for result in results)
 
 
-def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:
+def _asked(request: ScenarioRequest, grids: Iterable[Sequence[ScenarioCase]]) -> ScenarioRequest:
     """The request with what the servers have, which they are asked for once.
 
     InputError if they cannot be used, or have too few workers for each and every case.

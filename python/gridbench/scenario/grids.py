@@ -40,7 +40,7 @@ _SPLITS = (1, 10, 25, 50, 100, 200, 400, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ScenarioCase:
     """One row of a grid: a workload and the cores it runs on. Sizes are in bytes."""
 
     scenario: int
@@ -123,7 +123,7 @@ class _Axes:
         return values[::2] if self.choice.quick else values
 
 
-def cases_of(scenario: int, choice: Choice) -> list[Case]:
+def cases_of(scenario: int, choice: Choice) -> list[ScenarioCase]:
     """The cases of a scenario, in the order of its grid. InputError if there is no such one."""
     parse_scenarios([str(scenario)])
     return list(dict.fromkeys(_GRIDS[scenario](_Axes(choice))))
@@ -134,56 +134,62 @@ def parse_scenarios(words: Sequence[str]) -> list[int]:
     return parse_selection(words, SCENARIOS, "scenario")
 
 
-def _first(axes: _Axes) -> Iterator[Case]:
+def _first(axes: _Axes) -> Iterator[ScenarioCase]:
     for cores, size in product(axes.cores(*_CORES), axes.sizes(_SIZES)):
-        yield Case(scenario=1, cores=cores, tasks=cores, sleep=30, bytes_shared=size)
+        yield ScenarioCase(scenario=1, cores=cores, tasks=cores, sleep=30, bytes_shared=size)
     if axes.choice.optional:
         for size in (10 * MB, 100 * MB):
-            yield Case(scenario=1, cores=100, tasks=100, sleep=120, bytes_shared=size)
+            yield ScenarioCase(scenario=1, cores=100, tasks=100, sleep=120, bytes_shared=size)
 
 
-def _second(axes: _Axes) -> Iterator[Case]:
+def _second(axes: _Axes) -> Iterator[ScenarioCase]:
     tasks = 100 if axes.choice.slides else 200
     for cores, sleep, size in product(
         axes.cores(100), axes.others(0, 0.1, 1, 10, 100), axes.sizes(_SIZES)
     ):
-        yield Case(scenario=2, cores=cores, tasks=tasks, sleep=sleep, bytes_in=size, bytes_out=size)
+        yield ScenarioCase(
+            scenario=2, cores=cores, tasks=tasks, sleep=sleep, bytes_in=size, bytes_out=size
+        )
 
 
-def _third(axes: _Axes) -> Iterator[Case]:
+def _third(axes: _Axes) -> Iterator[ScenarioCase]:
     counts = (1, 10, 100, 200, 300, 500, 1000) if axes.choice.slides else (1, 10, 100, 1000, 10000)
     for cores, tasks in product(axes.cores(100), axes.counts(*counts)):
-        yield Case(scenario=3, cores=cores, tasks=tasks, sleep=30)
+        yield ScenarioCase(scenario=3, cores=cores, tasks=tasks, sleep=30)
 
 
-def _in_blocks(axes: _Axes, make: Callable[[Case, int], Case], scenario: int) -> Iterator[Case]:
+def _in_blocks(
+    axes: _Axes, make: Callable[[ScenarioCase, int], ScenarioCase], scenario: int
+) -> Iterator[ScenarioCase]:
     cores_axis = (100, 200, 400) if axes.choice.slides else _CORES
     for cores, blocks, size in product(
         axes.cores(*cores_axis), axes.counts(1, 2, 3), axes.sizes(_SIZES)
     ):
-        case = Case(scenario=scenario, cores=cores, tasks=cores * blocks, sleep=30)
+        case = ScenarioCase(scenario=scenario, cores=cores, tasks=cores * blocks, sleep=30)
         yield make(case, size)
 
 
-def _fourth(axes: _Axes) -> Iterator[Case]:
+def _fourth(axes: _Axes) -> Iterator[ScenarioCase]:
     return _in_blocks(axes, lambda case, size: replace(case, bytes_in=size), 4)
 
 
-def _fifth(axes: _Axes) -> Iterator[Case]:
+def _fifth(axes: _Axes) -> Iterator[ScenarioCase]:
     return _in_blocks(axes, lambda case, size: replace(case, bytes_out=size), 5)
 
 
-def _sixth(axes: _Axes) -> Iterator[Case]:
+def _sixth(axes: _Axes) -> Iterator[ScenarioCase]:
     # As the slides list them: 10 s are not split into 1,000 tasks.
     for work, splits in ((100.0, _SPLITS), (10.0, _SPLITS[:-1])):
         for cores, tasks, size in product(
             axes.cores(100), axes.counts(*splits), axes.sizes(_SMALL_SIZES)
         ):
             own = round(size / tasks) if axes.choice.split_data else size
-            yield Case(scenario=6, cores=cores, tasks=tasks, sleep=work / tasks, bytes_in=own)
+            yield ScenarioCase(
+                scenario=6, cores=cores, tasks=tasks, sleep=work / tasks, bytes_in=own
+            )
 
 
-_GRIDS: dict[int, Callable[[_Axes], Iterator[Case]]] = {
+_GRIDS: dict[int, Callable[[_Axes], Iterator[ScenarioCase]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, load_engine
 from gridbench.errors import InputError
-from gridbench.scenario.needs import Place
+from gridbench.scenario.needs import WorkerPlace
 from gridbench_testbed.links import iproute
 from gridbench_testbed.links.network import Network
 
 
-def refuse_links(place: Place, engines: Sequence[str]) -> None:
+def refuse_links(place: WorkerPlace, engines: Sequence[str]) -> None:
     """InputError if links are wanted and cannot be had here, or not for one of the engines."""
     if not place.linked:
         return
@@ -29,7 +29,7 @@ def refuse_links(place: Place, engines: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def open_place(place: Place) -> Iterator[tuple[str, ...]]:
+def open_place(place: WorkerPlace) -> Iterator[tuple[str, ...]]:
     """The namespaces of the workers while it is active; none if there are no links.
 
     InputError if they cannot be made.

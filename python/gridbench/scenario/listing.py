@@ -8,12 +8,12 @@ from rich.console import Console
 
 from gridbench.formats import about, size
 from gridbench.scenario.needs import Need
-from gridbench.scenario.plan import Item, Judge, Limits
+from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits
 from gridbench.terminal import new_table, say
 
 
 def print_listing(
-    console: Console, scenario: int, items: Sequence[Item], judge: Judge, limits: Limits
+    console: Console, scenario: int, items: Sequence[ScenarioItem], judge: Judge, limits: TimeLimits
 ) -> None:
     """One row per case and engine, in the order of the grid, with the time that is expected and the
     data to move, and sums of those that would run."""
@@ -45,7 +45,7 @@ def print_listing(
 
 
 def listing_record(
-    scenario: int, items: Sequence[Item], judge: Judge, limits: Limits
+    scenario: int, items: Sequence[ScenarioItem], judge: Judge, limits: TimeLimits
 ) -> dict[str, object]:
     """The same for JSON: seconds and bytes."""
     cases = [
@@ -62,7 +62,9 @@ def listing_record(
     return {"scenario": scenario, "cases": cases}
 
 
-def _needs(items: Sequence[Item], judge: Judge, limits: Limits) -> list[tuple[Item, Need, str]]:
+def _needs(
+    items: Sequence[ScenarioItem], judge: Judge, limits: TimeLimits
+) -> list[tuple[ScenarioItem, Need, str]]:
     """Each with what it needs, and why it would be skipped, if it would."""
     found = []
     seconds = 0.0

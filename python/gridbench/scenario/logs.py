@@ -19,7 +19,7 @@ from gridbench.formats import rounded
 from gridbench.jsonl_store import Header
 from gridbench.report.source import Run, load_runs, section
 from gridbench.scenario.figures import figures_of, measured, why_invalid
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.results import CaseResult
 
 _LOG = "log"
@@ -67,7 +67,7 @@ def _result(run: Run, scenario: int) -> CaseResult:
     slept = seconds(run.table, "sleep")
     sleep = float(np.nanmean(slept)) if np.isfinite(slept).any() else 0.0
     first = run.table.slice(0, 1).to_pylist()[0]
-    case = Case(
+    case = ScenarioCase(
         scenario=scenario,
         cores=run.nnodes,
         tasks=run.ntasks,

@@ -8,12 +8,12 @@ from typing import Literal
 
 from gridbench.engines.servers import Servers
 from gridbench.machine.load import Load, Moment
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.workload.body import SLEEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class CaseOrder:
     """One case on one engine."""
 
     engine: str
@@ -26,7 +26,7 @@ class Order:
     warm: bool
     check: bool
     start_timeout: float
-    facts: Facts
+    facts: EngineFacts
     """What the engine has said of itself."""
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""

@@ -14,10 +14,10 @@ from statistics import median
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size, whole
 from gridbench.quantities import MB
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.machine import available_memory
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.results import CaseResult
 from gridbench.scenario.workloads import setup_of
 
@@ -47,7 +47,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class WorkerPlace:
     """Where workers are: beside the client, behind links, or on servers of a grid."""
 
     nodes: int = 1
@@ -83,7 +83,7 @@ class Experience:
         if result.status not in ("done", "invalid") or result.ideal_s is None:
             return
         servers = result.transport == "links" and result.link_rate is None
-        place = Place(nodes=result.nodes, rate=result.link_rate, servers=servers)
+        place = WorkerPlace(nodes=result.nodes, rate=result.link_rate, servers=servers)
         guessed = guessed_overhead(result, place, elsewhere=result.engine in self._elsewhere)
         beside = max(0.0, result.took_s - result.ideal_s)
         self._slower.setdefault(result.engine, []).append(beside / guessed)
@@ -109,7 +109,13 @@ class Experience:
 
 
 def need_of(
-    case: Case, engine: str, facts: Facts, *, ideal: float, place: Place, experience: Experience
+    case: ScenarioCase,
+    engine: str,
+    facts: EngineFacts,
+    *,
+    ideal: float,
+    place: WorkerPlace,
+    experience: Experience,
 ) -> Need:
     """What a case is expected to need on an engine; `ideal`: seconds of the tasks themselves."""
     elsewhere = experience.elsewhere(engine)
@@ -129,7 +135,9 @@ def need_of(
     )
 
 
-def guessed_overhead(case: Case | CaseResult, place: Place, *, elsewhere: bool) -> float:
+def guessed_overhead(
+    case: ScenarioCase | CaseResult, place: WorkerPlace, *, elsewhere: bool
+) -> float:
     """Seconds beside the tasks themselves, before anything is known of the engine."""
     there, back = _moved(case, place)
     # A link carries both ways at the same time; memory does not.
@@ -142,18 +150,18 @@ def guessed_overhead(case: Case | CaseResult, place: Place, *, elsewhere: bool) 
     return _PROCESS + start + case.cores * per_worker + case.tasks * _PER_TASK + moving
 
 
-def _moved(case: Case | CaseResult, place: Place) -> tuple[int, int]:
+def _moved(case: ScenarioCase | CaseResult, place: WorkerPlace) -> tuple[int, int]:
     """Bytes that leave the client, and that come back to it."""
     shared = case.bytes_shared * _shared_sent(case, place)
     return case.tasks * case.bytes_in + shared, case.tasks * case.bytes_out
 
 
-def _shared_sent(case: Case | CaseResult, place: Place) -> int:
+def _shared_sent(case: ScenarioCase | CaseResult, place: WorkerPlace) -> int:
     """How often shared data is sent: to each node that has a task, or once on one host."""
     return min(place.nodes, case.cores, case.tasks) if place.apart else 1
 
 
-def cannot(case: Case, need: Need, engine: str, facts: Facts) -> str:
+def cannot(case: ScenarioCase, need: Need, engine: str, facts: EngineFacts) -> str:
     """Why this machine cannot run the case: workers or memory; empty if it can."""
     setup = setup_of(case)
     try:

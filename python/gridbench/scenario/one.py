@@ -19,7 +19,7 @@ from gridbench.process.child import Child, Ended
 from gridbench.process.leftovers import Leftovers
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory
-from gridbench.scenario.messages import Answer, Order
+from gridbench.scenario.messages import Answer, CaseOrder
 
 RUNS_CASES = "gridbench.scenario.child"
 """The module of such processes."""
@@ -30,7 +30,7 @@ _TAIL = 3  # lines of what the process has printed that are told if it fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CaseOutcome:
     """What came of it."""
 
     answer: Answer
@@ -47,14 +47,14 @@ class Outcome:
 
 
 def run_case(
-    order: Order,
+    order: CaseOrder,
     *,
     leftovers: Leftovers,
     limit: float | None,
     stopped: Callable[[], bool],
     glance: Callable[[], None],
     start: Callable[[], Child] = lambda: Child(RUNS_CASES),
-) -> Outcome:
+) -> CaseOutcome:
     """Run it, for at most `limit` seconds; `glance` is called some times each second, `start` makes
     the process. What others do is looked at from `order.began` on, if that is given."""
     began = reading(os.getpid())
@@ -70,7 +70,7 @@ def run_case(
         answer = _answer(child, look)
     finally:
         child.end(leftovers, patience=_PATIENCE)
-    return Outcome(
+    return CaseOutcome(
         answer=answer,
         began=began,
         took=time.monotonic() - began.at,

@@ -143,8 +143,8 @@ def scenario(
     from gridbench.quantities import parse_cores, parse_list, parse_size, parse_stddev
     from gridbench.scenario.command import run_scenarios
     from gridbench.scenario.grids import Choice, parse_scenarios
-    from gridbench.scenario.plan import Limits
-    from gridbench.scenario.request import Request, limit_of, place_of, scale_of
+    from gridbench.scenario.plan import TimeLimits
+    from gridbench.scenario.request import ScenarioRequest, limit_of, place_of, scale_of
     from gridbench.scenario.workloads import Times
 
     body = parse_body(body_name)
@@ -153,7 +153,7 @@ def scenario(
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
     sys.exit(
         run_scenarios(
-            Request(
+            ScenarioRequest(
                 scenarios=parse_scenarios(scenarios),
                 engines=named,
                 choice=Choice(
@@ -175,7 +175,7 @@ def scenario(
                 grid=grid,
                 names=names_in(servers),
                 start_timeout=start_timeout,
-                limits=Limits(
+                limits=TimeLimits(
                     case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
                 ),
                 rounds=rounds_given(rounds, several=len(named) > 1),

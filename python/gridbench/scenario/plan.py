@@ -10,15 +10,15 @@ from gridbench.analysis.summary import ideal_time
 from gridbench.engines.limit_workers import spread
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.feasibility import check_body
 from gridbench.run.machine import available_memory, usable_processors
 from gridbench.run.participants import Participant
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.needs import (
     Experience,
     Need,
-    Place,
+    WorkerPlace,
     cannot,
     need_of,
     too_long,
@@ -30,10 +30,10 @@ from gridbench.workload.body import SPIN
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ScenarioItem:
     """One case on one engine."""
 
-    case: Case
+    case: ScenarioCase
     engine: str
     round: int
 
@@ -44,7 +44,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TimeLimits:
     """The time allowed, seconds; None: any."""
 
     case: float | None = None
@@ -59,9 +59,9 @@ class Judge:
         participants: Sequence[Participant],
         *,
         times: Times,
-        place: Place,
+        place: WorkerPlace,
         warm: bool,
-        limits: Limits,
+        limits: TimeLimits,
         servers: Servers | None = None,
     ) -> None:
         """`servers`: those that have the workers, if any do, and how many they have is known."""
@@ -71,7 +71,7 @@ class Judge:
         self._place = place
         self._warm = warm
         self._limits = limits
-        self._facts: dict[tuple[str, int], Facts] = {}
+        self._facts: dict[tuple[str, int], EngineFacts] = {}
         self._ideal: dict[str, float] = {}
         shared = times.body == SPIN and not place.servers
         self._processors = usable_processors() if shared else None
@@ -79,7 +79,7 @@ class Judge:
             {one.name for one in participants if one.environment() is not None}
         )
 
-    def need(self, item: Item) -> Need:
+    def need(self, item: ScenarioItem) -> Need:
         """What the item is expected to take, by all that is known so far."""
         case = item.case
         if case.key not in self._ideal:
@@ -93,7 +93,7 @@ class Judge:
             experience=self.experience,
         )
 
-    def why_not(self, item: Item, need: Need, left: float | None) -> str:
+    def why_not(self, item: ScenarioItem, need: Need, left: float | None) -> str:
         """Why the item is left out, if it is; `left`: seconds left of the time for all."""
         try:
             check_body(self._times.body, {item.engine: self.facts(item)})
@@ -109,7 +109,7 @@ class Judge:
             return f"workers: {error.what}"
         return ""
 
-    def seconds(self, items: Iterable[Item]) -> float:
+    def seconds(self, items: Iterable[ScenarioItem]) -> float:
         """How long the items are expected to take, without those that will be left out."""
         available = available_memory()
         needs = map(self.need, items)
@@ -120,7 +120,7 @@ class Judge:
             and (self._place.servers or not too_much(need, available))
         )
 
-    def facts(self, item: Item) -> Facts:
+    def facts(self, item: ScenarioItem) -> EngineFacts:
         """What the engine says of itself; asking one that lives elsewhere takes seconds."""
         at_once = min(item.case.cores, item.case.tasks)
         known = self._facts.get((item.engine, at_once))
@@ -130,17 +130,21 @@ class Judge:
         return known
 
 
-def items_of(cases: Sequence[Case], engines: Sequence[str], rounds: int, seed: int) -> list[Item]:
+def items_of(
+    cases: Sequence[ScenarioCase], engines: Sequence[str], rounds: int, seed: int
+) -> list[ScenarioItem]:
     """All cases on all engines: each round in an order of its own, drawn from the seed."""
     found = []
     for number in range(rounds):
-        items = [Item(case, engine, number) for case in cases for engine in engines]
+        items = [ScenarioItem(case, engine, number) for case in cases for engine in engines]
         random.Random(f"{seed} {number}").shuffle(items)
         found += items
     return found
 
 
-def failed_before(items: Iterable[Item], results: Iterable[CaseResult]) -> list[Item]:
+def failed_before(
+    items: Iterable[ScenarioItem], results: Iterable[CaseResult]
+) -> list[ScenarioItem]:
     """The items that failed, if that was not for a reason that may be gone."""
     failed = {one.identity for one in results if one.status == "failed" and not one.again}
     return [item for item in items if item.identity in failed]

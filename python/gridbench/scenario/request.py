@@ -15,29 +15,29 @@ from gridbench.links.rates import parse_rate
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.scenario.grids import Choice
-from gridbench.scenario.needs import Place
-from gridbench.scenario.plan import Limits
+from gridbench.scenario.needs import WorkerPlace
+from gridbench.scenario.plan import TimeLimits
 from gridbench.scenario.workloads import Times
 
 _QUICK_SCALE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ScenarioRequest:
     """What the user asked for."""
 
     scenarios: Sequence[int]
     engines: Sequence[str]
     choice: Choice = field(default_factory=Choice)
     times: Times = field(default_factory=Times)
-    place: Place = field(default_factory=Place)
+    place: WorkerPlace = field(default_factory=WorkerPlace)
     grid: Path | None = None
     """A grid.toml, whose servers have the workers."""
     names: tuple[str, ...] = ()
     """Which of them; or URLs."""
     servers: Servers | None = None
     """The same, once they have been asked for their workers."""
-    limits: Limits = field(default_factory=Limits)
+    limits: TimeLimits = field(default_factory=TimeLimits)
     rounds: int | None = 1
     """How often each case is measured; None: as often as its outcome takes."""
     warm: bool = False
@@ -53,7 +53,7 @@ class Request:
     printing: Printing = field(default_factory=Printing)
 
 
-def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> Place:
+def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> WorkerPlace:
     """Where workers are, from `--nodes` and `--link`, or on servers that other options name.
 
     InputError for what cannot be meant.
@@ -64,15 +64,15 @@ def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> P
                 "--nodes and --link make links on this machine, where servers have no workers",
                 remedy="leave them out, or leave out --grid and --server",
             )
-        return Place(servers=True)
+        return WorkerPlace(servers=True)
     if nodes is None:
         if link is not None:
             raise InputError(
                 "--link gives the rate of links, and there are no links",
                 remedy="add --nodes K, the number of nodes behind such links",
             )
-        return Place()
-    return Place(nodes=nodes, rate=parse_rate("--link", link or DEFAULT_LINK))
+        return WorkerPlace()
+    return WorkerPlace(nodes=nodes, rate=parse_rate("--link", link or DEFAULT_LINK))
 
 
 def scale_of(value: float | None, *, quick: bool) -> float:

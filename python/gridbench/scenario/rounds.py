@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gridbench.scenario.grids import Case
-from gridbench.scenario.plan import Item, items_of
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.plan import ScenarioItem, items_of
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.enough import FEWEST, MOST, undecided
 
@@ -15,13 +15,13 @@ is known well enough."""
 
 
 def rounds_of(
-    cases: Sequence[Case],
+    cases: Sequence[ScenarioCase],
     engines: Sequence[str],
     rounds: int | None,
     *,
     seed: int,
     results: Callable[[], Sequence[CaseResult]],
-) -> Iterator[list[Item]]:
+) -> Iterator[list[ScenarioItem]]:
     """What to run, in batches: the next one is asked for when that of the last one is in `results`.
 
     `rounds` None: after `FEWEST` rounds of all, those cases again, round by round, in which it is

@@ -18,12 +18,12 @@ from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.results_folder import say_failed_before
 from gridbench.run.machine import new_header
-from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Order
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.messages import CaseOrder
 from gridbench.scenario.needs import Need
-from gridbench.scenario.one import Outcome, run_case
-from gridbench.scenario.plan import Item, Judge, failed_before
-from gridbench.scenario.request import Request
+from gridbench.scenario.one import CaseOutcome, run_case
+from gridbench.scenario.plan import Judge, ScenarioItem, failed_before
+from gridbench.scenario.request import ScenarioRequest
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
 from gridbench.scenario.rounds import rounds_of
 from gridbench.scenario.workloads import write_workload
@@ -31,7 +31,7 @@ from gridbench.scenario.workloads import write_workload
 _LEAST_DISK = 1 << 20  # bytes
 
 
-def header_of(scenario: int, request: Request) -> Header:
+def header_of(scenario: int, request: ScenarioRequest) -> Header:
     """What all results of a scenario that is run so have in common."""
     return new_header(
         {
@@ -51,12 +51,12 @@ def header_of(scenario: int, request: Request) -> Header:
     )
 
 
-class Session:
+class ScenarioSession:
     """One call of the program: what its scenarios share."""
 
     def __init__(
         self,
-        request: Request,
+        request: ScenarioRequest,
         *,
         judge: Judge,
         interrupt: Interrupt,
@@ -73,7 +73,7 @@ class Session:
         whole = request.limits.whole
         self._until = None if whole is None else time.monotonic() + whole
 
-    def run(self, scenario: int, cases: Sequence[Case], folder: Path) -> int:
+    def run(self, scenario: int, cases: Sequence[ScenarioCase], folder: Path) -> int:
         """Run what is missing of a scenario; 1 if something failed."""
         request = self._request
         file = open_cases(folder, header_of(scenario, request), fresh=request.fresh)
@@ -95,7 +95,7 @@ class Session:
         finally:
             file.close()
 
-    def _run_batch(self, items: list[Item], file: CasesFile) -> None:
+    def _run_batch(self, items: list[ScenarioItem], file: CasesFile) -> None:
         todo = missing(items, file.current())
         failed = [] if self._request.retry_failed else failed_before(todo, file.current())
         todo = [item for item in todo if item not in failed]
@@ -110,7 +110,7 @@ class Session:
             while todo and not self._interrupt.came:
                 self._next(todo, file, progress)
 
-    def _next(self, todo: list[Item], file: CasesFile, progress: Steps) -> None:
+    def _next(self, todo: list[ScenarioItem], file: CasesFile, progress: Steps) -> None:
         """Run, or skip, the first of the items."""
         item = todo[0]
         need = self._judge.need(item)
@@ -146,7 +146,9 @@ class Session:
                 f"{progress.number}/{progress.steps} {result.engine}, {result.case}: {told(result)}"
             )
 
-    def _run(self, item: Item, need: Need, folder: Path, progress: Steps) -> CaseResult | None:
+    def _run(
+        self, item: ScenarioItem, need: Need, folder: Path, progress: Steps
+    ) -> CaseResult | None:
         """The result of running the item; None if the user has ended it."""
         request = self._request
         place = folder / RUNS / item.case.key
@@ -154,7 +156,7 @@ class Session:
         setup = write_workload(item.case, request.times, place)
         _make_empty(place / name)
         outcome = run_case(
-            Order(
+            CaseOrder(
                 engine=item.engine,
                 setup=setup,
                 folder=place / name,
@@ -187,12 +189,12 @@ class Session:
 
     def _result(
         self,
-        item: Item,
+        item: ScenarioItem,
         need: Need,
         status: Status,
         reason: str,
         *,
-        outcome: Outcome | None = None,
+        outcome: CaseOutcome | None = None,
         folder: Path | None = None,
     ) -> CaseResult:
         request, case = self._request, item.case
@@ -231,7 +233,7 @@ class Session:
             folder=folder,
         )
 
-    def _nodes(self, case: Case) -> int:
+    def _nodes(self, case: ScenarioCase) -> int:
         """The places that its workers are spread over."""
         if self._request.servers is None:
             return self._request.place.nodes
@@ -240,7 +242,7 @@ class Session:
         except InputError:  # it is skipped for that reason
             return self._request.place.nodes
 
-    def _why_not(self, item: Item, need: Need) -> str:
+    def _why_not(self, item: ScenarioItem, need: Need) -> str:
         left = None if self._until is None else self._until - time.monotonic()
         return self._judge.why_not(item, need, left)
 
@@ -266,7 +268,7 @@ def _make_empty(folder: Path) -> None:
         ) from None
 
 
-def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
+def _judged(outcome: CaseOutcome, item: ScenarioItem) -> tuple[Status, str]:
     """Status and reason of a case that was run."""
     answer = outcome.answer
     if outcome.ended_for:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.scenario.grids import Case
+from gridbench.scenario.grids import ScenarioCase
 from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
@@ -31,16 +31,16 @@ class Times:
     body: str = SLEEP
     """What tasks do for their time: see `gridbench.workload.body`."""
 
-    def deviation(self, case: Case) -> float:
+    def deviation(self, case: ScenarioCase) -> float:
         """Standard deviation of the case's times, seconds, not scaled."""
         return self.stddev + self.stddev_share * case.sleep
 
-    def draw(self, case: Case) -> Seconds:
+    def draw(self, case: ScenarioCase) -> Seconds:
         """The case's times, scaled, seconds, shape (tasks,)."""
         return self.scale * draw_task_times(case.tasks, case.sleep, self.deviation(case), self.seed)
 
 
-def write_workload(case: Case, times: Times, folder: Path) -> Path:
+def write_workload(case: ScenarioCase, times: Times, folder: Path) -> Path:
     """Write set-up file and list of times into `folder`, for `gridbench run` as well.
 
     Returns the set-up file. InputError if they cannot be written.
@@ -61,12 +61,12 @@ def write_workload(case: Case, times: Times, folder: Path) -> Path:
     return path
 
 
-def workload_of(case: Case, times: Times, folder: Path) -> Workload:
+def workload_of(case: ScenarioCase, times: Times, folder: Path) -> Workload:
     """Write the workload and read it back: what runs is what the files say."""
     return read_workload(write_workload(case, times, folder), times.scale, times.body)
 
 
-def setup_of(case: Case) -> Setup:
+def setup_of(case: ScenarioCase) -> Setup:
     """The set-up without a file, to see what a case needs."""
     return Setup(
         path=Path(case.key),
@@ -79,7 +79,7 @@ def setup_of(case: Case) -> Setup:
     )
 
 
-def _setup_text(case: Case) -> str:
+def _setup_text(case: ScenarioCase) -> str:
     setup = setup_of(case)
     values = "".join(f"<{name}> {value!s} </{name}>\n" for name, value in setup.to_dict().items())
     return f"<BenchmarkSetup>\n{values}</BenchmarkSetup>\n"

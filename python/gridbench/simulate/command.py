@@ -50,7 +50,7 @@ _VALUES = "sweep.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class SimulationRequest:
     """What the command line asks for."""
 
     profile: str
@@ -100,7 +100,7 @@ class Progress(Tasks):
         self.update(done)
 
 
-def run_simulation(request: Request) -> int:
+def run_simulation(request: SimulationRequest) -> int:
     """Do what is asked for; the exit status. Raises InputError."""
     if request.cases:
         return _predict(request)
@@ -126,7 +126,7 @@ def run_simulation(request: Request) -> int:
     return _watched(request, lambda progress, _: _single(request, chosen, progress))
 
 
-def _predict(request: Request) -> int:
+def _predict(request: SimulationRequest) -> int:
     if not request.profile.endswith(".json"):
         raise InputError(
             f"--case: `{request.profile}` is not a fitted model",
@@ -138,7 +138,7 @@ def _predict(request: Request) -> int:
     return 0
 
 
-def _watched(request: Request, do: Callable[[Progress, Interrupt], int]) -> int:
+def _watched(request: SimulationRequest, do: Callable[[Progress, Interrupt], int]) -> int:
     """Do it with a progress bar, and with a clean end if the user wants one."""
     with Interrupt() as interrupt, Progress(request.printing.progress(), interrupt) as progress:
         try:
@@ -150,14 +150,14 @@ def _watched(request: Request, do: Callable[[Progress, Interrupt], int]) -> int:
             return interrupt.exit_status
 
 
-def _fitted(request: Request) -> Fitted | None:
+def _fitted(request: SimulationRequest) -> Fitted | None:
     """What `gridbench model` has written, if that is asked for."""
     if not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)
 
 
-def _work(request: Request, cores: int | None = None) -> Work:
+def _work(request: SimulationRequest, cores: int | None = None) -> Work:
     if request.tasks is not None and request.tasks_per_core is not None:
         raise InputError(
             "--tasks and --tasks-per-core cannot both be given", remedy="leave one of them out"
@@ -177,7 +177,7 @@ def _work(request: Request, cores: int | None = None) -> Work:
     )
 
 
-def _check(request: Request, works: Sequence[Work]) -> None:
+def _check(request: SimulationRequest, works: Sequence[Work]) -> None:
     """Refuse what cannot be done, before anything is begun."""
     start_up = request.start_up
     if start_up is not None and not 0 <= start_up <= LONGEST_TIME:
@@ -195,7 +195,7 @@ def _check(request: Request, works: Sequence[Work]) -> None:
             )
 
 
-def _single(request: Request, chosen: System, progress: Progress) -> int:
+def _single(request: SimulationRequest, chosen: System, progress: Progress) -> int:
     work = _work(request)
     _check(request, [work])
     folder = request.out
@@ -218,7 +218,11 @@ def _single(request: Request, chosen: System, progress: Progress) -> int:
 
 
 def _sweep(
-    request: Request, chosen: System, sweep: Sweep, progress: Progress, interrupt: Interrupt
+    request: SimulationRequest,
+    chosen: System,
+    sweep: Sweep,
+    progress: Progress,
+    interrupt: Interrupt,
 ) -> int:
     cases = [_varied(request, chosen, sweep, value) for value in sweep.values]
     _check(request, [work for work, _ in cases])
@@ -247,7 +251,9 @@ def _sweep(
     return interrupt.exit_status if stopped else 0
 
 
-def _varied(request: Request, chosen: System, sweep: Sweep, value: float) -> tuple[Work, System]:
+def _varied(
+    request: SimulationRequest, chosen: System, sweep: Sweep, value: float
+) -> tuple[Work, System]:
     """The work and the system with this value."""
     name = sweep.axis.name
     if name == "link":
@@ -275,7 +281,7 @@ def _varied(request: Request, chosen: System, sweep: Sweep, value: float) -> tup
     return _work(request), chosen
 
 
-def _sweep_folder(request: Request) -> Path:
+def _sweep_folder(request: SimulationRequest) -> Path:
     folder = request.out or default_folder()
     ours = {_PAGE, _VALUES}
     try:
@@ -296,7 +302,7 @@ def _sweep_folder(request: Request) -> Path:
 # Reality.
 
 
-def _compare(request: Request, chosen: System | Fitted, progress: Progress) -> int:
+def _compare(request: SimulationRequest, chosen: System | Fitted, progress: Progress) -> int:
     assert request.against is not None
     found: list[Against]
     if request.against == PUBLISHED:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridbench.formats import duration, percent
-from gridbench.model.pipeline import Case, Link, Manager, Parameters, Watch
+from gridbench.model.pipeline import Link, Manager, Parameters, PipelineCase, Watch
 from gridbench.simulate.simulation import Simulation, total_of
 from gridbench.simulate.systems import System
 
@@ -118,7 +118,7 @@ def gains(done: Simulation, watch: Watch | None = None) -> list[Gain]:
     return sorted(found, key=lambda gain: gain.total)
 
 
-def _without(case: Case, system: System) -> list[tuple[str, Case, System]]:
+def _without(case: PipelineCase, system: System) -> list[tuple[str, PipelineCase, System]]:
     known = system.parameters
     found = []
     if case.ready.max() > 0 or known.start:

@@ -161,11 +161,11 @@ def simulate(
     """
     if cases or far:
         _refuse_others(far_alone=not cases)
-    from gridbench.simulate.command import Request, run_simulation
+    from gridbench.simulate.command import SimulationRequest, run_simulation
 
     sys.exit(
         run_simulation(
-            Request(
+            SimulationRequest(
                 profile=profile,
                 cores=cores,
                 tasks=tasks,

@@ -8,7 +8,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
-from gridbench.model.pipeline import Case, Stamps, Watch, evaluate
+from gridbench.model.pipeline import PipelineCase, Stamps, Watch, evaluate
 from gridbench.simulate.systems import System
 from gridbench.simulate.throttling import Pressure, cautions, follow_throttled
 from gridbench.simulate.work import Work
@@ -20,7 +20,7 @@ class Simulation:
 
     work: Work
     system: System
-    case: Case
+    case: PipelineCase
     """What the model was given."""
     stamps: Stamps
     ideal: float
@@ -66,12 +66,12 @@ def simulate(
     )
 
 
-def case_of(work: Work, system: System, start_up: float | None, times: Floats) -> Case:
+def case_of(work: Work, system: System, start_up: float | None, times: Floats) -> PipelineCase:
     """What the model is given for a workload."""
     ready = system.start_up.ready(work.cores) if start_up is None else np.full(work.cores, start_up)
     # A system that sends all files with each task has nothing that is shared.
     again = work.bytes_shared if system.files_per_task else 0.0
-    return Case(
+    return PipelineCase(
         times,
         ready,
         bytes_in=work.bytes_in + again,
@@ -80,18 +80,20 @@ def case_of(work: Work, system: System, start_up: float | None, times: Floats) -
     )
 
 
-def total_of(case: Case, system: System, watch: Watch | None = None) -> float:
+def total_of(case: PipelineCase, system: System, watch: Watch | None = None) -> float:
     """The total time alone, seconds."""
     return _follow(case, system, watch)[0].total
 
 
-def _follow(case: Case, system: System, watch: Watch | None) -> tuple[Stamps, Pressure | None]:
+def _follow(
+    case: PipelineCase, system: System, watch: Watch | None
+) -> tuple[Stamps, Pressure | None]:
     if system.throttling is None:
         return evaluate(case, system.parameters, watch), None
     return follow_throttled(case, system.parameters, system.throttling, watch)
 
 
-def cautions_of(case: Case, system: System, pressure: Pressure | None) -> tuple[str, ...]:
+def cautions_of(case: PipelineCase, system: System, pressure: Pressure | None) -> tuple[str, ...]:
     """What a reader must know of a run whose manager throttles or comes near to it, as sentences;
     nothing of a system whose manager does not."""
     if system.throttling is None:
@@ -99,7 +101,7 @@ def cautions_of(case: Case, system: System, pressure: Pressure | None) -> tuple[
     return cautions(case, system.parameters, system.throttling, pressure)
 
 
-def cautions_for(case: Case, system: System) -> tuple[str, ...]:
+def cautions_for(case: PipelineCase, system: System) -> tuple[str, ...]:
     """The same of a case that is followed for it."""
     if system.throttling is None:
         return ()

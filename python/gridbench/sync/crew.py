@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gridbench.formats import as_given
 from gridbench.sync.counters import Watcher
-from gridbench.sync.messages import Done, Facts, Order, Outcome, Prepared
+from gridbench.sync.messages import CrewFacts, Done, Order, Prepared, TaskOutcome
 from gridbench.sync.record import KEPT, Start
 from gridbench.sync.reports import reported
 from gridbench.sync.tasks import PROGRAM
@@ -41,9 +41,9 @@ class Crew:
         self._watched = tuple(watched)
         self._watcher.watch(self._watched)
 
-    def facts(self) -> Facts:
+    def facts(self) -> CrewFacts:
         """About the host."""
-        return Facts(platform.node(), processors(), platform.python_version())
+        return CrewFacts(platform.node(), processors(), platform.python_version())
 
     def why_not(self, program: str, directory: str) -> str:
         """Why this host cannot run the program; empty if it can."""
@@ -107,20 +107,22 @@ class Crew:
             return Prepared(order.worker, start, error.strerror or str(error))
         return Prepared(order.worker, "exec")
 
-    def _outcome(self, worker: int, over_time: str) -> Outcome:
+    def _outcome(self, worker: int, over_time: str) -> TaskOutcome:
         task, start = self._held[worker]
         try:
             ended = task.ended
         except OSError as error:
-            return Outcome(
+            return TaskOutcome(
                 worker, start, "lost", why=f"it cannot be executed: {error.strerror or error}"
             )
         if ended is None:
-            return Outcome(worker, start, "timeout", why=f"{over_time}, and still has not ended")
+            return TaskOutcome(
+                worker, start, "timeout", why=f"{over_time}, and still has not ended"
+            )
         output, errors = _end_of(self._out(worker), _READ), _end_of(self._errors(worker), KEPT)
         report = reported(output)
         why = over_time or _why(ended, errors) or report.why
-        return Outcome(
+        return TaskOutcome(
             worker,
             start,
             "timeout" if over_time else "failed" if why else "ok",

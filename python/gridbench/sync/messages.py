@@ -9,7 +9,7 @@ from gridbench.sync.record import HostUse, Phase, Start, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CrewFacts:
     """A host."""
 
     host: str
@@ -44,7 +44,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """How a task ended."""
 
     worker: int
@@ -69,5 +69,5 @@ class Done:
 
     late: int
     """Nanoseconds by which the order came after the instant."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TaskOutcome, ...]
     use: HostUse | None

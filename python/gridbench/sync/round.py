@@ -10,7 +10,7 @@ from typing import Any
 import gridrpc
 from gridbench.hosts.clock import Clock, ask, between
 from gridbench.hosts.place import Member
-from gridbench.sync.messages import Done, Order, Outcome, Prepared
+from gridbench.sync.messages import Done, Order, Prepared, TaskOutcome
 from gridbench.sync.record import HostUse, Start, Task
 
 _LOOK = 0.1
@@ -181,7 +181,7 @@ def _task(planned: Planned, prepared: Any, done: Any, at: int, clock: Clock | No
     lost = _lost(worker, prepared, done)
     if lost:
         return Task(worker=worker, host=host, rank=planned.rank, status="lost", why=lost)
-    one: Outcome = next(o for o in done.outcomes if o.worker == worker)
+    one: TaskOutcome = next(o for o in done.outcomes if o.worker == worker)
     clock = clock or Clock()
 
     def here(time_there: int | None) -> float | None:

@@ -20,13 +20,13 @@ from gridbench.machine.rule import judged
 from gridbench.machine.words import DISTURBED
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
-from gridbench.run.client import Facts
+from gridbench.run.client import EngineFacts
 from gridbench.run.feasibility import check_memory, check_workers
 from gridbench.run.load import load_run
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Order
-from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.messages import CaseOrder
+from gridbench.scenario.one import CaseOutcome, run_case
 from gridbench.scenario.workloads import Times, setup_of, write_workload
 
 _SCENARIO = 0
@@ -69,12 +69,12 @@ class ComputeSide:
         self._limit = limit
         self._stopped = stopped
         self._glance = glance
-        self._known: dict[tuple[str, int], Facts] = {}
+        self._known: dict[tuple[str, int], EngineFacts] = {}
 
     def measure(self, wanted: PlannedSharing) -> Sharing:
         """Measure; with a status that is not `done` if it could not be done. Raises Stopped if the
         user wants an end."""
-        case = Case(
+        case = ScenarioCase(
             scenario=_SCENARIO,
             cores=wanted.readers,
             tasks=wanted.readers,
@@ -90,14 +90,14 @@ class ComputeSide:
             return wanted.left_out("skipped", error.what)
         return self._repeated(wanted, case, facts)
 
-    def _facts(self, wanted: PlannedSharing) -> Facts:
+    def _facts(self, wanted: PlannedSharing) -> EngineFacts:
         """What the engine says of itself; asking one that lives elsewhere takes seconds."""
         key = wanted.engine, wanted.readers
         if key not in self._known:
             self._known[key] = find_participant(wanted.engine).facts(wanted.readers, warm=True)
         return self._known[key]
 
-    def _repeated(self, wanted: PlannedSharing, case: Case, facts: Facts) -> Sharing:
+    def _repeated(self, wanted: PlannedSharing, case: ScenarioCase, facts: EngineFacts) -> Sharing:
         """Run it until each worker has had one task."""
         held = _HELD
         for _ in range(_MOST_TIMES):
@@ -129,10 +129,12 @@ class ComputeSide:
             _load(outcome),
         )
 
-    def _run(self, engine: str, case: Case, held: float, facts: Facts, place: Path) -> Outcome:
+    def _run(
+        self, engine: str, case: ScenarioCase, held: float, facts: EngineFacts, place: Path
+    ) -> CaseOutcome:
         setup = write_workload(case, Times(scale=held / _HELD), place)
         (place / "result").mkdir()
-        order = Order(
+        order = CaseOrder(
             engine=engine,
             setup=setup,
             folder=place / "result",
@@ -166,7 +168,7 @@ def read_delivery(place: Path) -> tuple[dict[str, Any], Delivery]:
     return record, Delivery(last, last - float(np.min(calc_in)), len(workers))
 
 
-def _why_not(outcome: Outcome) -> str:
+def _why_not(outcome: CaseOutcome) -> str:
     """Why a run does not serve; a disturbed one does, and is marked."""
     answer = outcome.answer
     disturbed = answer.load is not None and judged(answer.load) == "disturbed"
@@ -175,7 +177,7 @@ def _why_not(outcome: Outcome) -> str:
     return answer.reason or answer.status
 
 
-def _load(outcome: Outcome) -> dict[str, Any]:
+def _load(outcome: CaseOutcome) -> dict[str, Any]:
     load: Load | None = outcome.answer.load
     if load is None:
         return {"judgement": DISTURBED if outcome.disturbed else "not known"}

@@ -41,7 +41,7 @@ Times = Mapping[tuple[int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimeLine:
     """A time that grows evenly with the size."""
 
     start: float
@@ -57,7 +57,7 @@ class Line:
 class Predicting(Protocol):
     """A model of either side."""
 
-    def line(self, readers: float) -> Line:
+    def line(self, readers: float) -> TimeLine:
         """What so many readers take, over the size."""
 
 
@@ -70,9 +70,9 @@ class ComputeModel:
     once: float
     reader: float
 
-    def line(self, readers: float) -> Line:
+    def line(self, readers: float) -> TimeLine:
         """What so many readers take, over the size."""
-        return Line(self.start + self.each * readers, self.once + self.reader * readers)
+        return TimeLine(self.start + self.each * readers, self.once + self.reader * readers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +87,17 @@ class GridModel:
     one: float
     """That one of them does."""
 
-    def line(self, readers: float) -> Line:
+    def line(self, readers: float) -> TimeLine:
         """What putting the data and so many readers take, over the size."""
         reading = self.reading(readers)
-        return Line(self.put_start + reading.start, self.put + reading.slope)
+        return TimeLine(self.put_start + reading.start, self.put + reading.slope)
 
-    def reading(self, readers: float, reads: float | None = None) -> Line:
+    def reading(self, readers: float, reads: float | None = None) -> TimeLine:
         """The same if the data is there already; so many `reads` of all of it, if readers read more
         than once."""
         reads = readers if reads is None else reads
         each = math.ceil(reads / readers)
-        return Line(self.read_start, max(reads * self.all, each * self.one))
+        return TimeLine(self.read_start, max(reads * self.all, each * self.one))
 
     @property
     def there(self) -> _There:
@@ -109,7 +109,7 @@ class GridModel:
 class _There:
     model: GridModel
 
-    def line(self, readers: float) -> Line:
+    def line(self, readers: float) -> TimeLine:
         return self.model.reading(readers)
 
 
