@@ -26,10 +26,14 @@ def help_of(words: list[str]) -> str:
     program = Path(sys.executable).with_name(words[0])
     # Whatever the terminal of the build, or the reader of the site: no colours and one width.
     variables = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
-    ran = subprocess.run(
-        [program, *words[1:], "--help"], env=variables, capture_output=True, text=True, check=True
-    )
-    return "\n".join(line.rstrip() for line in ran.stdout.strip().splitlines()) + "\n"
+
+    def printed(option: str) -> str:
+        command = [program, *words[1:], option]
+        ran = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        return "\n".join(line.rstrip() for line in ran.stdout.strip().splitlines()) + "\n"
+
+    text = printed("--help")
+    return printed("--help-all") if "\n  --help-all " in text else text
 
 
 def commands_of(text: str) -> list[str]:

@@ -107,6 +107,9 @@ def test_more_cores_than_processors_are_for_tasks_that_wait() -> None:
     assert "the 2 processors of here at a time" in told
     assert warnings(_sure(split=Split(8, 2, 25.0))) == []
     asked = replace(GIVEN.work, body="spin", cores=2, cores_asked=16)
+    assert (
+        " on 2 processors of " in sentences(replace(_sure(split=Split(8, 2, 25.0)), work=asked))[0]
+    )
     (told,) = warnings(_sure(work=asked))
     assert told.startswith(
         "16 cores were asked for, but work that computes gets no more than the 2"

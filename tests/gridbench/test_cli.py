@@ -36,6 +36,20 @@ def test_help_of_a_command_is_that_of_its_option(gridbench: Run, command: tuple[
     assert done.stdout.startswith(" ".join(("Usage: gridbench", *command)))
 
 
+def test_advise_has_a_short_help_and_a_whole_one(gridbench: Run) -> None:
+    short = gridbench("advise", "--help", env={"COLUMNS": "80"})
+    assert short.returncode == 0
+    assert len(short.stdout.splitlines()) <= 33
+    assert "--memory-traffic" not in short.stdout
+    assert "\n  --help-all " in short.stdout
+    whole = gridbench("advise", "--help-all", env={"COLUMNS": "80"}).stdout
+    options = [
+        option for parameter in COMMANDS["advise"].load().params for option in parameter.opts
+    ]
+    assert [option for option in options if option not in whole] == []
+    assert gridbench("help", "advise", env={"COLUMNS": "80"}).stdout == short.stdout
+
+
 def test_help_gives_examples(gridbench: Run) -> None:
     assert "gridbench run examples/compute/setup.xml\n" in gridbench("run", "-h").stdout
 

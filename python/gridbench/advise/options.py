@@ -35,6 +35,18 @@ from gridbench.workload.task_options import (
 
 @click.command(
     cls=CommandWithExamples,
+    basic=(
+        "--work",
+        "--cores",
+        "--task",
+        "--input",
+        "--shared",
+        "--output",
+        "--within",
+        "--engine",
+        "--from",
+        "--try",
+    ),
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",

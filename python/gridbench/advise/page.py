@@ -52,7 +52,7 @@ def render(advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap]
         notices=warnings(advice),
         sentences=others,
         first=_first(advice),
-        cores=counted(advice.split.cores, "core"),
+        cores=counted(advice.split.cores, advice.work.unit),
         chart=Chart("total", "Total time over the number of tasks", table=_points(advice)),
         maps=[_drawn(number, one) for number, one in enumerate(maps)],
         trial=trial and _tried(trial),

@@ -111,10 +111,9 @@ def _and(parts: Sequence[str]) -> str:
 def _split(advice: Advice) -> str:
     split, work = advice.split, advice.work
     each = duration(float(work.divided(split.tasks, split.cores).sleep.mean()))
-    unit = "core" if work.roofline.threads == 1 else "worker"
-    cores = counted(split.cores, unit)
+    cores = counted(split.cores, work.unit)
     if split.cores < work.cores:
-        cores = f"{split.cores:,} of the {counted(work.cores, unit)}"
+        cores = f"{split.cores:,} of the {counted(work.cores, work.unit)}"
     each += " on average" if work.uneven else " each"
     into = f"Divide the work into {counted(split.tasks, 'task')} of {each}"
     if isinstance(work.uneven, Recorded):

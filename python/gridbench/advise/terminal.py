@@ -24,7 +24,7 @@ def print_advice(console: Console, advice: Advice) -> None:
         parts.add_row(what, rough(part), percent(part / advice.expected.total, 0))
     console.print(parts)
     points = new_table(
-        f"On up to {counted(advice.split.cores, 'core')}",
+        f"On up to {counted(advice.split.cores, advice.work.unit)}",
         numbers=("tasks", "total", "90 % interval"),
     )
     for point in advice.points:

@@ -93,6 +93,13 @@ class Work:
         return "processors" if self.cores_asked or more else "cores"
 
     @property
+    def unit(self) -> str:
+        """What runs one task: a processor, if more cores were asked for than there are."""
+        if self.roofline.threads > 1:
+            return "worker"
+        return "processor" if self.cores_asked else "core"
+
+    @property
     def computes(self) -> bool:
         """Whether its tasks need processors, rather than wait."""
         return self.body != SLEEP

@@ -21,7 +21,7 @@ from gridbench.quantities import AUTO, ROUNDS, SECONDS
     cls=CommandWithExamples,
     examples=(
         "gridbench compare './solve-old mesh.dat' './solve-new mesh.dat'",
-        "gridbench compare --parameter threads=1,2,4 'OMP_NUM_THREADS={threads} ./solve'",
+        "gridbench compare --parameter n=1,2,4 'OMP_NUM_THREADS={n} ./solve'",
         "gridbench compare --rounds 20 --prepare 'rm -rf cache' './a' './b'",
         "gridbench compare --input data.csv --name old --name new './old' './new'",
     ),

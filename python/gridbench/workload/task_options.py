@@ -27,10 +27,8 @@ task_option = click.option(
     metavar="TASK",
     default=SLEEP,
     show_default=True,
-    help="What tasks do: wait for their time; keep a processor busy for that time; call"
-    " FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder, or a"
-    " C function of a shared library; or run a program. TASK is sleep, spin, MODULE:FUNCTION,"
-    " LIBRARY.so:FUNCTION, or './PROGRAM ARGUMENTS'.",
+    help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+    " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
 )
 input_option = click.option(
     "--input-per-task",
