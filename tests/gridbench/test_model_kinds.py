@@ -232,7 +232,7 @@ def test_beyond_what_was_measured_is_said_and_far_beyond_is_refused(grid_model: 
         (["workers=4"], "`workers=4` is not one of what decides about data-grid tasks"),
         (["clients"], "`clients` is not one of"),
         (["clients=4", "clients=5"], "clients is given twice"),
-        (["clients=0"], "--case clients: the value must be from 1"),
+        (["clients=0"], "--case clients: `0` is not a whole number from 1"),
         (["size=much"], "`much` is not a size"),
         (["clients=4,"], "is a list of values"),
         (
