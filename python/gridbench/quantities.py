@@ -32,6 +32,8 @@ LONGEST_TIME = 1e6
 MOST_ELEMENTS = 10_000
 LONGEST_ELEMENT = 65_536
 """Characters."""
+QUICK_SCALE = 0.01
+"""What `--quick` multiplies times of tasks by."""
 AUTO: Literal["auto"] = "auto"
 """As many rounds as the answer takes."""
 
@@ -302,6 +304,28 @@ def parse_stddev(option: str, text: str) -> tuple[float, float]:
             remedy="give a time, such as 5 or 200ms, or a share of the mean, such as 20%",
         )
     return (0.0, value / 100) if share else (value, 0.0)
+
+
+def scale_of(value: float | None, *, quick: bool) -> float:
+    """What times of tasks are multiplied by, from `--time-scale`. InputError if it is no such."""
+    if value is None:
+        return QUICK_SCALE if quick else 1.0
+    if not math.isfinite(value) or not 0 <= value <= 1e6:
+        raise InputError(
+            f"--time-scale must be from 0 to 1,000,000, not {as_given(value, '')}",
+            remedy="0.01 makes every task sleep a hundredth of its time",
+        )
+    return value
+
+
+def limit_of(option: str, value: float | None) -> float | None:
+    """Seconds that something may take; None: any time. InputError names `option`."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(
+            f"{option} must be a number of seconds above 0, not {as_given(value, '')}",
+            remedy="leave it out to allow any time",
+        )
+    return value
 
 
 def exact_size(count: int) -> str:

@@ -195,11 +195,11 @@ def run(
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
     from gridbench.engines.servers import names_in
+    from gridbench.quantities import limit_of, scale_of
     from gridbench.run.asked import split_words, tasks_given
     from gridbench.run.command import RunRequest, run_benchmark
     from gridbench.run.rounds import Rounds
     from gridbench.run.runner import Options
-    from gridbench.scenario.request import limit_of, scale_of
 
     body = parse_body(body_name)
     setup, named = split_words(words)

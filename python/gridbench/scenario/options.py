@@ -140,11 +140,18 @@ def scenario(
     counts for that reason.
     """
     from gridbench.engines.servers import names_in
-    from gridbench.quantities import parse_cores, parse_list, parse_size, parse_stddev
+    from gridbench.quantities import (
+        limit_of,
+        parse_cores,
+        parse_list,
+        parse_size,
+        parse_stddev,
+        scale_of,
+    )
     from gridbench.scenario.command import run_scenarios
     from gridbench.scenario.grids import Choice, parse_scenarios
     from gridbench.scenario.plan import TimeLimits
-    from gridbench.scenario.request import ScenarioRequest, limit_of, place_of, scale_of
+    from gridbench.scenario.request import ScenarioRequest, place_of
     from gridbench.scenario.workloads import Times
 
     body = parse_body(body_name)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
-from gridbench.formats import as_given
 from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.links.rates import parse_rate
 from gridbench.machine.policy import Policy
@@ -18,8 +16,6 @@ from gridbench.scenario.grids import Choice
 from gridbench.scenario.needs import WorkerPlace
 from gridbench.scenario.plan import TimeLimits
 from gridbench.scenario.workloads import Times
-
-_QUICK_SCALE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,25 +69,3 @@ def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> W
             )
         return WorkerPlace()
     return WorkerPlace(nodes=nodes, rate=parse_rate("--link", link or DEFAULT_LINK))
-
-
-def scale_of(value: float | None, *, quick: bool) -> float:
-    """What times of tasks are multiplied by, from `--time-scale`. InputError if it is no such."""
-    if value is None:
-        return _QUICK_SCALE if quick else 1.0
-    if not math.isfinite(value) or not 0 <= value <= 1e6:
-        raise InputError(
-            f"--time-scale must be from 0 to 1,000,000, not {as_given(value, '')}",
-            remedy="0.01 makes every task sleep a hundredth of its time",
-        )
-    return value
-
-
-def limit_of(option: str, value: float | None) -> float | None:
-    """Seconds that something may take; None: any time. InputError names `option`."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(
-            f"{option} must be a number of seconds above 0, not {as_given(value, '')}",
-            remedy="leave it out to allow any time",
-        )
-    return value
