@@ -235,12 +235,16 @@ def round_amount(value: float, unit: str) -> str:
     return shown.with_suffix(_trimmed(shown.bare(value)))
 
 
-def interval(low: float | None, high: float | None, unit: str, *, around: float) -> str:
-    """`251–290`, in the unit that `amount` shows `around` in; nothing if there is none."""
+def interval(
+    low: float | None, high: float | None, unit: str, *, around: float, alone: bool = False
+) -> str:
+    """`251–290`, in the unit that `amount` shows `around` in, and with that unit if the interval
+    stands `alone`; nothing if there is none."""
     if low is None or high is None:
         return ""
     shown = scale(around, unit)
-    return f"{shown.bare(low)}–{shown.bare(high)}"
+    ends = f"{shown.bare(low)}–{shown.bare(high)}"
+    return shown.with_suffix(ends) if alone else ends
 
 
 def either_side(median: float, low: float | None, high: float | None) -> str:

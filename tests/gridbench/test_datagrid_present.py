@@ -318,8 +318,8 @@ def test_the_table_of_cases() -> None:
         "1",
         "20.0 /s",
         "20.5 KB/s",
-        "600 ms 500–700",
-        "2.35 s 0.500–4.20",
+        "600 ms 500–700 ms",
+        "2.35 s 0.500–4.20 s",
         "10.0 ms",
         "200 ms",
         "right",
@@ -361,7 +361,7 @@ def test_latencies_memory_and_loading_as_tables() -> None:
         "200 MB",
         "1.20×",
         "14.1 %",
-        "5.00 s 4.00–6.00",
+        "5.00 s 4.00–6.00 s",
     ]
     (row,) = texts(loading_table(groups))
     assert row[3:] == ["1,000", "1,000 KB", "2.00 s", "500 /s", "512 KB/s", "128 MB"]

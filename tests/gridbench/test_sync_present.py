@@ -108,7 +108,7 @@ def test_the_headline_tells_how_simultaneous_the_largest_rounds_were() -> None:
     text = said([seconds(1.0, 1.0), four()])
     assert (
         "With 4 workers on 2 hosts the tasks began within 3.00 ms of each other, and the clocks are"
-        " certain to ±700 µs; from the first start to the last end it took 12.0 ms, and for 41.7 %"
+        " certain to ±700 µs. From the first start to the last end it took 12.0 ms, and for 41.7 %"
         " of that time all of them were under way." in text
     )
     assert "The rate of mkdir is 50,000 operations/s with 4 workers." in text

@@ -30,10 +30,10 @@ def measured_cell(found: Interval | None, unit: str) -> Cell:
 
 
 def between(found: Interval, unit: str) -> str:
-    """`251–290`, in the unit of the value; empty if there is no range."""
+    """`251–290 µs`, in the unit of the value; empty if there is no range."""
     if found.low >= found.high or not math.isfinite(found.low + found.high):
         return ""
-    return interval(found.low, found.high, unit, around=found.value)
+    return interval(found.low, found.high, unit, around=found.value, alone=True)
 
 
 def number_cell(value: float | None, unit: str) -> Cell:

@@ -174,7 +174,7 @@ def _line(drawn: Curve, line: Line, *, x_log: bool, y_log: bool) -> dict[str, An
 
 def _hover(figure: Figure, entry: Entry) -> list[str]:
     median = entry.median or 0.0
-    between = interval(entry.low, entry.high, figure.unit, around=median)
+    between = interval(entry.low, entry.high, figure.unit, around=median, alone=True)
     parts = [
         f"{label(entry.engine)}: {amount(median, figure.unit)}",
         f"95 % interval {between}" if between else "",

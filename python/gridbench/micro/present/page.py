@@ -270,7 +270,7 @@ def _figure_row(figure: Figure, entry: Entry, name: str) -> list[str]:
     return [
         name,
         amount(median, figure.unit) + ("*" if entry.disturbed_runs else ""),
-        interval(entry.low, entry.high, figure.unit, around=median) or NOTHING,
+        interval(entry.low, entry.high, figure.unit, around=median, alone=True) or NOTHING,
         f"{entry.runs}",
         f"{compared} ({between})" if between else compared,
         against_limit(figure, entry.engine),

@@ -174,9 +174,9 @@ def _together(cases: Sequence[SyncCase]) -> list[str]:
         held = f", {STARTS[start]}," if len(starts) > 1 or start == "exec" else ""
         found.append(
             f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
-            f" within {_with_range(skew, 's')} of each other{sure}; from the first start to the"
-            f" last end it took {_with_range(span, 's')}, and for {_shares(share)} of that time all"
-            f" of them were under way{_repeated(len(figures))}."
+            f" within {_with_range(skew, 's')} of each other{sure}."
+            f" From the first start to the last end it took {_with_range(span, 's')}, and for"
+            f" {_shares(share)} of that time all of them were under way{_repeated(len(figures))}."
         )
     return found
 

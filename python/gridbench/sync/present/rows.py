@@ -156,14 +156,15 @@ def _share(found: Interval | None) -> Cell:
 def _cell(found: Interval | None, unit: str) -> Cell:
     if found is None:
         return Cell(NOTHING)
-    return Cell(amount(found.value, unit), between(found, unit))
+    return Cell(amount(found.value, unit), between(found, unit, alone=True))
 
 
-def between(found: Interval, unit: str) -> str:
-    """`251–290`, in the unit of the value; empty if there is no range."""
+def between(found: Interval, unit: str, *, alone: bool = False) -> str:
+    """`251–290`, in the unit of the value, and with it if that stands `alone`; empty if there is no
+    range."""
     if found.low >= found.high:
         return ""
-    return interval(found.low, found.high, unit, around=found.value)
+    return interval(found.low, found.high, unit, around=found.value, alone=alone)
 
 
 def _quantities(case: SyncCase, name: str) -> list[tuple[str, Interval | None, Interval | None]]:
