@@ -88,7 +88,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "logs of the reader's own: tests/gridbench/test_model_logs.py fits a model to such"
         ),
         "gridbench simulate --profile old.json --engine log --cores 400 --tasks 1200 --sleep 30"
-        " --input-per-task 1MB": NotRun("what the command before has made: test_model_logs.py runs it"),
+        " --input-per-task 1MB": NotRun(
+            "what the command before has made: test_model_logs.py runs it"
+        ),
         "# NTasks=4 NNodes=2 InputFile=mine TaskDataSize=100"
         " SharedDataSize=0 WriteDataSize=5": NotRun(
             "a log of the reader's own: tests/gridbench/test_advise_recorded.py reads it"
