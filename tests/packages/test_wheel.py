@@ -92,6 +92,13 @@ def test_binaries_of_the_wheel_have_nothing_for_debuggers(wheel: Path, tmp_path:
     assert not [name for name in names if name.endswith(".a")]
 
 
+def test_the_wheel_has_the_testbed_and_no_benchmarks_of_the_project(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        folders = {name.partition("/")[0] for name in archive.namelist()}
+    assert {"gridrpc", "gridbench", "gridbench_testbed"} <= folders
+    assert "benchmarks" not in folders
+
+
 def test_the_page_of_the_package_has_authors_addresses_and_links_that_work(
     wheel: Path, sdist: Path
 ) -> None:
