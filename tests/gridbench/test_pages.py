@@ -13,8 +13,7 @@ from plotly.offline import get_plotlyjs, get_plotlyjs_version
 from gridbench.pages import render
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
-from gridbench.pages.files import asset
-from gridbench.pages.render import as_json, environment
+from gridbench.pages.render import as_json, asset, environment
 from gridbench.pages.table import Cell, Table, facts
 
 TEXT, MARK = 4.5, 3.0

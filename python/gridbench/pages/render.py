@@ -10,13 +10,22 @@ import datetime
 import json
 from collections.abc import Sequence
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
-from gridbench.pages.files import asset
+
+
+def asset(name: str) -> str:
+    """The text of a file that pages are made of: `report/report.js` is assets/report.js of the
+    package gridbench.report."""
+    package, _, file = name.rpartition("/")
+    folder = resources.files("gridbench." + package.replace("/", "."))
+    return folder.joinpath("assets", file).read_text(encoding="utf-8")
+
 
 _STYLE = "pages/page.css"
 _SCRIPT = "pages/plots.js"

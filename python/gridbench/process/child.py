@@ -12,17 +12,44 @@ import select
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from gridbench.process.adopted import Started
 from gridbench.process.launch import PYTHON, Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.lines import Lines
-from gridbench.process.log import Log, ending
 from gridbench.process.objects import Objects
+
+_WIDTH = 300  # characters of a line that are shown
+
+
+class Log:
+    """An unnamed file for the output of a process."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last lines that are not empty, cut to what fits into a message."""
+        self.file.seek(0)
+        text = self.file.read().decode(errors="replace")
+        return [line.strip()[:_WIDTH] for line in text.splitlines() if line.strip()][-count:]
+
+    def close(self) -> None:
+        """Forget it."""
+        self.file.close()
+
+
+def ending(status: int) -> str:
+    """How a process ended, to follow a word for it: "ended with exit status 2"."""
+    if status < 0:
+        return f"was ended by signal {-status} ({signal.strsignal(-status)})"
+    return f"ended with exit status {status}"
+
 
 LOOK = 0.1
 """Seconds between looks at whether the user wants an end, and at the display."""
