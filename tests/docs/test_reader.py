@@ -65,7 +65,7 @@ def test_what_is_wrong_is_found(reader, page, found):
 @pytest.mark.parametrize(
     ("command", "found"),
     [
-        ("gridbench simulate --cors 400", "No such option"),
+        ("gridbench simulate --cors 400", "has no option `--cors`"),
         (
             "gridbench model runs/none --out model.json",
             "reads runs/none, which nothing on this page has written",

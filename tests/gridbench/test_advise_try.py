@@ -26,7 +26,7 @@ from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
 from gridbench.statistics.medians import ratio_bounds
-from running import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
+from running import DEADLINE, PROGRAM, Run, alive, until
 from synthetic import MB
 
 ENGINE = "gridrpc-native"
@@ -499,7 +499,7 @@ def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type
 
 def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, REPOSITORY / "scripts" / "bench-advice", "--from", saved,
+        [sys.executable, "-m", "benchmarks.pages.advice", "--from", saved,
          "--only", "2 s on 10", "--rounds", "2", "--try-limit", "0.4", "--out", "advice.json"],
         env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
         timeout=DEADLINE,
