@@ -22,6 +22,7 @@ from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
 from benchmarks.figures import Area, AreaCase, Row, Values
 from benchmarks.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
+from benchmarks.launch import launch_with_benchmarks
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
 from gridbench.bench.points import Point
@@ -81,7 +82,7 @@ def test_other_engines_are_measured_on_the_same_hosts(
 
 
 def test_dask_keeps_the_copies_of_a_broadcast(tmp_path: Path, environment: dict[str, str]) -> None:
-    if (dask := Environment("dask")).state().kind != "installed":
+    if Environment("dask").state().kind != "installed":
         pytest.skip("Dask is not installed")
     here = [Node(name, "127.0.0.1", [], str(tmp_path / name)) for name in ("one", "two")]
     Job(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2})).save(tmp_path / "job")  # type: ignore[arg-type]
@@ -103,9 +104,10 @@ finally:
 """
     # The scheduler's memory manager, if it runs, has looked for copies many times by then.
     often = {"DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__INTERVAL": "20ms"}
+    dask = launch_with_benchmarks("dask")
     ran = subprocess.run(
-        [*dask.command(), "-c", program, str(tmp_path / "job")],
-        env=environment | dask.variables() | often,
+        [*dask.command, "-c", program, str(tmp_path / "job")],
+        env=environment | dask.variables | often,
         capture_output=True, text=True, timeout=DEADLINE, check=False,
     )  # fmt: skip
     assert ran.stdout == "4\n", ran.stderr
