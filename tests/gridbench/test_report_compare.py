@@ -121,7 +121,7 @@ def test_micro_benchmarks_have_a_page_of_their_comparison(gridbench, driver, tmp
     done = gridbench("report", "first", "second", "--out", "page.html")
     assert done.returncode == 0, done.stderr
     driver.get((tmp_path / "page.html").as_uri())
-    text = driver.find_element("tag name", "main").text
+    text = driver.find_element("tag name", "body").text
     assert "A ratio is the median" in text
     assert "Of " in text or "Provisional" in text
 

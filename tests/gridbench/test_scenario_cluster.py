@@ -103,7 +103,7 @@ def test_workers_in_jobs_are_not_taken_for_other_programs(
 def test_a_scenario_runs_on_the_nodes_of_a_cluster(
     gridbench: Run, grid: Path, tmp_path: Path
 ) -> None:
-    axes = ("--cores", "2,5,6,7", "--time-scale", "1e-5", "--quick")
+    axes = ("--cores", "2,5,6,7", "--time-scale", "1e-5", "--quick", "--rounds", "1")
     engines = ("--engine", "gridrpc-python", "--engine", "gridrpc-native")
     options = ("--grid", grid, "--server", "lab", *engines, "--check", "--out", "out")
     done = gridbench("scenario", 1, *axes, "--sizes", "100KB", *options, timeout=DEADLINE)
