@@ -198,7 +198,7 @@ def test_one_report_has_one_host_and_four_and_a_peer(page: Path) -> None:
 def test_the_report_is_drawn(driver: Any, page: Path) -> None:
     opened(driver, page)
     pictures = drawn(driver)
-    assert len(pictures) == 4 + 2 * 3
+    assert len(pictures) == 5 + 2 * 3
     for name, found in pictures.items():
         assert found["width"] > 400, name
         assert found["marks"] >= 2, name
