@@ -17,9 +17,10 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.hosts.peers import output_of
 from benchmarks.hosts.places import lacks_sshd
+from benchmarks.launch import launch_with_benchmarks
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
-from gridbench.engines.environments import environment, launch_of
+from gridbench.engines.environments import environment
 from gridbench.errors import InputError
 from gridbench_testbed.cluster import servers_of
 from gridbench_testbed.daemons import lacking
@@ -81,7 +82,7 @@ def xargs(hosts: int, each: int, repeats: int) -> Values:
 
 def barrier(ranks: int, repeats: int) -> Values:
     """Seconds between the first rank and the last one to leave a barrier."""
-    launch = launch_of("mpi")
+    launch = launch_with_benchmarks("mpi")
     # Ranks that wait leave the processors to those that do not.
     options = ["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     module = ["-m", "benchmarks.clusters.mpi_barrier", str(repeats)]
