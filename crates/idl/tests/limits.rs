@@ -1,13 +1,21 @@
 //! Pathological files, which are rejected in bounded time and stack.
 
-use std::time::{Duration, Instant};
+use std::fs;
+use std::time::Duration;
 
 use gridrpc_idl::{MAX_SOURCE, Severity, parse, stub_source};
+
+/// Processor time of this thread: how long work takes whatever else the machine does.
+fn processor_time() -> Duration {
+    let statistics = fs::read_to_string("/proc/thread-self/schedstat").expect("statistics");
+    let nanoseconds = statistics.split_whitespace().next().and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanoseconds.expect("a number"))
+}
 
 /// Errors of a file, which must be parsed within seconds on a small stack.
 fn errors(source: String) -> Vec<String> {
     let work = move || {
-        let start = Instant::now();
+        let start = processor_time();
         let parsed = parse(&source);
         for found in &parsed.diagnostics {
             assert!(found.render("file", &source).len() < 4096);
@@ -17,7 +25,8 @@ fn errors(source: String) -> Vec<String> {
             assert_eq!(parse(&printed).module.map(|module| module.to_string()), Some(printed));
             assert!(!stub_source(module, "file").is_empty());
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        let taken = processor_time() - start;
+        assert!(taken < Duration::from_secs(30), "{taken:?}");
         let errors = parsed.diagnostics.into_iter();
         errors
             .filter(|found| found.severity == Severity::Error)
