@@ -1,6 +1,6 @@
 """Area `cluster`: workers that a batch system starts, beside its own jobs and beside other engines.
 
-Each run starts a batch system of its own on this machine (gridbench/batch), with a slot for each
+Each run starts a batch system of its own on this machine, with a slot for each
 worker and nobody else in its queue; that is not counted. A run of one case measures what can share
 a batch system in random order, and the cases of a round are mixed.
 """

@@ -1,7 +1,7 @@
 """Area `hosts`: grids of many machines, beside what the network carries and beside other engines.
 
 Hosts are agents on this machine, network namespaces behind links of known rate, or namespaces with
-an sshd each (gridbench/links). A run measures ours and what it is compared with in random order,
+an sshd each. A run measures ours and what it is compared with in random order,
 and one of them twice: how far it differs from itself is the noise that all ratios have.
 """
 

@@ -1,7 +1,7 @@
 """What a call moves, against bare TCP, over the size of its argument, on three links.
 
 The first link is fast and near, the others slower and farther: their delay is that of a relay
-(gridbench/links/relay.py) at the far end of a link of known rate, which both go through.
+(gridbench_testbed/links/relay.py) at the far end of a link of known rate, which both go through.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tasks that are batch jobs, whose data goes through files: how it is done without a grid.
 
-gridbench starts a batch system of its own on this machine, which has a slot for each worker
-(gridbench/batch), so that nothing else waits in its queue. Each task is a job that starts Python
+gridbench starts a batch system of its own on this machine, which has a slot for each
+worker, and nothing else waits in its queue. Each task is a job that starts Python
 anew, reads its arguments from a file and writes its result to one; the client looks for those
 files fifty times a second. So did the runs on Condor and Grid Engine that the benchmark comes from.
 """

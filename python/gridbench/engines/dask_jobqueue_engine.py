@@ -1,7 +1,7 @@
 """dask-jobqueue: Dask whose workers are batch jobs, on a Slurm of this machine.
 
 Used as its manual shows: a `SLURMCluster` whose jobs have one worker of one core each, `scale`, and
-then Dask as ever. gridbench starts a Slurm of its own (gridbench/batch) with a processor for each
+then Dask as ever. gridbench starts a Slurm of its own with a processor for each
 worker and nobody else in its queue. Tasks go from the scheduler, in this process, to the workers
 without Slurm.
 """

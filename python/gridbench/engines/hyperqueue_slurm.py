@@ -3,7 +3,7 @@
 One batch job has a processor for each worker of the benchmark; in it are HyperQueue's server and a
 worker with all its cores (hyperqueue_server.py). The client, outside, finds the server by its
 folder, as all of HyperQueue's clients do, and tasks come to it without Slurm. The rest is as in
-hyperqueue_engine.py. gridbench starts a Slurm of its own (gridbench/batch).
+hyperqueue_engine.py. gridbench starts a Slurm of its own.
 """
 
 from __future__ import annotations

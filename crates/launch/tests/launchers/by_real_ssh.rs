@@ -1,4 +1,4 @@
-//! The ssh launcher with real sshds in network namespaces, set up by python/gridbench/links/sshd.py.
+//! The ssh launcher with real sshds in network namespaces, set up by python/gridbench_testbed/links/sshd.py.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Rig {
     /// None, with a printed reason, where the network cannot be set up.
     fn new(nodes: u32) -> Option<Rig> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
-        let script = sources.join("gridbench/links/sshd.py");
+        let script = sources.join("gridbench_testbed/links/sshd.py");
         let python = std::env::var("PYO3_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut command = Command::new(python);
         // It needs no installed packages.
