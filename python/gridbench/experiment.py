@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gridbench.jsonl_store import Attempt, Tried
+    from gridbench.pages.document import Document
 
     class ExperimentRecord(Attempt, Tried, Protocol):
         """What is kept of a case."""
@@ -109,13 +110,27 @@ class Experiment(ABC, Generic[C, R]):
     def outcome(self, record: R) -> str:
         """What came of a case, in a line."""
 
-    @abstractmethod
-    def show(self, records: list[R], printing: Printing, folder: Path) -> None:
-        """Print what the results say, as a table or as JSON."""
+    def document(self, header: Header, records: list[R]) -> Document:
+        """The results for people, in a terminal and on the page."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def write_report(self, folder: Path, page: Path) -> object:
+    def to_record(self, records: list[R]) -> dict[str, Any]:
+        """The results for programs, which can be JSON."""
+        raise NotImplementedError
+
+    def show(self, records: list[R], printing: Printing, folder: Path) -> None:
+        """Print the results, as tables or as JSON."""
+        from gridbench.pages.terminal import print_document
+
+        header, _ = self.form.read(folder)
+        print_document(printing.tables(), self.document(header, records))
+        printing.document(lambda: {"results": folder, **self.to_record(records)})
+
+    def write_report(self, folder: Path, page: Path) -> None:
         """Write the page of the results."""
+        from gridbench.pages.document import write_page
+
+        write_page(self.document(*self.form.read(folder)), page)
 
     def prepare(self, console: Console) -> None:
         """Do what has to be done before the machine is watched, such as building."""

@@ -26,16 +26,18 @@ from crossover_results import (
     sharing_of,
     write_folder,
 )
+from golden import same_as_golden
 from gridbench.datagrid.crossover.answer import answer_of
+from gridbench.datagrid.crossover.conclusions import headline, notices
 from gridbench.datagrid.crossover.crossing import Crossing
-from gridbench.datagrid.crossover.present import print_table, to_record, write_report
-from gridbench.datagrid.crossover.present.markdown import markdown
-from gridbench.datagrid.crossover.present.notes import headline, notices
-from gridbench.datagrid.crossover.present.page import render
-from gridbench.datagrid.crossover.present.pictures import crossings, over_readers, over_size
-from gridbench.datagrid.crossover.present.rows import costs, place, sized, spread
+from gridbench.datagrid.crossover.document import document_of, to_record
+from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
 from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.result_kind import write_report
+from gridbench.datagrid.crossover.tables import costs, place, sized, spread
 from gridbench.errors import InputError
+from gridbench.pages.markdown import markdown
+from gridbench.pages.terminal import print_document
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
 from gridbench.results.table import measures_of
@@ -44,9 +46,21 @@ from running import Run
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 
 
+FOLDERS: dict[str, list[Sharing]] = {
+    "all": measured(ENGINES, readers=(1, 4, 16), sizes=(MB, 16 * MB, 256 * MB)),
+    "nothing": [],
+    "failed": [sharing_of("ray", 1, MB, 0.0, status="failed", why="it ended")],
+    "one side": measured(ENGINES, None),
+    "one measurement of each": [sharing_of("ray", 1, MB, 1.0), from_grid(1, MB, 2.0, 1.0)],
+    "one number of readers": measured(ENGINES, readers=(4,)),
+    "one size": measured(ENGINES, sizes=(4 * MB,)),
+    "disturbed": [replace(one, load=DISTURBED) for one in measured(ENGINES, repeats=1)],
+}
+
+
 def printed(found: Sequence[Sharing], width: int = 200) -> str:
     out = io.StringIO()
-    print_table(Console(file=out, width=width), answer_of(found), found)
+    print_document(Console(file=out, width=width), document_of(header_of(), found))
     return out.getvalue()
 
 
@@ -58,32 +72,15 @@ def warned(found: Sequence[Sharing]) -> str:
     return " ".join(notices(answer_of(found), found))
 
 
-def test_each_pair_is_told_in_a_sentence() -> None:
-    found = said(measured(ENGINES))
-    assert len(found) == 4
-    assert found[0] == (
-        "Hazelcast (put and read) is never faster than shared data of gridrpc-python up to 256 MB,"
-        " for 1, 2, 4, 8 and 16 readers."
-    )
-    assert found[2].startswith(
-        "Hazelcast (put and read) is faster than shared data of process-pool: from 13.3 MB with"
-    )
-    assert found[2].endswith(" with 16 readers; never with 1, 2, 4 and 8 readers.")
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_crossover_is_written_as_before(name: str) -> None:
+    text = markdown(document_of(header_of(), FOLDERS[name]))
+    same_as_golden(f"{text}\nIn a terminal:\n\n{printed(FOLDERS[name])}", f"crossover/{name}.md")
 
 
-def test_a_data_grid_that_always_wins_is_told_so() -> None:
-    found = measured({"process-pool": EACH}, readers=(8, 16))
-    assert said(found)[1] == (
-        "Hazelcast (there already) is faster than shared data of process-pool at all sizes that"
-        " were measured, for 8 and 16 readers."
-    )
-
-
-def test_too_little_to_compare_is_told_so() -> None:
-    assert said([]) == ["Nothing was measured yet."]
-    assert "one side alone" in said(measured(ENGINES, None))[0]
-    one_size = measured({"process-pool": EACH}, sizes=(MB,))
-    assert "too little was measured to compare" in said(one_size)[0]
+def test_markdown_escapes_names() -> None:
+    evil = [replace(one, title=EVIL) for one in measured(ENGINES)]
+    assert EVIL not in markdown(document_of(header_of(), evil))
 
 
 def test_what_has_to_be_known_is_told() -> None:
@@ -125,16 +122,6 @@ def test_costs_are_told_in_words() -> None:
     assert costs(answer.grids["hazelcast"]).startswith("52.0 ms + putting at 105 MB/s + reading at")
 
 
-def test_the_terminal_shows_times_and_sizes() -> None:
-    text = printed(measured(ENGINES))
-    assert "Until the last reader has the data" in text
-    assert "256 MB for 16" in text
-    assert "from 13.3 MB" in text
-    assert "predicted from 12" in text
-    narrow = printed(measured(ENGINES), width=80)
-    assert "process-pool" in narrow
-
-
 def test_names_steer_no_terminal() -> None:
     found = [replace(one, title="a\x1b[31mb") for one in measured({"process-pool": EACH})]
     assert "\x1b[31m" not in printed(found)
@@ -160,13 +147,6 @@ def test_json_has_null_where_nothing_is_known() -> None:
     assert models["data grid", "hazelcast"]["held_out"][0]["typical"] < 0.1
 
 
-def test_markdown_has_all_tables() -> None:
-    text = markdown(measured(ENGINES))
-    assert text.count("\n| ") == 4 + 1 + 4 + 1 + 25 + 1 + 3 + 1
-    assert "| process-pool | Hazelcast (put and read) | never" in text
-    assert EVIL not in markdown([replace(one, title=EVIL) for one in measured(ENGINES)])
-
-
 def test_pictures_have_a_line_and_a_prediction_for_each_way() -> None:
     answer = answer_of(measured(ENGINES))
     sizes, readers = over_size(answer), over_readers(answer)
@@ -187,30 +167,18 @@ def test_pictures_have_a_line_and_a_prediction_for_each_way() -> None:
     assert predicted.points[0].value.value == pytest.approx(12.4, rel=0.01)
 
 
-FOLDERS: dict[str, list[Sharing]] = {
-    "nothing": [],
-    "failed": [sharing_of("ray", 1, MB, 0.0, status="failed", why="it ended")],
-    "one side": measured(ENGINES, None),
-    "one measurement of each": [sharing_of("ray", 1, MB, 1.0), from_grid(1, MB, 2.0, 1.0)],
-    "one number of readers": measured(ENGINES, readers=(4,)),
-    "one size": measured(ENGINES, sizes=(4 * MB,)),
-    "disturbed": [replace(one, load=DISTURBED) for one in measured(ENGINES, repeats=1)],
-}
-
-
 @pytest.mark.parametrize("name", FOLDERS)
 def test_there_is_a_page_of_anything(driver, tmp_path: Path, name: str) -> None:
     write_folder(tmp_path, FOLDERS[name])
-    write_report(tmp_path, tmp_path / "report.html")
+    write_report([tmp_path], tmp_path / "report.html")
     opened(driver, tmp_path / "report.html")
     assert driver.find_element("css selector", ".verdict").text == said(FOLDERS[name])[0]
     assert printed(FOLDERS[name])
-    assert markdown(FOLDERS[name])
 
 
 def test_all_pictures_are_drawn_and_others_can_be_chosen(driver, tmp_path: Path) -> None:
     write_folder(tmp_path, measured(ENGINES))
-    write_report(tmp_path, tmp_path / "report.html")
+    write_report([tmp_path], tmp_path / "report.html")
     opened(driver, tmp_path / "report.html")
     figures = driver.execute_script(
         "return [...document.querySelectorAll('[data-chart]')].map(figure => figure.dataset.name)"
@@ -219,11 +187,11 @@ def test_all_pictures_are_drawn_and_others_can_be_chosen(driver, tmp_path: Path)
     for found in drawn(driver).values():
         assert found["width"] > 300
         assert found["marks"] > 0
-    lines = "return document.querySelector('#size [data-chart] .js-plotly-plot').data"
+    lines = "return document.querySelector('#summary [data-chart] .js-plotly-plot').data"
     before = [line["y"] for line in driver.execute_script(lines)]
     assert len(before) == 8
     driver.execute_script(
-        "const chosen = document.querySelector('select[data-for=size]');"
+        "const chosen = document.querySelector('#summary select');"
         "chosen.value = 'readers-1'; chosen.dispatchEvent(new Event('change'));"
     )
     after = [line["y"] for line in driver.execute_script(lines)]
@@ -236,16 +204,10 @@ def test_hostile_names_are_shown_as_they_are(driver, tmp_path: Path) -> None:
     found = [replace(one, title=EVIL, why=EVIL) for one in measured(ENGINES, repeats=1)]
     found.append(sharing_of("ray", 1, MB, 0.0, status="failed", why=EVIL))
     write_folder(tmp_path, found, note=EVIL)
-    write_report(tmp_path, tmp_path / "report.html")
+    write_report([tmp_path], tmp_path / "report.html")
     opened(driver, tmp_path / "report.html")
     assert driver.title == "gridbench data crossover: shared data or a data grid"
     assert driver.execute_script("return document.querySelectorAll('b').length") == 0
-
-
-def test_a_page_says_what_does_not_count() -> None:
-    page = render(header_of(), FOLDERS["disturbed"])
-    assert "Hollow marks do not count" in page
-    assert "Hollow marks do not count" not in render(header_of(), measured(ENGINES))
 
 
 def test_two_results_are_compared(tmp_path: Path) -> None:

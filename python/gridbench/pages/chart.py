@@ -1,23 +1,66 @@
-"""A picture as every page shows it: where a script draws it, and its numbers as a table."""
+"""A picture as every page shows it: a specification that the script draws, and its numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gridbench.pages.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The script of the page draws `kind`, with the data that the page has under `name`."""
+    """The script of the page draws `kind` from `data`.
+
+    The kinds that all pages know are `curve` (see `gridbench.pages.curves`) and `figure` (see
+    `figure`). A page's own script may add others: `plots.makers.KIND = (data, figure) => ...`.
+    """
 
     kind: str
     label: str
     """What it shows, for those who cannot see it."""
     name: str = ""
+    """Tells charts of a page apart; empty: its kind does."""
     title: str = ""
     """A heading above it."""
     about: str = ""
     run: int | None = None
     """The place of the run that it shows in the page's data."""
     table: Table | None = None
+    data: Mapping[str, Any] | None = None
+    """The specification; None: the page's script has the data elsewhere."""
+
+    @property
+    def id(self) -> str:
+        """Its name in the data of a page."""
+        return self.name or self.kind
+
+
+def figure(
+    traces: Sequence[Mapping[str, Any]],
+    *,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    label: str,
+    name: str,
+    title: str = "",
+    about: str = "",
+    height: int = 380,
+    layout: Mapping[str, Any] | None = None,
+    table: Table | None = None,
+) -> Chart:
+    """A chart from Plotly's own specification: traces, the axes `x` and `y` (their `title` is a
+    text), and more of the layout.
+
+    Texts need no escaping. Colours of the page are `var(--ink)`, `var(--soft)`, `var(--paper)`,
+    `var(--accent)`, `var(--grid)` and `var(--axis)`; they follow light and dark.
+    """
+    data = {
+        "traces": list(traces),
+        "x": dict(x),
+        "y": dict(y),
+        "height": height,
+        "layout": dict(layout or {}),
+    }
+    return Chart("figure", label, name=name, title=title, about=about, table=table, data=data)

@@ -9,6 +9,7 @@ from typing import Any
 from gridbench.formats import amount
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.chart import Chart
+from gridbench.pages.colours import SERIES, engine_colours
 from gridbench.pages.table import Table
 from gridbench.statistics.interval import Interval
 
@@ -41,6 +42,12 @@ class Line:
     points: Sequence[Point]
     engine: str = ""
     """Whose colour it has; empty: that of its place among the lines."""
+    colour: str = ""
+    """Its colour, if neither decides."""
+    of: str = ""
+    """The line whose colour it shares, by name: a model's, of what was measured."""
+    variant: bool = False
+    """A second line of the same colour, whose dashes tell it apart."""
     dash: str = ""
     """Of a limit, an expectation or another's figures, which have no marks; empty: it is measured.
     """
@@ -86,6 +93,7 @@ class Curve:
             title=self.title,
             about=self.about,
             table=Table(head, rows),
+            data=self.data() if self.drawn else None,
         )
 
     def data(self) -> dict[str, Any]:
@@ -133,8 +141,10 @@ class Curve:
         ]
         return {
             "name": line.name,
-            "index": self.lines.index(line),
+            "index": self._index(line),
+            "colour": self._colour(line),
             **({"engine": line.engine} if line.engine else {}),
+            **({"variant": True} if line.variant else {}),
             **({"dash": line.dash} if line.dash else {}),
             **({} if line.joined else {"marks": True}),
             **({} if line.in_legend else {"unnamed": True}),
@@ -145,6 +155,16 @@ class Curve:
             "hover": [self._hover(line.name, point) for point in line.points],
             "hollow": [not point.counts for point in line.points],
         }
+
+    def _index(self, line: Line) -> int:
+        """Its place among the lines, or that of the line that it belongs to."""
+        names = [one.name for one in self.lines]
+        return names.index(line.of) if line.of in names else self.lines.index(line)
+
+    def _colour(self, line: Line) -> str:
+        shown = self.lines[self._index(line)]
+        own = shown.colour or (engine_colours([shown.engine])[shown.engine] if shown.engine else "")
+        return own or SERIES[self._index(line) % len(SERIES)]
 
     def _hover(self, name: str, point: Point) -> list[str]:
         told = [name] if name else []

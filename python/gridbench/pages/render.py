@@ -6,6 +6,7 @@ assets/page.html of gridbench.report. All text that is put into it is escaped.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
+from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
+from gridbench.pages.document import Block, Choice, Document, Section, circumstances
 
 
 def asset(name: str) -> str:
@@ -58,6 +61,49 @@ def render(
         written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         **values,
     )
+
+
+def page(document: Document) -> str:
+    """A document as HTML: the answer as its title, then the first chart, the other sentences, the
+    caveats and the rest."""
+    answer, *sentences = document.sentences
+    picture = next((one for one in document.summary if isinstance(one, Chart | Choice)), None)
+    sections = list(document.sections)
+    if document.header is not None:
+        sections = _with_circumstances(sections, circumstances(document.header))
+    return render(
+        "pages/document.html",
+        document.title,
+        {
+            "charts": {one.id: one.data for one in document.charts if one.data is not None},
+            "file": document.kind.replace(" ", "-"),
+            **document.data,
+        },
+        scripts=["pages/curves.js", *document.scripts, "pages/document.js"],
+        styles=document.styles,
+        engines=document.engines,
+        kind=document.kind,
+        heading=document.heading,
+        subheading=document.subheading,
+        navigation=[
+            ("summary", "Summary"),
+            *((one.id, one.short or one.title) for one in sections),
+        ],
+        verdict=answer,
+        sentences=sentences,
+        notices=document.notices,
+        picture=picture,
+        summary=[one for one in document.summary if one is not picture],
+        sections=sections,
+    )
+
+
+def _with_circumstances(sections: list[Section], block: Block) -> list[Section]:
+    """At the end of the last section, or in one of their own."""
+    if not sections:
+        return [Section("circumstances", "Machine and options", [block])]
+    last = sections.pop()
+    return [*sections, dataclasses.replace(last, blocks=[*last.blocks, block])]
 
 
 def as_json(data: dict[str, Any]) -> str:

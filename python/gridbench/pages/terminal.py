@@ -1,14 +1,36 @@
-"""What pages show, in a terminal: as much of a table as there is room for, and sentences."""
+"""Documents and tables in a terminal: tables as wide as it is, then the sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import rich.table
-from rich.text import Text
+from rich.console import Console
+from rich.text import Text as RichText
 
+from gridbench.pages.document import Bullets, Document, TableBlock, Text
 from gridbench.pages.table import Cell, Table
-from gridbench.terminal import new_table, printable
+from gridbench.terminal import new_table, printable, say
+
+
+def print_document(console: Console, document: Document) -> None:
+    """The tables of a document, and below them its sentences and caveats, where the eye rests when
+    the command ends."""
+    for _, block in document.blocks("terminal"):
+        match block:
+            case TableBlock():
+                if block.table.rows:
+                    notes = console.width >= block.notes_from
+                    console.print(_table(block.table, console.width, block.title, notes=notes))
+            case Text():
+                say(console, block.text)
+            case Bullets():
+                for line in block.lines:
+                    say(console, line)
+            case _:
+                raise TypeError(f"a terminal has no {type(block).__name__}")
+    for line in (*document.sentences, *document.notices):
+        say(console, line)
 
 
 def fitted(
@@ -34,6 +56,22 @@ def fitted(
     return table
 
 
-def _text(cell: Cell, *, note: bool) -> Text:
-    text = Text(printable(cell.text), style="red" if cell.style == "bad" else "")
-    return text.append(f"\n{printable(cell.note)}", style="dim") if note and cell.note else text
+def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Table:
+    """The columns that there is room for; what still does not fit is folded and loses nothing."""
+    kept = [n for n, name in enumerate(made.head) if width >= made.from_width.get(name, 0)]
+    table = new_table(title)
+    for number in kept:
+        name = printable(made.head[number])
+        words = number == 0 or made.head[number] in made.words
+        table.add_column(name, overflow="fold", justify="left" if words else "right")
+    for style, first, cells in made.lines():
+        texts = [_text(cell, note=notes) for cell in (first, *cells)]
+        table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
+    return table
+
+
+def _text(cell: Cell, *, note: bool) -> RichText:
+    text = RichText(printable(cell.text), style="red" if cell.style == "bad" else "")
+    if not note or not cell.note:
+        return text
+    return text.append("\n" + printable(cell.note).replace("; ", "\n"), style="dim")

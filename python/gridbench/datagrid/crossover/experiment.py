@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,10 +19,13 @@ from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.datagrid.crossover.record import FORM, PlannedSharing, Sharing, Side
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
-from gridbench.printing import Printing
+from gridbench.jsonl_store import Header
 from gridbench.process.leftovers import Leftovers
 from gridbench.run.participants import find_participant
 from gridbench.schema import record_of
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 
 class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
@@ -106,25 +109,18 @@ class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
             return duration(record.seconds)
         return f"{duration(record.seconds)}, of which reading {duration(record.reading)}"
 
-    def show(self, records: list[Sharing], printing: Printing, folder: Path) -> None:
+    def document(self, header: Header, records: list[Sharing]) -> Document:
         """The times of both sides, and where they cross."""
-        from gridbench.datagrid.crossover.present import print_table, to_record
+        from gridbench.datagrid.crossover.document import document_of
 
-        answer = answer_of(records)
-        print_table(printing.tables(), answer, records)
-        printing.document(
-            lambda: {
-                "results": folder,
-                "measurements": [asdict(one) for one in records],
-                **to_record(answer, records),
-            }
-        )
+        return document_of(header, records)
 
-    def write_report(self, folder: Path, page: Path) -> None:
-        """The page."""
-        from gridbench.datagrid.crossover.present import write_report
+    def to_record(self, records: list[Sharing]) -> dict[str, Any]:
+        """Measurements, crossings and models."""
+        from gridbench.datagrid.crossover.document import to_record
 
-        write_report(folder, page)
+        measurements = [asdict(one) for one in records]
+        return {"measurements": measurements, **to_record(answer_of(records), records)}
 
     def finished(self, folder: Path) -> None:
         """Keep the models for `gridbench advise`."""

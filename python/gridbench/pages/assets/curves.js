@@ -1,7 +1,7 @@
 // Curves with error bars, on axes whose ticks and texts come with the data.
 "use strict";
 const curves = (() => {
-  const { LEGEND, axis, finite, layout, plain, theme } = plots;
+  const { DASHES, LEGEND, SYMBOLS, axis, finite, layout, plain } = plots;
   const hovers = (lists) => lists.map((lines) => lines.map(plain).join("<br>"));
 
   // `room`: how many ticks find a place; more would be turned or overlap.
@@ -28,11 +28,15 @@ const curves = (() => {
     arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
   });
 
+  const byData = (line) => ({
+    colour: line.colour, width: line.dash ? 1.4 : 2, size: 7, dash: DASHES[line.variant ? 2 : 0], symbol: SYMBOLS[line.index % SYMBOLS.length],
+  });
+
   // `styled(line)`: its colour, width, dash, and the size and symbol of its marks. A line with a dash of
   // its own is a limit or an expectation, and has no marks; hollow marks do not count. What is
   // `unnamed` is not in the legend, and where a fit goes through `marks` no line does.
-  function draw(made, figure, styled) {
-    const lines = made.lines.filter((line) => line.x.length);
+  function draw(made, figure, styled = byData) {
+    const lines = made?.lines.filter((line) => line.x.length) ?? [];
     if (!lines.length) return null;
     const traces = lines.map((line) => {
       const { colour, width, size, symbol, dash = "solid" } = styled(line);

@@ -147,10 +147,33 @@ const plots = (() => {
     root.dataset.ready = "true";
   }
 
-  // What a page adds to the pictures of report.js: by kind, what makes the picture of a figure.
+  // A chart from Plotly's specification: texts are shown as they are, `var(--ink)` is the page's ink.
+  const TEXTS = ["name", "text", "hovertext", "ticktext", "title"];
+  function themed(made) {
+    if (!made) return null;
+    const colours = theme();
+    const convert = (value, key) => {
+      if (typeof value === "string") {
+        const named = /^var\(--(\w+)\)$/.exec(value);
+        return named ? colours[named[1]] : TEXTS.includes(key) ? plain(value).replace(/\n/g, "<br>") : value;
+      }
+      if (Array.isArray(value)) return value.map((one) => convert(one, key));
+      if (value === null || typeof value !== "object") return value;
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, convert(one, name)]));
+    };
+    const { traces, x, y, height, layout: more } = convert(made);
+    const rows = made.traces.flatMap((trace, n) => (trace.x ?? []).map((value, i) => [trace.name ?? n, value, trace.y?.[i], trace.base?.[i]]));
+    return {
+      traces, layout: layout(height, axis(x.title, { ...x, title: { text: x.title, standoff: 12 } }),
+        axis(y.title, { ...y, title: { text: y.title, standoff: 12 } }), more),
+      columns: ["line", made.x.title, made.y.title, "base"], rows,
+    };
+  }
+
+  // What a page adds: by kind, what makes the picture of a figure.
   const makers = {};
 
   return {
-    DASHES, LEGEND, SYMBOLS, asCsv, axis, data, drawAll, engineColour, finite, layout, makers, plain, save, show, shortened, theme,
+    DASHES, LEGEND, SYMBOLS, asCsv, axis, data, drawAll, engineColour, finite, layout, makers, plain, save, show, shortened, theme, themed,
   };
 })();

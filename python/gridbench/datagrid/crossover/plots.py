@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gridbench.datagrid.crossover.answer import Answer, Pair
-from gridbench.datagrid.crossover.cases import Curve as Times
 from gridbench.formats import counted, plain, size
+from gridbench.pages.colours import SERIES, engine_colours
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.quantities import MB
 from gridbench.statistics.interval import Interval
@@ -54,15 +54,13 @@ def crossings(answer: Answer) -> Curve:
     lines = []
     for pair in answer.pairs:
         name = f"{pair.compute.name} or {pair.grid.name}"
-        lines.append(Line(name, _found(pair), engine=colour_of(pair.compute)))
+        lines.append(Line(name, _found(pair), engine=pair.compute.engine))
         expected = [
             Point(Place(n, f"{n:,}"), _exactly(one.at / MB), counts=True)
             for n, one in pair.predicted_sizes.items()
             if one.kind == "from"
         ]
-        lines.append(
-            Line(f"{name}, predicted", expected, engine=colour_of(pair.compute), dash=PREDICTED)
-        )
+        lines.append(Line(f"{name}, predicted", expected, of=name, dash=PREDICTED))
     return Curve(
         id="crossings",
         title="The size from which on the data grid is faster, over readers",
@@ -76,9 +74,13 @@ def crossings(answer: Answer) -> Curve:
     )
 
 
-def colour_of(curve: Times) -> str:
-    """What a curve has its colour by."""
-    return f"{curve.engine}, there already" if curve.there else curve.engine
+def _colours(answer: Answer) -> dict[str, str]:
+    """The colour of each engine; data grids have colours that no compute grid has."""
+    compute = [one.engine for one in answer.curves if one.side == "compute grid"]
+    colours = engine_colours(compute)
+    free = [one for one in SERIES if one not in colours.values()]
+    grids = dict.fromkeys(one.engine for one in answer.curves if one.side == "data grid")
+    return colours | {name: free[n % len(free)] for n, name in enumerate(grids)}
 
 
 def _curve(
@@ -106,6 +108,7 @@ def _lines(
     """Of each way to the data what was measured at `keys`, which are drawn at `places`, and what is
     predicted: `key` gives readers and bytes at any place, `told` its text."""
     found = []
+    colours = _colours(answer)
     for curve in answer.curves:
         times = curve.times()
         counts = {(case.readers, case.bytes): case.counts for case in curve.cases}
@@ -114,7 +117,8 @@ def _lines(
             for at, place in zip(keys, places, strict=True)
             if at in times
         ]
-        found.append(Line(curve.name, points, engine=colour_of(curve)))
+        colour = colours[curve.engine]
+        found.append(Line(curve.name, points, colour=colour, variant=curve.there))
         model = answer.predicting(curve)
         expected = []
         if model is not None and len(places) > 1:
@@ -123,7 +127,7 @@ def _lines(
                 value = model.line(readers).at(bytes_)
                 expected.append(Point(Place(x, told(x)), _exactly(value), counts=True))
         name = f"{curve.name}, predicted"
-        found.append(Line(name, expected, engine=colour_of(curve), dash=PREDICTED))
+        found.append(Line(name, expected, of=curve.name, dash=PREDICTED))
     return found
 
 

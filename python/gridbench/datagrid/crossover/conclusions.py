@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gridbench.datagrid.crossover.answer import Answer, Pair
-from gridbench.datagrid.crossover.present.rows import place, sized
 from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.tables import place, sized
 from gridbench.formats import amount, counted, size
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed

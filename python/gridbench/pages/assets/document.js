@@ -1,0 +1,23 @@
+// Draws all charts of a document, and lets the reader choose where several stand in one place.
+"use strict";
+(() => {
+  const { data, drawAll, makers, show, themed } = plots;
+
+  makers.curve ??= (made, figure) => curves.draw(made, figure);
+  makers.figure ??= (made) => themed(made);
+
+  const draw = (figure) => {
+    const { chart, name = chart } = figure.dataset;
+    const made = data.charts[name];
+    return show(figure, () => makers[chart](made, figure), `${data.file}-${name}`, "Nothing to draw: too little was measured.");
+  };
+  for (const chosen of document.querySelectorAll("select[data-choice]")) {
+    const figure = chosen.closest("div").querySelector("[data-chart]");
+    chosen.value = figure.dataset.name;
+    chosen.addEventListener("change", () => {
+      figure.dataset.name = chosen.value;
+      draw(figure);
+    });
+  }
+  drawAll(draw);
+})();

@@ -1,0 +1,212 @@
+"""What a benchmark says about its results: one document, rendered as HTML, Markdown and in a
+terminal.
+
+A document opens with the answer. Sentences, caveats and tables follow in sections of blocks; each
+block names the media that show it. Pages explain and draw; Markdown and the terminal have the
+sentences and the tables.
+
+    Document(
+        kind="gridbench linpack",
+        title="gridbench linpack: remote solving",
+        heading="Remote solving on 4 servers",
+        sentences=["lab is fastest up to n = 2,000.", "Beyond it the network no longer matters."],
+        summary=[curve.chart(), TableBlock("All cases", cases_table(found), media=EVERYWHERE)],
+        sections=[Section("method", "How to read this", [Definitions([("rate", "Of the ...")])])],
+        header=header,
+    )
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gridbench.atomic_write import write_file
+from gridbench.jsonl_store import Header
+from gridbench.pages.chart import Chart
+from gridbench.pages.table import Table, facts
+
+Medium = Literal["page", "markdown", "terminal"]
+PAGE: frozenset[Medium] = frozenset({"page"})
+WRITTEN: frozenset[Medium] = frozenset({"page", "markdown"})
+EVERYWHERE: frozenset[Medium] = frozenset({"page", "markdown", "terminal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph that explains."""
+
+    text: str
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Sentences, one below the other."""
+
+    lines: Sequence[str]
+    title: str = ""
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """A table with its title. Nothing is shown of one without rows but `otherwise`."""
+
+    title: str
+    table: Table
+    about: str = ""
+    """On the page, above it."""
+    folded: bool = False
+    """On the page, behind its title."""
+    otherwise: str = ""
+    """Instead of a table without rows, on the page."""
+    notes_from: int = 0
+    """Characters of a line that a terminal needs to show the notes of cells."""
+    media: frozenset[Medium] = WRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Charts of which the reader chooses one."""
+
+    label: str
+    charts: Sequence[tuple[str, Chart]]
+    """With the names to choose by."""
+    chosen: int = 0
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """Terms with what they mean."""
+
+    terms: Sequence[tuple[str, str]]
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Blocks beside each other where there is room."""
+
+    blocks: Sequence[Block]
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """HTML from a template of the benchmark, such as `sync/round.html`, for what no block shows."""
+
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    media: frozenset[Medium] = PAGE
+
+
+Block = Text | Bullets | TableBlock | Chart | Choice | Definitions | SideBySide | Template
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the document with a heading."""
+
+    id: str
+    """The place that links lead to."""
+    title: str
+    blocks: Sequence[Block]
+    short: str = ""
+    """The title among the links of a page."""
+    folded: bool = False
+    """On the page, behind its title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Results as a reader wants them: the answer first."""
+
+    kind: str
+    """The command."""
+    title: str
+    """Of the window."""
+    heading: str
+    subheading: str = ""
+    sentences: Sequence[str]
+    """The answer, and what else came of it."""
+    notices: Sequence[str] = ()
+    """What limits how far the answer can be trusted."""
+    summary: Sequence[Block] = ()
+    """On the first screen; its first chart, or choice of charts, stands above the sentences."""
+    sections: Sequence[Section] = ()
+    header: Header | None = None
+    """Whose machine, options and versions end the last section."""
+    engines: Sequence[str] = ()
+    """Names that have a colour."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """More data for the page's own scripts."""
+    scripts: Sequence[str] = ()
+    """The page's own, such as `sync/sync.js`."""
+    styles: Sequence[str] = ()
+
+    def blocks(self, medium: Medium) -> Iterator[tuple[Section | None, Block]]:
+        """All blocks that a medium shows, each with its section; None: the summary."""
+        parts = [(None, self.summary), *((one, one.blocks) for one in self.sections)]
+        for section, blocks in parts:
+            for block in blocks:
+                if medium in media_of(block):
+                    yield section, block
+
+    @property
+    def charts(self) -> Iterator[Chart]:
+        """All charts."""
+        for _, block in self.blocks("page"):
+            yield from _charts(block)
+
+
+def media_of(block: Block) -> frozenset[Medium]:
+    """The media that show a block."""
+    return PAGE if isinstance(block, Chart) else block.media
+
+
+def _charts(block: Block) -> Iterator[Chart]:
+    match block:
+        case Chart():
+            yield block
+        case Choice():
+            yield from (chart for _, chart in block.charts)
+        case SideBySide():
+            for one in block.blocks:
+                yield from _charts(one)
+        case _:
+            pass
+
+
+def write_page(document: Document, out: Path) -> None:
+    """Write a document as an HTML page, completely or not at all. InputError if `out` cannot be
+    written."""
+    from gridbench.pages.render import page
+
+    write_file(out, page(document))
+
+
+def circumstances(header: Header) -> SideBySide:
+    """Machine, options and versions of results."""
+    options = header.options | {"seed of the order": header.seed}
+    return SideBySide(
+        [
+            TableBlock("Machine", _facts(header.machine)),
+            TableBlock("Options", _facts(options)),
+            TableBlock("Versions", _facts(header.versions)),
+        ]
+    )
+
+
+def _facts(known: Mapping[str, Any]) -> Table:
+    return facts(
+        [
+            (name, value if isinstance(value, str) else json.dumps(value, default=os.fspath))
+            for name, value in known.items()
+        ]
+    )
