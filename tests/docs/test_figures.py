@@ -17,7 +17,7 @@ from gridbench.micro.figures import load_results
 from gridbench.micro.present.markdown import markdown
 from gridbench.results.kinds import kind_of
 from gridbench.scenario.present.published import NINFG
-from gridbench.statistics.medians import ratio_bounds
+from gridbench.statistics.interval import ratio_bounds
 
 BENCHMARKS = ROOT / "docs" / "benchmarks"
 SOURCES = "docs/figures.md"

@@ -25,7 +25,7 @@ from gridbench.errors import InputError
 from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
 from gridbench.quantities import LARGEST_KB, MOST_CORES
-from gridbench.workload.setup_file import MOST_TASKS
+from gridbench.workload.workload import MOST_TASKS
 
 WORK = Work(seconds=100.0, cores=100)
 

@@ -25,7 +25,7 @@ from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
-from gridbench.statistics.medians import ratio_bounds
+from gridbench.statistics.interval import ratio_bounds
 from running import DEADLINE, PROGRAM, Run, alive, until
 from synthetic import MB
 

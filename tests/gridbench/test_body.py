@@ -22,9 +22,9 @@ from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run
 from gridbench.workload.body import body
-from gridbench.workload.kind import Kind, kind_of
+from gridbench.workload.options import parse_body
 from gridbench.workload.task import run_task
-from gridbench.workload.task_options import parse_body
+from gridbench.workload.workload import Kind, kind_of
 from running import MakeSetup, Run, accept
 
 USERS = """

@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import timelines
-from gridbench.analysis.breakdown import input_begin, job_cost, job_end, task_phases
+from gridbench.analysis.breakdown import (
+    handling,
+    input_begin,
+    job_cost,
+    job_end,
+    round_trip,
+    task_phases,
+)
 from gridbench.analysis.lanes import assign_lanes
-from gridbench.analysis.overhead import handling, round_trip
 
 NAN = float("nan")
 # One worker of two that were asked for. Task 2 is in the queue while task 1 runs and is sent

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from gridbench.analysis.additive import NINFG, SYMPHONY
-from gridbench.analysis.choices import jump, largest_good, sweet_spot
+from gridbench.analysis.scaling import jump, largest_good, sweet_spot
+from gridbench.analysis.transfer import NINFG, SYMPHONY
 from gridbench.errors import InputError
 from gridbench.statistics.interval import Interval, measured
 

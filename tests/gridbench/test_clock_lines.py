@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.analysis.clock_lines import Lines, least_returns
+from gridbench.analysis.clocks import ReturnLines, least_returns
 
 Host = Sequence[tuple[float, float]]
 """Times and returns of its tasks, seconds."""
 
 
-def _lines(*hosts: Host) -> Lines:
+def _lines(*hosts: Host) -> ReturnLines:
     number = np.concatenate([np.full(len(host), n) for n, host in enumerate(hosts)])
     points = np.array([point for host in hosts for point in host])
     # In which order tasks are told makes no difference.

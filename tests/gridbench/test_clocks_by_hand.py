@@ -11,9 +11,9 @@ import pytest
 
 import timelines
 from gridbench.analysis import clocks
-from gridbench.analysis.clock_lines import Lines
 from gridbench.analysis.clocks import (
     Offset,
+    ReturnLines,
     clock_margin,
     corrected,
     hosts_margin,
@@ -201,18 +201,18 @@ def test_a_drift_that_does_not_show_may_move_a_clock_by_what_returns_scatter() -
     above = np.array([0.1, 0.3, 0.0, 0.5, 0.7, 0.0, 0.4, 0.1])
     nothing = np.zeros(8)
     stamps = clocks._Stamps(host, nothing, nothing, nothing, retrieve, 3)
-    lines = Lines(np.zeros(3), np.array([0.01, 0.0, 0.0]), np.zeros(3))
+    lines = ReturnLines(np.zeros(3), np.array([0.01, 0.0, 0.0]), np.zeros(3))
     found = clocks._unseen(stamps, lines, above)
     # By the usual distance from its line; as far as the largest drift gets in that time; and by
     # three times the usual distance.
     assert found == pytest.approx([0.2, 0.1, 0.3])
-    back = Lines(np.zeros(3), -lines.slope, np.zeros(3))
+    back = ReturnLines(np.zeros(3), -lines.slope, np.zeros(3))
     assert clocks._unseen(stamps, back, above) == pytest.approx(found)
 
 
 def test_a_clock_is_off_by_no_more_than_its_bounds_allow() -> None:
     # It is ahead by 2 s, and by 1.5 to 2.2 s; how much all clocks are is known to 1 s.
-    lines = Lines(np.array([-2.0]), np.zeros(1), np.zeros(1))
+    lines = ReturnLines(np.array([-2.0]), np.zeros(1), np.zeros(1))
     aligned = clocks._Aligned(lines, 0.0, 1.0, np.array([0.1]))
     found = clocks._offset(clocks._Host(0, "a", 3), 1.5, 2.2, aligned)
     assert _figures(found) == pytest.approx((1.5, 2.2, 2.0, 0.5, 0.1))

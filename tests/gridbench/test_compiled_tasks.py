@@ -10,7 +10,7 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.workload.body import body
-from gridbench.workload.task_options import parse_body
+from gridbench.workload.options import parse_body
 from running import MakeSetup, Run
 
 SOURCE = """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import timelines
-from gridbench.analysis.concurrency import Concurrency, running_over_time, thinned
-from gridbench.analysis.overhead import Distribution
+from gridbench.analysis.breakdown import Distribution
+from gridbench.analysis.summary import Concurrency, running_over_time, thinned
 
 NAN = float("nan")
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import timelines
-from gridbench.analysis.concurrency import running_over_time
 from gridbench.analysis.lanes import assign_lanes
+from gridbench.analysis.summary import running_over_time
 
 intervals = st.lists(
     st.tuples(st.integers(0, 50), st.integers(1, 20), st.sampled_from("ab")), max_size=40

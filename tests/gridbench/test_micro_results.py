@@ -14,7 +14,7 @@ from gridbench.micro.figures import Entry, Figure, Lead, Results, load_results
 from gridbench.micro.lead import GOALS
 from gridbench.micro.results import results_of
 from gridbench.micro.workloads import AGAIN, EMPTY, INHERITED, POOL, PYTHON, C
-from gridbench.statistics.histogram import Histogram
+from gridbench.statistics.series import Histogram
 
 HEADER = Header(machine={}, versions={}, options={}, started="2031-01-01", seed=1)
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.statistics.claims import stands_out
-from gridbench.statistics.histogram import Histogram
-from gridbench.statistics.medians import bootstrap_interval, interval_of_median
-from gridbench.statistics.series import Series, noise_between, paired_ratios
+from gridbench.statistics.interval import bootstrap_interval, interval_of_median
+from gridbench.statistics.series import Histogram, Series, noise_between, paired_ratios
 
 _times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=200)
 

@@ -23,8 +23,8 @@ from gridbench.run.runner import Verdict
 from gridbench.scenario.grids import Choice, cases_of
 from gridbench.scenario.results import CaseResult
 from gridbench.scenario.rounds import rounds_of
-from gridbench.statistics.enough import FEWEST, MOST, apart, decided, settled, undecided
-from gridbench.statistics.medians import index_of_median
+from gridbench.statistics.claims import FEWEST, MOST, apart, decided, settled, undecided
+from gridbench.statistics.interval import index_of_median
 from running import MakeSetup, Run, accept
 from scenario_results import all_done
 from test_verdicts import runs_of

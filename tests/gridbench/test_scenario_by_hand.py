@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import timelines
-from gridbench.analysis.additive import SYMPHONY
 from gridbench.analysis.summary import summarise
+from gridbench.analysis.transfer import SYMPHONY
 from gridbench.quantities import MB
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.figures import measured, why_invalid

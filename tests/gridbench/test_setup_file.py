@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbench.errors import InputError
 from gridbench.read_config import LARGEST
-from gridbench.workload.setup_file import read_setup
+from gridbench.workload.workload import read_setup
 
 LINES = [
     "<BenchmarkSetup>",

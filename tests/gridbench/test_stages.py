@@ -7,7 +7,7 @@ import math
 import pytest
 
 import timelines
-from gridbench.analysis.stages import stage_times
+from gridbench.analysis.transfer import stage_times
 
 
 def _rows() -> list[dict[str, object]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.statistics.scalability import Scalability, fitted
+from gridbench.analysis.scaling import Scalability, fit_scalability
 from gridbench.sync.knee import Knee, knees
 from gridbench.sync.record import Phase, Round, Start, Task
 
@@ -59,7 +59,7 @@ def test_the_law_is_found_from_what_follows_it(
     alone: float, contention: float, coherence: float
 ) -> None:
     law = Scalability(alone, contention, coherence, 0.0)
-    found = fitted({n: law.rate(n) for n in COUNTS})
+    found = fit_scalability({n: law.rate(n) for n in COUNTS})
     assert found is not None
     assert found.alone == pytest.approx(alone, rel=1e-3)
     assert found.contention == pytest.approx(contention, rel=1e-3, abs=1e-5)
@@ -77,9 +77,9 @@ def test_the_law_has_a_maximum_or_none() -> None:
 
 
 def test_nothing_is_fitted_to_little() -> None:
-    assert fitted({1: 1.0, 2: 2.0, 3: 3.0}) is None
-    assert fitted({1: 1.0, 2: 2.0, 3: 0.0, 4: 4.0}) is None
-    assert fitted({1: 1.0, 2: 2.0, 3: math.nan, 4: 4.0}) is None
+    assert fit_scalability({1: 1.0, 2: 2.0, 3: 3.0}) is None
+    assert fit_scalability({1: 1.0, 2: 2.0, 3: 0.0, 4: 4.0}) is None
+    assert fit_scalability({1: 1.0, 2: 2.0, 3: math.nan, 4: 4.0}) is None
 
 
 # ---- Sweeps

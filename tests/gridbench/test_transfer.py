@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.analysis.columns import Floats, seconds
-from gridbench.analysis.line import fit_line
+from gridbench.analysis.scaling import fit_line
 from gridbench.analysis.transfer import (
     _usual_step,
     arrivals,

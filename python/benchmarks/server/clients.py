@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gridbench.statistics.histogram import Histogram
+from gridbench.statistics.series import Histogram
 
 PROGRAMS = Path(__file__).with_name("programs")
 _CONNECT = 120.0  # seconds until the first results, on a machine with few processors

@@ -15,7 +15,7 @@ from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
 from gridbench.process.launch import PYTHON
 from gridbench.process.memory import footprint, tree
-from gridbench.statistics.histogram import Histogram
+from gridbench.statistics.series import Histogram
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _SOAK, _RESTART, _IDLE = "soak", "restart", "idle clients"

@@ -23,7 +23,7 @@ from gridbench.run.options import (
     start_option,
 )
 from gridbench.workload.body import SPIN
-from gridbench.workload.task_options import (
+from gridbench.workload.options import (
     input_option,
     output_option,
     parse_body,

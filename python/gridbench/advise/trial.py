@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.statistics.medians import ratio_bounds
+from gridbench.statistics.interval import ratio_bounds
 
 CLOSE = 1.05
 """Times the best of the others that the advised split may take."""

@@ -16,7 +16,7 @@ from gridbench.model.observation import Situation
 from gridbench.quantities import LARGEST_KB, MOST_CORES, UNITS, parse_seconds
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
-from gridbench.workload.setup_file import MOST_TASKS
+from gridbench.workload.workload import MOST_TASKS
 
 LONGEST = 1e9
 """Seconds; about 30 years of one core."""

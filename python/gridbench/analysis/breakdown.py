@@ -26,6 +26,10 @@ the latest this one's calc-in (an engine may send the next task before the resul
 - **idle at the end**: a worker has no more tasks while others still work.
 - **never used**: workers asked for that ran no task at all.
 
+Two overheads per task answer different questions: the **round trip** is all that the client waits
+beyond the task itself, also while the task stands in a queue; **handling** is the same without
+queue and start-up, what one task costs on a worker that is free.
+
 Node clocks that differ from the client's shift dispatch and output against each other; the
 intervals are kept with their sign, so that the sums stay exact.
 """
@@ -235,3 +239,69 @@ def _moments(table: pa.Table, lanes: Lanes, *, cold: bool) -> _Moments:
     begin = np.fmax(submit, free)
     sent = np.where(queued > begin, np.minimum(queued, calc_in), calc_in)
     return _Moments(free, begin, sent)
+
+
+PERCENTILES = (50, 90, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Sorted values, seconds, without those not known."""
+
+    values: Floats
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    def percentile(self, percent: float) -> float:
+        """The smallest value with at least `percent` % of the values at or below it; NaN if none.
+
+        Always a measured value: nothing is interpolated.
+        """
+        if self.count == 0:
+            return float("nan")
+        return float(np.percentile(self.values, percent, method="inverted_cdf"))
+
+    def figures(self) -> dict[str, float]:
+        """min, p50, p90, p99, max and mean, seconds."""
+        nothing = float("nan")
+        return {
+            "min": float(self.values[0]) if self.count else nothing,
+            **{f"p{percent}": self.percentile(percent) for percent in PERCENTILES},
+            "max": float(self.values[-1]) if self.count else nothing,
+            "mean": float(self.values.mean()) if self.count else nothing,
+        }
+
+    def curve(self, points: int) -> tuple[Floats, Floats]:
+        """Value and share of the tasks at or below it (0 to 1), at most about `points` of them.
+
+        The tails are kept in full detail, as there the interesting values are few.
+        """
+        share = np.arange(1, self.count + 1) / self.count
+        if self.count <= points:
+            return self.values, share
+        tail = points // 4
+        middle = np.linspace(tail, self.count - 1 - tail, points - 2 * tail).round()
+        keep = np.unique(
+            np.concatenate([np.arange(tail), middle, np.arange(self.count - tail, self.count)])
+        ).astype(np.int64)
+        return self.values[keep], share[keep]
+
+
+def round_trip(phases: TaskPhases) -> Distribution:
+    """Overhead as the client sees it."""
+    return _distribution(phases.total() - phases.sleep)
+
+
+def handling(phases: TaskPhases) -> Distribution:
+    """Overhead without queue and start-up."""
+    # The first task of a worker on a cold start keeps its output and extra, but its dispatch is
+    # inside the start-up: it would look too cheap, so it is left out.
+    values = phases.handling()
+    return _distribution(np.where(phases.start_up != 0, np.nan, values))
+
+
+def _distribution(values: Floats) -> Distribution:
+    return Distribution(np.sort(values[np.isfinite(values)]))

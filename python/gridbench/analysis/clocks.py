@@ -14,7 +14,7 @@ times are short: the least of them is about the same for all hosts. What it seem
 their offset, also of a clock that is behind, which breaks no law. How long that least return is, by
 which all clocks could be moved together, lies between nothing and the shortest time there and back;
 and clocks are as often ahead as behind. Where a line below the return times slopes, the clock
-drifts (clock_lines.py). Old clocks were kept by NTP: where 0 is likely enough, nothing is moved.
+drifts (`least_returns`). Old clocks were kept by NTP: where 0 is likely enough, nothing is moved.
 
 Times that both ends took on one clock, such as the total, know of no offset. Theirs is only the
 resolution of the stamps.
@@ -29,9 +29,119 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns, rows_of_hosts
-from gridbench.analysis.columns import Floats, Integers, numbered, seconds, succeeded, text
+from gridbench.analysis.columns import (
+    Booleans,
+    Floats,
+    Integers,
+    numbered,
+    seconds,
+    succeeded,
+    text,
+)
 from gridbench.timeline import SCHEMA
+
+_FEWEST_RETURNS = 10
+"""Tasks of a host from which a drift can be told."""
+HIDDEN = 3.0
+"""A drift shows if it moves the clock by so many times the usual distance from the line."""
+_LARGEST = 0.02
+"""Seconds per second: no clock is so wrong, and what looks like it is something else."""
+_MANY = 20
+"""Tasks from which chance makes no slope. With fewer it takes some hosts in which one shows."""
+_SOME = 0.1
+"""Of the hosts: in one of a hundred, chance makes a slope of so few tasks."""
+_NEARLY_ALL = 0.9
+"""If so many hosts have the same slope it is the client that takes results more slowly, or its own
+clock, and no host's drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnLines:
+    """Of each host: `level` + `slope` * (t - `middle`); shape (hosts,) each."""
+
+    level: Floats
+    slope: Floats
+    middle: Floats
+
+    def at(self, host: Integers, times: Floats) -> Floats:
+        """Their heights for rows of these hosts at these times."""
+        return self.level[host] + self.slope[host] * (times - self.middle[host])
+
+
+def least_returns(host: Integers, times: Floats, returns: Floats, hosts: int) -> ReturnLines:
+    """ReturnLines below the return times (seconds, with the host's offset in them) of the rows.
+
+    All arrays have shape (rows,). A host without rows has a level of infinity.
+    """
+    level, slope, middle = np.full(hosts, np.inf), np.zeros(hosts), np.zeros(hosts)
+    np.minimum.at(level, host, returns)
+    of_hosts = rows_of_hosts(host, times, hosts)
+    tried = {
+        number: _drift(times[rows], returns[rows])
+        for number, rows in enumerate(of_hosts)
+        if len(rows) >= _FEWEST_RETURNS
+    }
+    found = {number: line for number, line in tried.items() if line is not None}
+    if not _common(np.array([slope_ for _, slope_, _ in found.values()]), len(tried)):
+        for number, line in found.items():
+            if len(of_hosts[number]) >= _MANY or len(found) > _SOME * len(tried):
+                level[number], slope[number], middle[number] = line
+    return ReturnLines(level, slope, middle)
+
+
+def rows_of_hosts(host: Integers, times: Floats, hosts: int) -> list[Integers]:
+    """The rows of each host, in the order of their times."""
+    order = np.lexsort((times, host))
+    # Of no hosts there is one part, too.
+    return np.split(order, np.searchsorted(host[order], np.arange(1, hosts)))[:hosts]
+
+
+def _drift(times: Floats, returns: Floats) -> tuple[float, float, float] | None:
+    """Level, slope and middle of the line below these points, rising in time; None if it is flat as
+    far as one can see."""
+    length = float(times[-1] - times[0])
+    if length <= 0:
+        return None
+    hull = _lower_hull(times, returns)
+    middle = float(times.mean())
+    left = int(np.searchsorted(times[hull[1:-1]], middle))
+    first, last = hull[left], hull[left + 1]
+    slope = float((returns[last] - returns[first]) / (times[last] - times[first]))
+    level = float(returns[first] + slope * (middle - times[first]))
+    above = returns - level - slope * (times - middle)
+    usual = float(np.median(above))
+    # A line between two points says little: it has to bring the others down as well.
+    flat = float(np.median(returns - returns.min()))
+    shows = abs(slope) * length > HIDDEN * usual and usual < flat / 2
+    return (level, slope, middle) if shows and abs(slope) <= _LARGEST else None
+
+
+def _lower_hull(x: Floats, y: Floats) -> Integers:
+    """Indices of the corners of the lower convex hull; `x` rises, and of equal ones the lowest
+    counts."""
+    kept: list[int] = []
+    xs, ys = x.tolist(), y.tolist()
+    order = np.lexsort((y, x))
+    _, lowest = np.unique(x[order], return_index=True)
+    for point in order[lowest].tolist():
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            turn = (xs[b] - xs[a]) * (ys[point] - ys[a]) - (ys[b] - ys[a]) * (xs[point] - xs[a])
+            if turn > 0:
+                break
+            kept.pop()
+        kept.append(point)
+    return np.array(kept, dtype=np.int64)
+
+
+def _common(slopes: Floats, hosts: int) -> bool:
+    """Whether nearly all hosts have the same slope, of three at least."""
+    if hosts < 3 or len(slopes) < _NEARLY_ALL * hosts:
+        return False
+    usual = float(np.median(slopes))
+    same: Booleans = np.abs(slopes - usual) < abs(usual) / 3
+    return float(same.mean()) >= _NEARLY_ALL
+
 
 _NEEDED = ("submit", "calc_in", "calc_out", "retrieve")
 _STAMPS = (*_NEEDED, "queued")
@@ -103,7 +213,7 @@ def offsets(table: pa.Table) -> list[Offset]:
     aligned = None if np.isfinite(error).all() else _aligned(stamps)
     tasks, found = stamps.tasks(), []
     for number in np.argsort(np.array(names, dtype=object)).tolist():
-        host_ = _Host(number, names[number], int(tasks[number]))
+        host_ = _HostClock(number, names[number], int(tasks[number]))
         guessed = None if np.isfinite(error[number]) and told[number] else aligned
         found.append(_offset(host_, float(low[number]), float(high[number]), guessed))
     return found
@@ -136,7 +246,7 @@ class _Stamps:
 class _Aligned:
     """Offsets by which the least returns of all hosts are the same."""
 
-    lines: Lines
+    lines: ReturnLines
     least: float
     """That return, seconds."""
     least_known: float
@@ -172,7 +282,7 @@ def _aligned(stamps: _Stamps) -> _Aligned | None:
     return _Aligned(lines, least, max(least, most - least), scatter)
 
 
-def _unseen(stamps: _Stamps, lines: Lines, above: Floats) -> Floats:
+def _unseen(stamps: _Stamps, lines: ReturnLines, above: Floats) -> Floats:
     """How far drift may move each host's clock that its line does not show, shape (hosts,).
 
     A line that slopes may do so too much or too little by the scatter of the returns. Where one
@@ -207,13 +317,13 @@ def _at(values: Floats, share: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Host:
+class _HostClock:
     number: int
     name: str
     tasks: int
 
 
-def _offset(host: _Host, low: float, high: float, aligned: _Aligned | None) -> Offset:
+def _offset(host: _HostClock, low: float, high: float, aligned: _Aligned | None) -> Offset:
     """Of one host, by what is known of it."""
     slope = float(aligned.lines.slope[host.number]) if aligned else 0.0
     drift, middle = 0.0, 0.0

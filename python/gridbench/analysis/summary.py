@@ -1,4 +1,4 @@
-"""The numbers of one run, from its timeline alone.
+"""The numbers of one run, from its timeline alone, and how many tasks ran at the same time.
 
 Clocks of different hosts differ, so a task can seem to come back before it ended. Such
 negative intervals are counted and kept as they are: they are offsets, not errors, and
@@ -13,20 +13,73 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from gridbench.analysis.clocks import largest_error
+from gridbench.analysis.columns import Floats, Integers, seconds
 from gridbench.analysis.lanes import lanes
 
-Floats = npt.NDArray[np.float64]
 NAN = float("nan")
 _ROUNDING = 0.01
 """Share by which an efficiency may be above 1, as stamps are rounded and sleeping is inexact."""
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class Concurrency:
+    """A step function: from `time[i]` to `time[i + 1]`, `running[i]` tasks were computing."""
+
+    time: Floats
+    """Shape (steps,), seconds, rising."""
+    running: Integers
+    """Shape (steps,); the last is 0."""
+
+    @property
+    def most(self) -> int:
+        """The largest number of tasks that ran at once."""
+        return int(self.running.max(initial=0))
+
+    def mean(self, end: float) -> float:
+        """Mean number of running tasks from t = 0 to `end` (seconds); NaN if `end` is not > 0."""
+        if not end > 0:
+            return float("nan")
+        inside = np.diff(np.clip(np.append(self.time, end), 0, end))
+        return float(np.sum(inside * self.running) / end)
+
+
+def running_over_time(table: pa.Table) -> Concurrency:
+    """Count the tasks between calc-in and calc-out; tasks without either do not count.
+
+    Where one task ends at the very moment another starts, they do not overlap.
+    """
+    begin, end = seconds(table, "calc_in"), seconds(table, "calc_out")
+    known = np.isfinite(begin) & np.isfinite(end) & (end >= begin)
+    moments = np.concatenate([begin[known], end[known]])
+    change = np.concatenate([np.ones(known.sum()), -np.ones(known.sum())]).astype(np.int64)
+    time, at = np.unique(moments, return_inverse=True)
+    steps = np.zeros(len(time), dtype=np.int64)
+    np.add.at(steps, at, change)
+    return Concurrency(time, np.cumsum(steps))
+
+
+def thinned(steps: Concurrency, points: int) -> Concurrency:
+    """The same curve with about `points` steps for drawing: each slice of time keeps its
+    first, lowest, highest and last step, so peaks and gaps stay."""
+    count = len(steps.time)
+    if count <= points:
+        return steps
+    slices = max(1, points // 4)
+    start, stop = steps.time[0], steps.time[-1]
+    slot = ((steps.time - start) / (stop - start) * slices).astype(np.int64)
+    slot = np.minimum(slot, slices - 1)
+    by_height = np.lexsort((steps.running, slot))
+    _, edges = np.unique(slot, return_index=True)
+    ends = np.append(edges[1:], count) - 1
+    keep = np.unique(np.concatenate([edges, ends, by_height[edges], by_height[ends]]))
+    return Concurrency(steps.time[keep], steps.running[keep])
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStatistics:
     """How one part of the overhead is distributed over the tasks; seconds, NaN if unknown."""
 
     count: int
@@ -70,17 +123,17 @@ class Summary:
     """Calc-in and calc-out may be so far off the client's clock; NaN: the engine does not tell."""
     bytes_in: int
     bytes_out: int
-    startup: Distribution
+    startup: PhaseStatistics
     """First task of each worker: from submit to calc-in, with the worker's start-up in it."""
-    dispatch: Distribution
+    dispatch: PhaseStatistics
     """Every later task: from the moment it was submitted and its worker free, to calc-in."""
-    oversleep: Distribution
+    oversleep: PhaseStatistics
     """Slept longer than asked for."""
-    output: Distribution
+    output: PhaseStatistics
     """From the end of the sleep to calc-out: making the output."""
-    giving_back: Distribution
+    giving_back: PhaseStatistics
     """From calc-out to retrieve."""
-    overhead: Distribution
+    overhead: PhaseStatistics
     """Per task: dispatch (or start-up), oversleep, output and giving back together."""
 
     @property
@@ -141,13 +194,13 @@ def summarise(table: pa.Table, ntasks: int, nnodes: int, processors: int | None 
     )
 
 
-def distribution(values: Floats) -> Distribution:
+def distribution(values: Floats) -> PhaseStatistics:
     """Count, mean, percentiles and largest of the finite values."""
     values = values[np.isfinite(values)]
     if not len(values):
-        return Distribution(0, NAN, NAN, NAN, NAN, NAN, 0)
+        return PhaseStatistics(0, NAN, NAN, NAN, NAN, NAN, 0)
     p50, p90, p99 = (float(value) for value in np.percentile(values, (50, 90, 99)))
-    return Distribution(
+    return PhaseStatistics(
         count=len(values),
         mean=float(values.mean()),
         p50=p50,
@@ -169,13 +222,13 @@ def ideal_time(times: Floats, nnodes: int, processors: int | None = None) -> flo
     if not len(times):
         return NAN
     ends = [0.0] * min(nnodes, len(times))
-    for seconds in times:
-        heapq.heapreplace(ends, ends[0] + float(seconds))
+    for one in times.tolist():
+        heapq.heapreplace(ends, ends[0] + one)
     longest = max(ends)
     return max(longest, float(times.sum()) / processors) if processors else longest
 
 
-def _ready(stamps: dict[str, Floats], lane: npt.NDArray[np.int64]) -> tuple[Floats, Any]:
+def _ready(stamps: dict[str, Floats], lane: Integers) -> tuple[Floats, Any]:
     """For each task, when it could have started: submitted, and its worker free; and whether
     it was its worker's first."""
     ready = stamps["submit"].copy()

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gridbench.bench.points import Key, Point
-from gridbench.statistics.histogram import Histogram
-from gridbench.statistics.series import Series
+from gridbench.statistics.series import Histogram, Series
 
 
 class Points:

@@ -10,8 +10,8 @@ from typing import Literal
 
 from gridbench.compare.record import Command, Execution
 from gridbench.machine.rule import disturbed
-from gridbench.statistics.enough import ALIKE, FEWEST, apart
-from gridbench.statistics.medians import interval_of_median, ratio_bounds
+from gridbench.statistics.claims import ALIKE, FEWEST, apart
+from gridbench.statistics.interval import interval_of_median, ratio_bounds
 from gridbench.statistics.series import Series, noise_between
 
 Relation = Literal["slower", "no difference", "open"]

@@ -26,7 +26,7 @@ from gridbench.pages.table import Cell, Table, facts
 from gridbench.pages.terminal import fitted
 from gridbench.provisional import answer_record, busy_in, in_order, provisional
 from gridbench.records import RecordError, from_record
-from gridbench.statistics.enough import FEWEST
+from gridbench.statistics.claims import FEWEST
 from gridbench.terminal import printable, say
 
 _NAME = 48  # letters of a command in a sentence

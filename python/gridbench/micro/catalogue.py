@@ -11,7 +11,7 @@ from gridbench.micro.figures import Better
 from gridbench.micro.workloads import bytes_named
 from gridbench.statistics.series import Series
 from gridbench.workload.body import SLEEP, SPIN
-from gridbench.workload.kind import Kind
+from gridbench.workload.workload import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.micro.figures import Axis, Curve, Entry, Figure, Line
 from gridbench.micro.workloads import AGAIN
-from gridbench.statistics.medians import interval_of_median
+from gridbench.statistics.interval import interval_of_median
 
 _BINS_PER_DECADE = 8
 _FAMILIES = (

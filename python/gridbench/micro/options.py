@@ -15,7 +15,7 @@ from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
 from gridbench.resume_options import going_on_options
 from gridbench.run.options import grid_option, rounds_given, rounds_option, servers_option
-from gridbench.workload.task_options import task_option
+from gridbench.workload.options import task_option
 
 
 @click.command(
@@ -99,7 +99,7 @@ def micro(
     from gridbench.engines.servers import names_in
     from gridbench.micro.command import MicroRequest, run_micro
     from gridbench.micro.sizes import FULL, QUICK
-    from gridbench.workload.task_options import parse_body
+    from gridbench.workload.options import parse_body
 
     sys.exit(
         run_micro(

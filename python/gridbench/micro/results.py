@@ -14,9 +14,8 @@ from gridbench.micro.figures import Claim, Entry, Figure, Parameter, Ratio, Resu
 from gridbench.micro.lead import lead_of
 from gridbench.micro.workloads import AGAIN, ON_SERVERS, TWINS
 from gridbench.statistics.claims import stands_out
-from gridbench.statistics.histogram import PERCENTILES
-from gridbench.statistics.medians import bootstrap_interval, interval_of_median
-from gridbench.statistics.series import Series, noise_between, paired_ratios
+from gridbench.statistics.interval import bootstrap_interval, interval_of_median
+from gridbench.statistics.series import PERCENTILES, Series, noise_between, paired_ratios
 
 _OURS = "gridrpc"
 _BESIDE = ("process-pool, inherited",)

@@ -21,7 +21,7 @@ from gridbench.machine.words import DISTURBED
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
-from gridbench.workload.kind import is_trace, kind_of
+from gridbench.workload.workload import is_trace, kind_of
 
 Transport = Literal["one host", "links", "network"]
 """Client and workers are on one host; on hosts behind links; or each on a machine of its own, of a

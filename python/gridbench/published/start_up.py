@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridbench.analysis.line import fit_line
+from gridbench.analysis.scaling import fit_line
 from gridbench.published.figures import Figure, Reproduced
 from gridbench.published.printed import Computed, Printed, figure_in_text, table
 

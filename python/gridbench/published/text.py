@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridbench.analysis.line import fit_line
+from gridbench.analysis.scaling import fit_line
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, rate_mbps, transfer_load
 from gridbench.published.figures import Figure, Reproduced
 from gridbench.published.printed import (

@@ -23,7 +23,7 @@ from gridbench.model.source import read_source
 from gridbench.recommend.evidence import Evidence
 from gridbench.result_kind import Measure, Quantity
 from gridbench.results.compare import Compared
-from gridbench.statistics.enough import decided
+from gridbench.statistics.claims import decided
 from gridbench.workload.body import SPIN
 
 EFFICIENT = 0.9

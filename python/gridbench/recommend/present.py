@@ -29,7 +29,7 @@ from gridbench.pages.svg import Bar, Mark, bars, over_time
 from gridbench.pages.table import Cell, Table
 from gridbench.provisional import provisional
 from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
-from gridbench.statistics.enough import ALIKE
+from gridbench.statistics.claims import ALIKE
 
 _LONG = ((3600.0, "h"), (60.0, "min"))
 _MOST = 6

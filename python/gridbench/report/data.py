@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gridbench.analysis.breakdown import Distribution
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds
-from gridbench.analysis.concurrency import thinned
-from gridbench.analysis.overhead import Distribution
+from gridbench.analysis.summary import thinned
 from gridbench.report.prose import counts
 from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, label
 from gridbench.timeline import SCHEMA

@@ -9,7 +9,7 @@ from pathlib import Path
 from gridbench.report.prose import counts, disturbed_only
 from gridbench.report.run_analysis import Rounds, Study, study
 from gridbench.report.source import load_runs
-from gridbench.statistics.medians import index_of_median
+from gridbench.statistics.interval import index_of_median
 
 
 def studies_of(sources: Iterable[Path]) -> list[Study]:

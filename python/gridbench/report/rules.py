@@ -27,7 +27,7 @@ from gridbench.run.load import load_run
 from gridbench.run.recorder import LOG
 from gridbench.statistics.claims import ENOUGH
 from gridbench.workload.body import keeps_time
-from gridbench.workload.kind import is_trace, kind_of
+from gridbench.workload.workload import is_trace, kind_of
 
 MOST_HARNESS = 0.1
 """The benchmark's own part of what a run cost beside its tasks, at most."""

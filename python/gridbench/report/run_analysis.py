@@ -9,20 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gridbench.analysis.breakdown import (
+    Distribution,
     JobCost,
     TaskPhases,
+    handling,
     input_begin,
     job_cost,
     job_end,
+    round_trip,
     task_phases,
 )
 from gridbench.analysis.clocks import Offset, corrected, errors, offsets, one_clock, resolution
 from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
-from gridbench.analysis.concurrency import Concurrency, running_over_time
 from gridbench.analysis.critical_path import Step, critical_path
 from gridbench.analysis.lanes import Lanes, assign_lanes
-from gridbench.analysis.overhead import Distribution, handling, round_trip
-from gridbench.analysis.summary import Summary, summarise
+from gridbench.analysis.summary import Concurrency, Summary, running_over_time, summarise
 from gridbench.report.hosts import HostRow, host_rows
 from gridbench.report.source import Run, section
 

@@ -15,7 +15,7 @@ from gridbench.engines.names import current_name
 from gridbench.errors import InputError
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.tasklog import read_task_log
-from gridbench.workload.kind import Kind, kind_of
+from gridbench.workload.workload import Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)

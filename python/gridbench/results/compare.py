@@ -14,7 +14,7 @@ from gridbench.formats import counted, percent
 from gridbench.provisional import provisional
 from gridbench.result_kind import Measure, Quantity
 from gridbench.statistics.claims import ENOUGH
-from gridbench.statistics.medians import ratio_bounds
+from gridbench.statistics.interval import ratio_bounds
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
 

@@ -36,11 +36,10 @@ from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.rounds import Rounds, counting, disturbed_only, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
-from gridbench.statistics.medians import index_of_median
+from gridbench.statistics.interval import index_of_median
 from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
-from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import Tasks, Workload, read_workload
+from gridbench.workload.workload import Setup, Tasks, Workload, read_workload
 
 if TYPE_CHECKING:
     from rich.console import Console

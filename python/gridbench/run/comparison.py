@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gridbench.formats import counted, duration, percent, plain, spread
 from gridbench.provisional import busy_in, in_order, provisional
-from gridbench.statistics.claims import ENOUGH
-from gridbench.statistics.enough import ALIKE, FEWEST, apart, decided
-from gridbench.statistics.medians import ratio_bounds
+from gridbench.statistics.claims import ALIKE, ENOUGH, FEWEST, apart, decided
+from gridbench.statistics.interval import ratio_bounds
 
 Totals = Mapping[str, Sequence[float]]
 """Total times of runs of the same work, seconds, by engine."""
@@ -20,7 +19,7 @@ def ahead(totals: Totals, disturbed: Totals | None = None) -> str:
     counting (`disturbed`). Each engine has one or the other; of a single run that counts there is
     nothing to say.
 
-    An engine has won if `gridbench.statistics.enough.decided` says so; of two runs, if the slower
+    An engine has won if `gridbench.statistics.claims.decided` says so; of two runs, if the slower
     of them was faster than both of the next engine, and they are `apart`. Anything less is a
     provisional answer. Where an engine has disturbed runs alone, that compares all runs of all
     engines.

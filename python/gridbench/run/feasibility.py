@@ -17,7 +17,7 @@ from gridbench.errors import InputError
 from gridbench.formats import size
 from gridbench.run.client import EngineFacts
 from gridbench.run.machine import available_memory, free_shared_memory
-from gridbench.workload.setup_file import Setup
+from gridbench.workload.workload import Setup
 
 _FILES_PER_WORKER = 3  # descriptors in the client; the process pool needs two, with room for more
 _FILES_BESIDE = 100

@@ -15,7 +15,7 @@ from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import AUTO, ROUNDS, SECONDS, Count
-from gridbench.workload.task_options import parse_body, task_option, tasks_options
+from gridbench.workload.options import parse_body, task_option, tasks_options
 
 
 def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int | None:

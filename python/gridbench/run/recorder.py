@@ -16,8 +16,7 @@ from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
 from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
 from gridbench.tasklog_writer import Header, TaskLogWriter
-from gridbench.workload.kind import kind_of
-from gridbench.workload.setup_file import Setup
+from gridbench.workload.workload import Setup, kind_of
 
 if TYPE_CHECKING:
     from gridbench.analysis.summary import Summary

@@ -12,7 +12,7 @@ from rich.console import Console
 from gridbench.formats import about, spread
 from gridbench.process.interrupt import Interrupt
 from gridbench.run.runner import Verdict
-from gridbench.statistics.enough import MOST, undecided
+from gridbench.statistics.claims import MOST, undecided
 from gridbench.terminal import say
 
 

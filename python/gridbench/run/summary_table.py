@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from gridbench.analysis.summary import Distribution, Summary
+from gridbench.analysis.summary import PhaseStatistics, Summary
 from gridbench.formats import NOTHING, duration, percent, plain, spread
 from gridbench.terminal import new_table
 
@@ -70,6 +70,6 @@ def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:
     ]
 
 
-def _parts(name: str, part: Distribution) -> list[tuple[str, str]]:
+def _parts(name: str, part: PhaseStatistics) -> list[tuple[str, str]]:
     values = " / ".join(duration(value) for value in (part.p50, part.p90, part.p99))
     return [(f"{name}, p50/p90/p99", values)]

@@ -9,7 +9,7 @@ from typing import Any
 from gridbench.run.recorder import complete
 from gridbench.scenario.figures import figures_of, measured_in, why_invalid
 from gridbench.scenario.messages import Answer
-from gridbench.workload.setup_file import Setup
+from gridbench.workload.workload import Setup
 
 
 def analysed(answer: Answer, folder: Path, record: dict[str, Any], setup: Setup) -> Answer:

@@ -32,8 +32,7 @@ from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.scenario.messages import Answer, CaseOrder
-from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import Workload, read_workload
+from gridbench.workload.workload import Setup, Workload, read_workload
 
 
 def prepare(engine: str) -> None:

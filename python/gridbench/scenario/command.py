@@ -27,7 +27,7 @@ from gridbench.scenario.plan import Judge, ScenarioItem
 from gridbench.scenario.request import ScenarioRequest
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import ScenarioSession
-from gridbench.statistics.enough import FEWEST
+from gridbench.statistics.claims import FEWEST
 from gridbench.terminal import say
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from gridbench.analysis.breakdown import job_cost
 from gridbench.analysis.clocks import clock_margin, corrected, hosts_margin, offsets, one_clock
 from gridbench.analysis.lanes import assign_lanes
-from gridbench.analysis.stages import stage_times
 from gridbench.analysis.summary import Summary
+from gridbench.analysis.transfer import stage_times
 from gridbench.formats import amount
 from gridbench.run.load import load_run
 
@@ -59,9 +59,9 @@ def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
     """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
-    of `gridbench.analysis.stages.StageTimes`, and `clock_step`, `clock_margin` and `clock_between`:
-    within how much differences are certain between stamps of the client alone, of client and
-    workers, and at each end between workers. `wait` is that of `stage_times`.
+    of `gridbench.analysis.transfer.StageTimes`, and `clock_step`, `clock_margin` and
+    `clock_between`: within how much differences are certain between stamps of the client alone,
+    of client and workers, and at each end between workers. `wait` is that of `stage_times`.
     """
     figures: dict[str, float] = {}
     cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)

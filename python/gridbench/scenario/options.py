@@ -28,7 +28,7 @@ from gridbench.run.options import (
     time_scale_option,
 )
 from gridbench.shared_options import dry_run_option
-from gridbench.workload.task_options import parse_body, seed_option, stddev_option, task_option
+from gridbench.workload.options import parse_body, seed_option, stddev_option, task_option
 
 
 @click.command(

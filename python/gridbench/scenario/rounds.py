@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.plan import ScenarioItem, items_of
 from gridbench.scenario.results import CaseResult
-from gridbench.statistics.enough import FEWEST, MOST, undecided
+from gridbench.statistics.claims import FEWEST, MOST, undecided
 
 ALIKE = 1.1
 """Factor within which what two engines cost beside the tasks is alike, and a single engine's cost

@@ -8,9 +8,8 @@ from pathlib import Path
 from gridbench.errors import InputError
 from gridbench.scenario.grids import ScenarioCase
 from gridbench.workload.body import SLEEP
-from gridbench.workload.setup_file import Setup
 from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
-from gridbench.workload.workload import Workload, read_workload
+from gridbench.workload.workload import Setup, Workload, read_workload
 
 SETUP = "setup.xml"
 TIMES = "times"

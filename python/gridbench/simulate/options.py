@@ -12,7 +12,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.links.link_option import link_option
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import SECONDS, Count
-from gridbench.workload.task_options import (
+from gridbench.workload.options import (
     input_option,
     output_option,
     seed_option,

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gridbench.analysis.scaling import Scalability, fit_scalability
 from gridbench.formats import amount, counted, digits, percent, times
-from gridbench.statistics.scalability import Scalability, fitted
 from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.record import Round, Start
 
@@ -68,7 +68,7 @@ def _medians(values: Mapping[int, Sequence[float]]) -> dict[int, float]:
 def _knee(case: SyncCase, phase: str, rates: Mapping[int, float], *, of_bytes: bool) -> Knee:
     best = max(rates.values())
     workers = next(count for count in sorted(rates) if rates[count] >= (1 - SAME) * best)
-    law = fitted(rates)
+    law = fit_scalability(rates)
     law = law if law and law.error <= FITS else None
     most = max(rates)
     found = workers if workers < most else None

@@ -1,15 +1,168 @@
-"""The options of `gridbench list-times`. What it needs is imported when it is called."""
+"""Options that say what tasks do, and the command `gridbench list-times`."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.errors import InputError
 from gridbench.printing import json_option, print_json
-from gridbench.quantities import Count
-from gridbench.workload.task_options import seed_option, stddev_option
+from gridbench.process.launch import PYTHON
+from gridbench.quantities import SECONDS, Count
+from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
+from gridbench.workload.numbers import shown
+
+_FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
+
+_TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
+
+task_option = click.option(
+    "--task",
+    "body_name",
+    metavar="TASK",
+    default=SLEEP,
+    show_default=True,
+    help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+    " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+)
+input_option = click.option(
+    "--input-per-task",
+    "bytes_in_each",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
+)
+shared_option = click.option(
+    "--shared",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="Data that is the same for all tasks.",
+)
+output_option = click.option(
+    "--output-per-task",
+    "bytes_out_each",
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="What each task returns.",
+)
+stddev_option = click.option(
+    "--stddev",
+    metavar="SHARE|TIME",
+    help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a time,"
+    " such as 5s. [default: 0]",
+)
+seed_option = click.option(
+    "--seed",
+    type=Count(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Seed of what is random: the same seed gives the same order and times.",
+)
+count_option = click.option(
+    "--tasks", type=Count(1, 10_000_000), metavar="N", help="Number of tasks."
+)
+time_option = click.option(
+    "--task-time", type=SECONDS, metavar="TIME", help="Mean time of a task. [default: 10 ms]"
+)
+
+
+def tasks_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of tasks that are all alike."""
+    for option in (output_option, shared_option, input_option, time_option, count_option):
+        command = option(command)
+    return command
+
+
+def parse_body(text: str) -> str:
+    """The body that the option names, such that every process of this machine finds it.
+
+    InputError if it is none, or cannot be used here.
+    """
+    if text in (SLEEP, SPIN):
+        return text
+    if is_library(text.rpartition(":")[0]):
+        return _library(text)
+    words = _words(text)
+    if ":" not in words[0] and os.sep in words[0]:
+        return _program(words)
+    if not _FUNCTION.match(text):
+        raise InputError(
+            f"--task: `{shown(text)}` names nothing that a task can do",
+            remedy=f"give {SLEEP}, {SPIN}, MODULE:FUNCTION of Python, LIBRARY.so:FUNCTION of C, or"
+            " ./PROGRAM",
+        )
+    place, _, function = text.rpartition(":")
+    folder, _, module = place.rpartition("/")
+    name = f"{os.path.abspath(folder)}/{module}:{function}"
+    _try(
+        name,
+        f"{module}:{function}",
+        "a function of a module that Python finds here, or in this folder",
+    )
+    return name
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text) or [""]
+    except ValueError as error:
+        raise InputError(
+            f"--task: `{shown(text)}` is not a command: {error}", remedy="close the quotes"
+        ) from None
+
+
+def _library(text: str) -> str:
+    path, _, function = text.rpartition(":")
+    if not os.path.isfile(path):
+        raise InputError(
+            f"--task: there is no shared library `{shown(path)}`",
+            remedy="build it with `cc -O2 -shared -fPIC -o NAME.so NAME.c`",
+        )
+    name = f"{os.path.abspath(path)}:{function}"
+    _try(
+        name,
+        f"{os.path.basename(path)}:{function}",
+        "a function that the library exports, which `nm -D --defined-only` lists; modules of"
+        " `gridrpc compile` export none: build their C file as a shared library of its own",
+    )
+    return name
+
+
+def _program(words: list[str]) -> str:
+    path = os.path.abspath(os.path.expanduser(words[0]))
+    if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        what = "is not executable" if os.path.isfile(path) else "does not exist"
+        raise InputError(
+            f"--task: the program `{shown(words[0])}` {what}",
+            remedy="give the path of a program, and its arguments in the same quotes, such as"
+            " --task './model {seconds}'",
+        )
+    return PROGRAM + shlex.join([path, *words[1:]])
+
+
+def _try(name: str, told: str, remedy: str) -> None:
+    """InputError if the body of that name cannot be used."""
+    # In a process of its own, so that engines which fork from this one do not bring along what the
+    # user's module loads.
+    tried = subprocess.run([*PYTHON, "-c", _TRY, name], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        lines = tried.stderr.split("\n")
+        why = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")
+        raise InputError(
+            f"--task: {told} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}"
+        )
 
 
 @click.command(

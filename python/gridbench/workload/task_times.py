@@ -19,9 +19,9 @@ from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.quantities import LONGEST_TIME
 from gridbench.workload.numbers import parse_real
-from gridbench.workload.setup_file import MOST_TASKS
 
 DEFAULT_SEED = 1
+MOST_TASKS = 10_000_000
 _LONGEST_LINE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

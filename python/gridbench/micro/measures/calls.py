@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gridbench.bench.client import Client, Found, WrongResult, check_all, timed_until
-from gridbench.statistics.histogram import Histogram
+from gridbench.statistics.series import Histogram
 from gridbench.workload.calls import null, same
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from gridbench.analysis.choices import JUMP, jump, largest_good, sweet_spot
-from gridbench.analysis.line import fit_line
+from gridbench.analysis.scaling import JUMP, fit_line, jump, largest_good, sweet_spot
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole

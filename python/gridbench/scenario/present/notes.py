@@ -14,7 +14,7 @@ from gridbench.machine.words import DISTURBED, disturbed_count, sentence
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.results import CaseResult
 from gridbench.workload.body import SLEEP
-from gridbench.workload.kind import Kind, kind_of
+from gridbench.workload.workload import Kind, kind_of
 
 _COUNTING = (
     "A cost has jumped where even the lower end of its interval is above twice the upper end of"

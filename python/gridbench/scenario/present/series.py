@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gridbench.analysis.additive import NINFG, SYMPHONY
-from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
+from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE, NINFG, SYMPHONY
 from gridbench.formats import compact_size, rounded
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.curves import Line
