@@ -142,7 +142,8 @@ def login_variables() -> dict[str, str]:
 
 
 def once(name: str, factory: pytest.TempPathFactory, make: Callable[[Path], None]) -> Path:
-    """A folder that `make` fills, once for all processes that run tests side by side."""
+    """A folder that `make` fills, once for all processes that run tests side by side. What fails is
+    tried once more; after that, every test that needs it fails at once."""
     shared = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -150,10 +151,17 @@ def once(name: str, factory: pytest.TempPathFactory, make: Callable[[Path], None
     with open(shared / f"{name}.made", "a+") as made:
         fcntl.flock(made, fcntl.LOCK_EX)
         made.seek(0)
-        if not made.read():
+        attempts = made.read().split()
+        if attempts.count("failed") > 1:
+            pytest.fail(f"{name} failed twice: the first test that needs it says why")
+        if "made" not in attempts:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            make(folder)
+            try:
+                make(folder)
+            except BaseException:
+                made.write("failed\n")
+                raise
             made.write("made\n")
     return folder
 
