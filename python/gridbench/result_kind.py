@@ -57,7 +57,7 @@ class ResultKind(Protocol):
     title: str
     """The command that makes them, in messages."""
     model: str | None
-    """The module that is the `gridbench.model_kind.ModelKind` of them; None: there is no model."""
+    """The module that is the `gridbench.model.kind.ModelKind` of them; None: there is no model."""
     compares: bool
     """Whether the page of two shows their comparison alone, as one page cannot hold both."""
 

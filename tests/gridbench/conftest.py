@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fresh import once
 
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from running import BENCHMARKS, DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run
 
 
@@ -139,9 +139,9 @@ def make_setup(tmp_path: Path) -> MakeSetup:
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+def model(tmp_path_factory: pytest.TempPathFactory) -> PipelineModel:
     """The model of an engine whose terms are known, fitted once for all processes of a run."""
-    from gridbench.model.fitting import model_of
+    from gridbench.model.model import model_of
     from gridbench.model.saved import load_models, save_models
     from synthetic import COPIES, observations, situations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridbench.model.pipeline import Parameters, PipelineCase, Stamps
+from gridbench.model.pipeline import PipelineCase, PipelineParameters, Stamps
 
 SOURCE = Path(__file__).parent / "simgrid" / "farm.cpp"
 # Links with the rates that they are given, whatever TCP makes of them; and small stacks, as there
@@ -34,7 +34,9 @@ def compile_farm(folder: Path) -> Path:
     return program
 
 
-def command(program: Path, folder: Path, case: PipelineCase, parameters: Parameters) -> list[str]:
+def command(
+    program: Path, folder: Path, case: PipelineCase, parameters: PipelineParameters
+) -> list[str]:
     """What runs a case; its inputs are written to `folder`, and its stamps will be there."""
     case.sleep.tofile(folder / "times")
     case.ready.tofile(folder / "ready")

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridbench.model.observation import Measured, Observation, Place, Situation
+from gridbench.model.observation import EnginePlace, Observation, RunTimes, Situation
 from gridbench.model.pipeline import figures
 from gridbench.model.terms import Shape, case_of, parameters_of, terms_of
 
-PLACE = Place(engine="made-up", version="1", host="here", processors=2)
+PLACE = EnginePlace(engine="made-up", version="1", host="here", processors=2)
 COPIES = Shape()
 TRUE = {
     "start.constant": 0.03,
@@ -54,10 +54,10 @@ def situations() -> list[Situation]:
     return found
 
 
-def modelled(shape: Shape, values: Mapping[str, float], situation: Situation) -> Measured:
+def modelled(shape: Shape, values: Mapping[str, float], situation: Situation) -> RunTimes:
     """What the model says that a run would have measured."""
     job = case_of(PLACE, situation), parameters_of(shape, values, PLACE, situation)
-    return Measured(*figures([job])[0].tolist())
+    return RunTimes(*figures([job])[0].tolist())
 
 
 def observations(
@@ -77,7 +77,7 @@ def observations(
         exact = modelled(shape, values, situation)
         factors = np.exp(noise * generator.standard_normal(4))
         ideal = situation.ideal
-        measured = Measured(
+        measured = RunTimes(
             total=ideal + (exact.total - ideal) * factors[0],
             first_calc_in=exact.first_calc_in * factors[1],
             last_worker_calc_in=exact.last_worker_calc_in * factors[2],

@@ -14,7 +14,7 @@ from gridbench.advise.page import render
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.work import Work, parse_time
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 from synthetic import MB
@@ -22,7 +22,7 @@ from synthetic import MB
 WORK = Work(seconds=1.0, cores=16)
 
 
-def test_no_other_split_is_much_better(model: Model) -> None:
+def test_no_other_split_is_much_better(model: PipelineModel) -> None:
     for work in (
         WORK,
         Work(seconds=0.05, cores=16),
@@ -37,7 +37,7 @@ def test_no_other_split_is_much_better(model: Model) -> None:
                 assert split.total <= other * 1.05, (work, tasks, cores)
 
 
-def test_tasks_are_as_few_as_do_no_harm(model: Model) -> None:
+def test_tasks_are_as_few_as_do_no_harm(model: PipelineModel) -> None:
     for seconds in (0.5, 2.0, 10.0):
         work = Work(seconds=seconds, cores=16, bytes_in=64 * MB, bytes_out=16 * MB)
         split = advise(model, work).split
@@ -51,27 +51,27 @@ def test_tasks_are_as_few_as_do_no_harm(model: Model) -> None:
         assert all(totals[one] > least * 1.03 for one in totals if one < blocks), totals
 
 
-def test_short_work_is_cut_less_than_long_work(model: Model) -> None:
+def test_short_work_is_cut_less_than_long_work(model: PipelineModel) -> None:
     short = advise(model, Work(seconds=0.02, cores=16)).split
     long = advise(model, Work(seconds=50.0, cores=16)).split
     assert short.cores < long.cores == 16
     assert short.tasks < long.tasks
 
 
-def test_the_parts_add_up_to_the_total(model: Model) -> None:
+def test_the_parts_add_up_to_the_total(model: PipelineModel) -> None:
     advice = advise(model, replace(WORK, bytes_in=8 * MB, bytes_out=MB, bytes_shared=MB))
     assert sum(part for _, part in advice.parts) == pytest.approx(advice.expected.total, rel=0.02)
     assert dict(advice.parts)["computing"] == pytest.approx(advice.expected.ideal)
 
 
-def test_the_best_split_is_among_the_points(model: Model) -> None:
+def test_the_best_split_is_among_the_points(model: PipelineModel) -> None:
     advice = advise(model, WORK)
     (best,) = (point for point in advice.points if point.tasks == advice.split.tasks)
     assert best.prediction.total == advice.split.total
     assert {1, 10, 100, 1000} <= {point.tasks for point in advice.points}
 
 
-def test_warm_workers_help_where_starting_them_is_the_limit(model: Model) -> None:
+def test_warm_workers_help_where_starting_them_is_the_limit(model: PipelineModel) -> None:
     advice = advise(model, Work(seconds=0.1, cores=16))
     assert advice.limit[0] == "starting workers"
     assert advice.helps[0].what == "workers that are there already"
@@ -80,7 +80,7 @@ def test_warm_workers_help_where_starting_them_is_the_limit(model: Model) -> Non
     assert "What would help most: workers that are there already" in told
 
 
-def test_data_that_each_task_gets_is_better_shared(model: Model) -> None:
+def test_data_that_each_task_gets_is_better_shared(model: PipelineModel) -> None:
     advice = advise(model, Work(seconds=5.0, cores=16, bytes_in_each=8 * MB))
     assert advice.sharing is not None
     assert advice.sharing.shared is not None
@@ -90,16 +90,16 @@ def test_data_that_each_task_gets_is_better_shared(model: Model) -> None:
     assert advise(model, WORK).sharing is None
 
 
-def test_advice_beyond_what_was_measured_says_so(model: Model) -> None:
+def test_advice_beyond_what_was_measured_says_so(model: PipelineModel) -> None:
     told = warnings(advise(model, Work(seconds=1e5, cores=200)))
     assert any("beyond what was measured" in text and "1 to 16" in text for text in told), told
 
 
-def test_more_cores_than_processors_are_for_tasks_that_wait(model: Model) -> None:
+def test_more_cores_than_processors_are_for_tasks_that_wait(model: PipelineModel) -> None:
     assert any("2 processors" in text for text in warnings(advise(model, WORK)))
 
 
-def test_the_page_holds_advice_and_points(model: Model) -> None:
+def test_the_page_holds_advice_and_points(model: PipelineModel) -> None:
     advice = advise(model, replace(WORK, bytes_in=MB))
     page = render(advice)
     assert f"Divide the work into {advice.split.tasks:,} tasks" in page
@@ -162,7 +162,7 @@ def test_absurd_work_is_refused(changed: dict[str, float]) -> None:
         replace(WORK, **changed)  # type: ignore[arg-type]
 
 
-def test_the_command_tells_and_writes(model: Model, tmp_path: Path, gridbench: Run) -> None:
+def test_the_command_tells_and_writes(model: PipelineModel, tmp_path: Path, gridbench: Run) -> None:
     save_models([model], tmp_path / "model.json")
     done = gridbench(
         *("advise", "--work", "1s", "--cores", "16", "--input", "1MB"),
@@ -180,7 +180,7 @@ def test_the_command_tells_and_writes(model: Model, tmp_path: Path, gridbench: R
 
 
 def test_a_model_of_another_engine_is_not_taken(
-    model: Model, tmp_path: Path, gridbench: Run
+    model: PipelineModel, tmp_path: Path, gridbench: Run
 ) -> None:
     save_models([model], tmp_path / "model.json")
     done = gridbench(

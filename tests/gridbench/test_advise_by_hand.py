@@ -20,7 +20,7 @@ from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough
-from gridbench.model.model import Model, Prediction
+from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
 from gridbench.quantities import MOST_CORES
 from gridbench.simulate.systems import system
@@ -61,9 +61,9 @@ class ByHand:
             ]
         )
 
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> TotalPrediction:
         total = float(self.totals([situation])[0])
-        return Prediction(total, 0.8 * total, 1.3 * total, situation.ideal, ())
+        return TotalPrediction(total, 0.8 * total, 1.3 * total, situation.ideal, ())
 
     def unsure(self, _: Situation) -> float:
         return 0.1
@@ -72,7 +72,7 @@ class ByHand:
         return ()
 
 
-COSTS = cast(Model, ByHand())
+COSTS = cast(PipelineModel, ByHand())
 WORK = Work(
     seconds=80.0, cores=4, bytes_in=60.0, bytes_in_each=3.0, bytes_shared=20.0, bytes_out=40.0,
     bytes_out_each=2.0,
@@ -128,19 +128,19 @@ def test_what_is_not_there_helps_nothing() -> None:
     assert {one.what for one in advise(COSTS, work).helps} == {
         "handling tasks in half the time", "8 cores instead of 4",
     }  # fmt: skip
-    no_ways = cast(Model, ByHand(values={"in.client": 0.02, "submit": 0.05}))
+    no_ways = cast(PipelineModel, ByHand(values={"in.client": 0.02, "submit": 0.05}))
     assert {one.what for one in advise(no_ways, WORK).helps} == {
         "half as much data", "handling tasks in half the time", "8 cores instead of 4",
     }  # fmt: skip
-    linked = cast(Model, ByHand(linked=True))
+    linked = cast(PipelineModel, ByHand(linked=True))
     assert "a link twice as fast" in {one.what for one in advise(linked, WORK).helps}
-    free = cast(Model, ByHand(values={"submit": 0.05}))
+    free = cast(PipelineModel, ByHand(values={"submit": 0.05}))
     helps = {one.what for one in advise(free, WORK).helps}
     assert helps == {"handling tasks in half the time", "8 cores instead of 4"}
 
 
 def test_twice_as_many_cores_are_no_more_than_there_can_be() -> None:
-    free = cast(Model, ByHand(values={}))
+    free = cast(PipelineModel, ByHand(values={}))
     work = Work(seconds=1e6, cores=MOST_CORES // 2, most_tasks=MOST_CORES)
     found = {one.what: one.total for one in advise(free, work).helps}
     assert found == {
@@ -171,7 +171,7 @@ def test_data_of_each_task_is_held_against_sharing_it() -> None:
     assert least is not None
     assert (least.size, least.is_shared) == (1.0, True)
     assert advise(COSTS, replace(WORK, bytes_shared=0.0, bytes_in_each=0.0)).sharing is None
-    unknown = cast(Model, ByHand(values={"in.way": 0.01, "submit": 0.05}))
+    unknown = cast(PipelineModel, ByHand(values={"in.way": 0.01, "submit": 0.05}))
     sharing = advise(unknown, WORK).sharing
     assert sharing is not None
     assert sharing.shared is None
@@ -183,7 +183,7 @@ GIVEN = Advice(
     model=COSTS,
     work=Work(seconds=80.0, cores=4),
     split=Split(8, 4, 25.0),
-    expected=Prediction(25.0, 22.0, 30.0, 20.0, ()),
+    expected=TotalPrediction(25.0, 22.0, 30.0, 20.0, ()),
     parts=(("computing", 20.0), ("task data", 1.0), ("starting workers", 4.0)),
     points=(),
     helps=(),
@@ -192,7 +192,7 @@ GIVEN = Advice(
 
 
 def point(tasks: int, total: float) -> Point:
-    return Point(tasks, Prediction(total, 0.9 * total, 1.2 * total, 20.0, ()))
+    return Point(tasks, TotalPrediction(total, 0.9 * total, 1.2 * total, 20.0, ()))
 
 
 def told(advice: Advice, beginning: str) -> str:
@@ -215,7 +215,7 @@ def test_the_split_and_the_expected_time_come_first() -> None:
     assert told(bound, "The bottleneck").endswith("(80 % of the time): use more processors.")
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
     assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand, as tasks that wait.")
-    exact = replace(GIVEN, expected=Prediction(25.0, 25.0, 25.0, 20.0, ()))
+    exact = replace(GIVEN, expected=TotalPrediction(25.0, 25.0, 25.0, 20.0, ()))
     assert sentences(exact)[1].startswith("It is expected to take 25 s, of which 20 s are")
 
 
@@ -320,7 +320,7 @@ def test_pieces_that_deviate_even_out_within_a_task() -> None:
 
 
 FOUR, EIGHT = Split(8, 4, 25.0), Split(8, 8, 15.0)
-PROFILE = cast(Model, Profiled(system("ninfg")))
+PROFILE = cast(PipelineModel, Profiled(system("ninfg")))
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ PROFILE = cast(Model, Profiled(system("ninfg")))
     ],
 )  # fmt: skip
 def test_from_how_many_cores_on_it_ends_in_time_comes_first(
-    model: Model, likely: Split | None, sure: Split | None, sentence: str
+    model: PipelineModel, likely: Split | None, sure: Split | None, sentence: str
 ) -> None:
     asked = Within(limit=30.0, likely=likely, sure=sure, shortest=EIGHT)
     work = replace(GIVEN.work, cores=16)
@@ -361,7 +361,7 @@ def test_from_how_many_cores_on_it_ends_in_time_comes_first(
     [(None, ""), (Uneven(share=0.5), ", apart from how the times of tasks fall out")],
 )
 def test_a_profile_has_no_interval_of_its_own(uneven: Uneven | None, luck: str) -> None:
-    beyond = Prediction(25.0, 25.0, 25.0, 20.0, ("there are more cores",))
+    beyond = TotalPrediction(25.0, 25.0, 25.0, 20.0, ("there are more cores",))
     work = replace(GIVEN.work, uneven=uneven)
     assert warnings(replace(GIVEN, model=PROFILE, expected=beyond, work=work)) == [
         "This is beyond what was measured, and may be far off: there are more cores.",
@@ -378,7 +378,9 @@ def test_parts_that_overlap_leave_nothing_below_0() -> None:
         ) -> Floats:
             return super().totals(situations, changed) + 0.5 * ("submit" in (changed or {}))
 
-    parts = dict(parts_of(cast(Model, Overlaps()), replace(WORK, cores=1), Split(1, 1, 0.0)))
+    parts = dict(
+        parts_of(cast(PipelineModel, Overlaps()), replace(WORK, cores=1), Split(1, 1, 0.0))
+    )
     assert parts["handling tasks"] == 0.0
 
 

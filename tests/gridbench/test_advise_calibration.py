@@ -19,13 +19,13 @@ from gridbench.advise.work import Work
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.process.template import Template
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import PLACE
 
 WORK = Work(seconds=1.0, cores=4)
-BEFORE = Observation("before", PLACE, Situation(cores=1, sleep=np.ones(1)), Measured(2, 1, 1, 0))
+BEFORE = Observation("before", PLACE, Situation(cores=1, sleep=np.ones(1)), RunTimes(2, 1, 1, 0))
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.work import Work
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
-from gridbench.model.model import Model
-from gridbench.model.observation import Observation, Place
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace, Observation
 from gridbench.model.saved import load_models, save_models
 from gridbench.printing import Printing
 from synthetic import MB
@@ -35,7 +35,7 @@ from test_model_source import made_run
 WORK = Work(seconds=1.0, cores=8)
 
 
-def _request(folder: Path, *models: Model, **more: object) -> AdviceRequest:
+def _request(folder: Path, *models: PipelineModel, **more: object) -> AdviceRequest:
     save_models(models, folder / "models.json")
     return AdviceRequest(
         work=WORK,
@@ -46,12 +46,12 @@ def _request(folder: Path, *models: Model, **more: object) -> AdviceRequest:
     )
 
 
-def _of(model: Model, engine: str) -> Model:
+def _of(model: PipelineModel, engine: str) -> PipelineModel:
     return replace(model, fit=replace(model.fit, place=replace(model.fit.place, engine=engine)))
 
 
 def test_advice_is_given_by_a_model_in_a_file(
-    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert give_advice(_request(tmp_path, model)) == 0
     told = json.loads(capsys.readouterr().out)
@@ -78,14 +78,16 @@ def test_advice_for_a_system_that_is_not_here_is_told_and_has_its_map(
     assert ([one["name"] for one in told["maps"]], told["tried"]) == (["ninfg"], None)
 
 
-def test_of_a_model_of_disturbed_runs_nothing_is_claimed(model: Model, tmp_path: Path) -> None:
+def test_of_a_model_of_disturbed_runs_nothing_is_claimed(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     request = _request(tmp_path, replace(model, disturbed=1))
     assert give_advice(request) == BusyMachine.exit_status == 3
     assert give_advice(replace(request, policy=Policy(accept=True))) == 0
 
 
 def test_of_several_models_one_is_chosen(
-    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = _request(tmp_path, _of(model, "one"), _of(model, "other"))
     with pytest.raises(InputError, match="there are models of several engines or places: one 1 on"):
@@ -103,14 +105,16 @@ def test_of_several_models_one_is_chosen(
         give_advice(_request(tmp_path))
 
 
-def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(model: Model, tmp_path: Path) -> None:
+def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     (tmp_path / "advice").mkdir()
     with pytest.raises(InputError):
         give_advice(_request(tmp_path, model, engine="ray"))
     assert (tmp_path / "advice").is_dir()
 
 
-def test_servers_without_runs_on_them_are_refused(model: Model, tmp_path: Path) -> None:
+def test_servers_without_runs_on_them_are_refused(model: PipelineModel, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
         give_advice(_request(tmp_path, model, servers=("ssh://node1",)))
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
@@ -118,7 +122,7 @@ def test_servers_without_runs_on_them_are_refused(model: Model, tmp_path: Path) 
 
 
 def test_where_the_results_are_is_told(
-    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = replace(_request(tmp_path, model), printing=Printing())
     assert give_advice(request) == 0
@@ -126,14 +130,14 @@ def test_where_the_results_are_is_told(
 
 
 def test_a_model_is_fitted_to_the_runs_of_a_folder(
-    model: Model,
+    model: PipelineModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fitted = []
 
-    def model_of(runs: Sequence[Observation], *, test: bool) -> Model:
+    def model_of(runs: Sequence[Observation], *, test: bool) -> PipelineModel:
         assert not test, "no run is held out"
         fitted.append([Path(one.name).name for one in runs])
         return _of(model, runs[0].place.engine)
@@ -156,11 +160,11 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
 
 
 @pytest.fixture
-def calibrated(model: Model, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What calibrations are asked for, none of which is really made."""
     asked: list[dict[str, Any]] = []
 
-    def calibrate(engine: str, work: Work, *_: object, **more: Any) -> Model:
+    def calibrate(engine: str, work: Work, *_: object, **more: Any) -> PipelineModel:
         asked.append({"engine": engine, "work": work} | more)
         return model
 
@@ -171,7 +175,7 @@ def calibrated(model: Model, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, 
 
 
 def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
-    model: Model, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    model: PipelineModel, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(model, (), made=time.time() - 600)
     monkeypatch.setattr(command, "_kept", lambda *_: kept)
@@ -223,7 +227,7 @@ FAILED = (LeftOut(tasks=10, cores=8, advised=False, reason="no luck"),)
     ],
 )
 def test_the_exit_status_says_how_trying_went(  # noqa: PLR0917
-    model: Model,
+    model: PipelineModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     trial: Trial,
@@ -238,12 +242,12 @@ def test_the_exit_status_says_how_trying_went(  # noqa: PLR0917
 
 
 def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
-    model: Model,
+    model: PipelineModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    forgotten: list[Place] = []
+    forgotten: list[EnginePlace] = []
     monkeypatch.setattr(command, "forget", forgotten.append)
     monkeypatch.setattr(command, "find_model", lambda *_: (model, ""))
     given = _request(tmp_path, model, effort=Effort())
@@ -265,7 +269,7 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     assert told not in capsys.readouterr().err
 
 
-def test_folders_are_made_for_the_results(model: Model, tmp_path: Path) -> None:
+def test_folders_are_made_for_the_results(model: PipelineModel, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert give_advice(replace(_request(tmp_path, model), folder=folder)) == 0
     assert (folder / "report.html").is_file()

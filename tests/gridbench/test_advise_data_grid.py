@@ -31,7 +31,7 @@ from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.kept import Kept, keep, kept_of, load_kept
 from gridbench.datagrid.crossover.models import ComputeModel
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 from synthetic import PLACE
@@ -54,7 +54,7 @@ def known(engine: ComputeModel, **more: object) -> Kept:
     return replace(kept, compute={PLACE.engine: found})
 
 
-def advice_of(model: Model, kept: Kept | None, work: Work = WORK) -> Advice:
+def advice_of(model: PipelineModel, kept: Kept | None, work: Work = WORK) -> Advice:
     found = advise(model, work)
     return replace(found, from_where=from_where(kept, model.fit.place, work, found.split))
 
@@ -63,7 +63,7 @@ def told(advice: Advice) -> str:
     return " ".join(one for one in sentences(advice) if "data grid" in one or "Hazelcast" in one)
 
 
-def test_shared_data_that_is_handed_over_once_stays_so(model: Model) -> None:
+def test_shared_data_that_is_handed_over_once_stays_so(model: PipelineModel) -> None:
     advice = advice_of(model, known(ONCE))
     found = advice.from_where
     assert found is not None
@@ -80,7 +80,7 @@ def test_shared_data_that_is_handed_over_once_stays_so(model: Model) -> None:
     assert to_record(advice)["from_where"]["engine"] == PLACE.engine
 
 
-def test_what_goes_with_each_task_is_better_in_the_data_grid(model: Model) -> None:
+def test_what_goes_with_each_task_is_better_in_the_data_grid(model: PipelineModel) -> None:
     kept = known(EACH, with_each_task=True)
     advice = advice_of(model, kept, replace(WORK, most_tasks=64))
     found = advice.from_where
@@ -92,14 +92,14 @@ def test_what_goes_with_each_task_is_better_in_the_data_grid(model: Model) -> No
     assert advice_of(model, kept, replace(WORK, warm=False)).from_where is None
 
 
-def test_data_that_is_there_anyway_may_be_sooner(model: Model) -> None:
+def test_data_that_is_there_anyway_may_be_sooner(model: PipelineModel) -> None:
     slow = ComputeModel(start=0.0, each=0.0, once=9e-9, reader=0.0)
     found = replace(known(slow), grids=known(ONCE).grids)
     text = told(advice_of(model, found))
     assert "keep it as shared data, unless it is in the data grid anyway." in text
 
 
-def test_times_that_are_about_the_same_decide_nothing(model: Model) -> None:
+def test_times_that_are_about_the_same_decide_nothing(model: PipelineModel) -> None:
     advice = advice_of(model, known(ONCE))
     found = advice.from_where
     assert found is not None
@@ -119,7 +119,7 @@ def test_times_that_are_about_the_same_decide_nothing(model: Model) -> None:
     )
 
 
-def test_more_than_was_measured_is_told(model: Model) -> None:
+def test_more_than_was_measured_is_told(model: PipelineModel) -> None:
     large = replace(WORK, bytes_shared=1024 * MB)
     assert "this is more than that, and may be far off" in told(
         advice_of(model, known(ONCE), large)
@@ -128,7 +128,7 @@ def test_more_than_was_measured_is_told(model: Model) -> None:
 
 @pytest.mark.parametrize(("megabytes", "hinted"), [(0, False), (1, False), (63, False), (64, True)])
 def test_without_measurements_only_large_data_are_worth_a_hint(
-    model: Model, megabytes: int, *, hinted: bool
+    model: PipelineModel, megabytes: int, *, hinted: bool
 ) -> None:
     advice = advice_of(model, None, replace(WORK, bytes_shared=megabytes * MB))
     assert bool(told(advice)) == hinted
@@ -136,7 +136,9 @@ def test_without_measurements_only_large_data_are_worth_a_hint(
         assert "`gridbench data crossover` does it" in told(advice)
 
 
-def test_the_crossover_of_another_version_of_the_engine_does_not_count(model: Model) -> None:
+def test_the_crossover_of_another_version_of_the_engine_does_not_count(
+    model: PipelineModel,
+) -> None:
     kept = known(ONCE)
     other = {PLACE.engine: replace(kept.compute[PLACE.engine], version="2")}
     assert "was not measured" in told(advice_of(model, replace(kept, compute=other)))
@@ -213,7 +215,7 @@ def test_a_folder_has_to_tell_of_the_engine(tmp_path: Path) -> None:
         crossover_in(tmp_path, WORK, "process-pool")
 
 
-def test_the_command_reads_a_folder(gridbench: Run, tmp_path: Path, model: Model) -> None:
+def test_the_command_reads_a_folder(gridbench: Run, tmp_path: Path, model: PipelineModel) -> None:
     place = replace(PLACE, engine="gridrpc-python")
     save_models([replace(model, fit=replace(model.fit, place=place))], tmp_path / "model.json")
     folder = write_folder(tmp_path / "results", measured(ENGINES))

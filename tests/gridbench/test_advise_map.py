@@ -11,19 +11,19 @@ import pytest
 from gridbench.advise.advice import COMPUTING, GROUPS
 from gridbench.advise.limits_map import SIZES, TIMES, limits_map
 from gridbench.advise.profiled import Profiled
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from gridbench.simulate.systems import system
 from running import Run
 from synthetic import MB
 
 
-def of(model: Model, engine: str) -> Model:
+def of(model: PipelineModel, engine: str) -> PipelineModel:
     place = replace(model.fit.place, engine=engine)
     return replace(model, fit=replace(model.fit, place=place))
 
 
-def test_there_is_a_cell_for_each_time_and_size(model: Model) -> None:
+def test_there_is_a_cell_for_each_time_and_size(model: PipelineModel) -> None:
     found = limits_map(model, 8, warm=True)
     assert (found.name, found.cores, found.tasks) == ("made-up", 8, 32)
     assert [(one.bytes_in, one.seconds) for one in found.cells] == [
@@ -60,7 +60,7 @@ def test_what_limits_is_what_it_is_known_to_be() -> None:
     assert start[1e-3, 0] == "starting workers"
 
 
-def test_shares_are_of_the_total(model: Model) -> None:
+def test_shares_are_of_the_total(model: PipelineModel) -> None:
     for one in limits_map(model, 4, warm=False).cells:
         assert 1 / 6 <= one.share <= 1.001
         if one.limits == COMPUTING:
@@ -69,7 +69,7 @@ def test_shares_are_of_the_total(model: Model) -> None:
             assert one.efficiency <= 0.5
 
 
-def test_cells_beyond_what_was_measured_are_marked(model: Model) -> None:
+def test_cells_beyond_what_was_measured_are_marked(model: PipelineModel) -> None:
     by = {(one.seconds, one.bytes_in): one for one in limits_map(model, 8, warm=False).cells}
     assert by[0.1, MB].measured
     assert not by[0.1, 100 * MB].measured  # 8 MB at most
@@ -80,7 +80,7 @@ def test_more_cores_than_a_user_waits_for_are_not_looked_at() -> None:
 
 
 def test_the_command_maps_each_model_of_a_file(
-    model: Model, tmp_path: Path, gridbench: Run
+    model: PipelineModel, tmp_path: Path, gridbench: Run
 ) -> None:
     save_models([of(model, "one"), of(model, "other")], tmp_path / "models.json")
     command = ("advise", "--work", "1s", "--cores", "8", "--task", "sleep", "--out", "advice")

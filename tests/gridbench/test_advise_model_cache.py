@@ -23,9 +23,8 @@ from gridbench.advise.work import Work
 from gridbench.cache import kept_file
 from gridbench.errors import InputError
 from gridbench.formats import longer, rough
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
-from gridbench.model.observation import Observation, Place, Situation
+from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.observation import EnginePlace, Observation, Situation
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
 from running import Run
@@ -41,11 +40,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def of(model: Model, place: Place) -> Model:
+def of(model: PipelineModel, place: EnginePlace) -> PipelineModel:
     return replace(model, fit=replace(model.fit, place=place))
 
 
-def test_a_model_is_kept_with_its_runs(model: Model, cache: Path) -> None:
+def test_a_model_is_kept_with_its_runs(model: PipelineModel, cache: Path) -> None:
     runs = observations(situations()[:5])
     before = time.time()
     keep(model, runs)
@@ -68,7 +67,9 @@ def test_a_model_is_kept_with_its_runs(model: Model, cache: Path) -> None:
     forget(PLACE)
 
 
-def test_runs_with_other_tasks_or_unknown_figures_are_not_kept(model: Model, cache: Path) -> None:
+def test_runs_with_other_tasks_or_unknown_figures_are_not_kept(
+    model: PipelineModel, cache: Path
+) -> None:
     assert not cache.exists()
     one, *_ = observations(situations()[:1])
     uneven = replace(one, situation=replace(one.situation, sleep=np.array([0.1, 0.2])))
@@ -91,21 +92,21 @@ def test_another_version_or_machine_has_a_model_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": 1}', "[]", "\0", '{"runs": []}'])
-def test_what_is_no_kept_model_is_as_none(text: str, model: Model) -> None:
+def test_what_is_no_kept_model_is_as_none(text: str, model: PipelineModel) -> None:
     keep(model, [])
     path = path_of(PLACE)
     path.write_text(text)
     assert load_kept(path) is None
 
 
-def test_a_file_under_the_name_of_another_is_not_taken(model: Model) -> None:
+def test_a_file_under_the_name_of_another_is_not_taken(model: PipelineModel) -> None:
     keep(model, [])
     other = path_of(replace(PLACE, version="2"))
     path_of(PLACE).rename(other)
     assert load_kept(other) is None
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(model: Model, cache: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_no_error(model: PipelineModel, cache: Path) -> None:
     cache.write_text("a file")
     keep(model, [])
     assert load_kept(path_of(PLACE)) is None
@@ -115,16 +116,16 @@ def test_a_cache_that_cannot_be_written_is_no_error(model: Model, cache: Path) -
     ("age", "told"),
     [(0.0, "1 s"), (600.0, "10 min"), (3 * 3600.0, "3 hours"), (50 * 3600.0, "2 days")],
 )
-def test_a_kept_model_tells_its_age(model: Model, age: float, told: str) -> None:
+def test_a_kept_model_tells_its_age(model: PipelineModel, age: float, told: str) -> None:
     said = Kept(model, (), made=1e9).told(1e9 + age)
     assert said.startswith("This is from a model that was kept: of made-up 1 on here, fitted to")
     assert f"run {told} ago" in said
     assert "--renew" in said
 
 
-def test_a_kept_model_is_used_at_once(model: Model, gridbench: Run) -> None:
+def test_a_kept_model_is_used_at_once(model: PipelineModel, gridbench: Run) -> None:
     facts = find_participant("gridrpc-native").facts(4, warm=False)
-    place = Place(
+    place = EnginePlace(
         engine="gridrpc-native",
         version=facts.description["version"],
         host=platform.node(),
@@ -140,7 +141,7 @@ def test_a_kept_model_is_used_at_once(model: Model, gridbench: Run) -> None:
     assert advice["origin"] in advice["sentences"]
 
 
-def test_a_model_covers_work_like_that_which_it_was_measured_for(model: Model) -> None:
+def test_a_model_covers_work_like_that_which_it_was_measured_for(model: PipelineModel) -> None:
     # It is of 1 to 16 cores, and up to 8 MB of each kind of data.
     assert covers(model, WORK)
     assert covers(model, replace(WORK, cores=5))
@@ -163,7 +164,7 @@ def observed(case: ScenarioCase) -> Observation:
     return observations([situation], noise=0.02, seed=case.tasks)[0]
 
 
-def test_calibration_ends_when_more_runs_do_not_change_the_answer(model: Model) -> None:
+def test_calibration_ends_when_more_runs_do_not_change_the_answer(model: PipelineModel) -> None:
     search = Search(WORK, ())
     ran = []
     while case := search.next():
@@ -194,7 +195,7 @@ def test_runs_that_all_fail_come_to_an_end() -> None:
     assert sorted(ran, key=repr) == sorted(calibrating(WORK), key=repr)
 
 
-def test_the_next_run_has_the_data_that_the_work_has(model: Model) -> None:
+def test_the_next_run_has_the_data_that_the_work_has(model: PipelineModel) -> None:
     work = Work(seconds=0.1, cores=16, bytes_out_each=8 * MB)
     cases = [
         replace(calibrating(work)[0], cores=16, tasks=16, bytes_in=0, bytes_out=size)
@@ -203,7 +204,7 @@ def test_the_next_run_has_the_data_that_the_work_has(model: Model) -> None:
     assert most_telling(model, work, best_split(model, work), cases)[0] == cases[1]
 
 
-def test_beyond_what_was_measured_the_interval_is_wider(model: Model) -> None:
+def test_beyond_what_was_measured_the_interval_is_wider(model: PipelineModel) -> None:
     def width(cores: int) -> float:
         one = model.predict(Work(seconds=50.0 * cores, cores=cores).divided(cores, cores))
         return math.log((one.high - one.ideal) / (one.low - one.ideal))
@@ -236,7 +237,7 @@ def test_how_much_longer_is_told_as_people_say_it() -> None:
     assert longer(15.698, 1.0) == "16 times as long"
 
 
-def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: Model) -> None:
+def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: PipelineModel) -> None:
     first, second, *_ = observations(situations())
     keep(model, [first])
     # That the client keeps few tasks out is kept as well.
@@ -250,7 +251,9 @@ def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: Mod
 
 
 @pytest.mark.parametrize("changed", [{"format": 2}, {"kind": "gridbench model"}])
-def test_a_file_of_another_format_is_as_none(model: Model, changed: dict[str, object]) -> None:
+def test_a_file_of_another_format_is_as_none(
+    model: PipelineModel, changed: dict[str, object]
+) -> None:
     keep(model, [])
     path = path_of(PLACE)
     record = json.loads(path.read_text())
@@ -260,7 +263,7 @@ def test_a_file_of_another_format_is_as_none(model: Model, changed: dict[str, ob
     assert load_kept(path) is None
 
 
-def test_a_model_with_figures_that_are_not_known_is_not_kept(model: Model) -> None:
+def test_a_model_with_figures_that_are_not_known_is_not_kept(model: PipelineModel) -> None:
     with pytest.raises(ValueError, match="JSON"):
         keep(replace(model, fit=replace(model.fit, spread=math.nan)), [])
     assert load_kept(path_of(PLACE)) is None

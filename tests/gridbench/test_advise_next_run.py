@@ -18,9 +18,8 @@ from gridbench.advise.search import Split
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.model import Model
-from gridbench.model.observation import Situation
-from gridbench.model.ranges import range_of
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import Shape
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import MB
@@ -35,13 +34,15 @@ def _case(tasks: int, cores: int, **more: Any) -> ScenarioCase:
     )
 
 
-def _model(slopes: dict[tuple[int, int], Floats]) -> Model:
+def _model(slopes: dict[tuple[int, int], Floats]) -> PipelineModel:
     """Whose overhead has these slopes over two terms, which are as unsure as each other."""
 
     def found(situation: Situation) -> Floats:
         return slopes.get((situation.tasks, situation.cores), np.zeros(2))
 
-    return cast(Model, SimpleNamespace(slopes=found, fit=SimpleNamespace(covariance=np.eye(2))))
+    return cast(
+        PipelineModel, SimpleNamespace(slopes=found, fit=SimpleNamespace(covariance=np.eye(2)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,16 +111,16 @@ def test_a_run_that_moves_the_answer_more_tells_more_than_its_noise() -> None:
 def test_an_answer_holds_if_it_and_its_total_stay_about_the_same(
     expected: float, now: float, good: bool
 ) -> None:
-    model = cast(Model, SimpleNamespace(totals=lambda *_: np.array([expected])))
+    model = cast(PipelineModel, SimpleNamespace(totals=lambda *_: np.array([expected])))
     before = Split(16, 8, 10.0)
     assert next_run._as_good(model, WORK, before, Split(32, 8, now)) == good
 
 
-def _measured(cores: tuple[int, int] = (1, 16), most: float = 0.0, **more: Any) -> Model:
+def _measured(cores: tuple[int, int] = (1, 16), most: float = 0.0, **more: Any) -> PipelineModel:
     situations = [
         Situation(cores=number, sleep=np.ones(number), bytes_in=most, **more) for number in cores
     ]
-    return cast(Model, SimpleNamespace(measured=range_of(situations)))
+    return cast(PipelineModel, SimpleNamespace(measured=range_of(situations)))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_model_covers_twice_the_data_that_was_measured(
     )
     enough: dict[str, Any] = {"bytes_in": 4.0 * MB, "bytes_out": 4.0 * MB, "bytes_shared": 4.0 * MB}
     situation = Situation(cores=16, sleep=np.ones(16), **(enough | {data: most}))
-    model = cast(Model, SimpleNamespace(measured=range_of([situation])))
+    model = cast(PipelineModel, SimpleNamespace(measured=range_of([situation])))
     assert covers(model, work) == covered
 
 
@@ -160,7 +161,7 @@ def test_a_model_covers_starts_that_were_measured() -> None:
 def test_between_two_looks_at_the_answer_are_three_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[dict[str, Any]] = []
 
-    def model_of(_: object, **how: Any) -> Model:
+    def model_of(_: object, **how: Any) -> PipelineModel:
         looks.append(how)
         raise InputError("too few")
 
@@ -184,10 +185,10 @@ def test_each_look_begins_with_the_shape_and_where_the_last_has_ended(
     looks: list[tuple[object, object]] = []
     shape = Shape(all_first=True)
 
-    def model_of(_: object, **how: Any) -> Model:
+    def model_of(_: object, **how: Any) -> PipelineModel:
         looks.append((how["shape"], how["begin"]))
         fit = SimpleNamespace(shape=shape, values={"submit": 1e-5 * len(looks)})
-        return cast(Model, SimpleNamespace(fit=fit))
+        return cast(PipelineModel, SimpleNamespace(fit=fit))
 
     # One answer after the other, none as good as the last.
     monkeypatch.setattr(next_run, "model_of", model_of)

@@ -16,7 +16,7 @@ from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
-from gridbench.model.pipeline import Manager, Start
+from gridbench.model.pipeline import Manager, WorkerStart
 from gridbench.simulate import work as simulated
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import SYSTEMS, system
@@ -93,7 +93,7 @@ def test_a_faster_link_helps_as_much_as_it_does_in_a_simulation() -> None:
 
 def test_a_start_of_its_own_is_scaled_and_left_out() -> None:
     known = system("gridrpc")
-    start = Start(constant=2.0, serial=0.5, parallel=1.0)
+    start = WorkerStart(constant=2.0, serial=0.5, parallel=1.0)
     own = replace(known.parameters, manager=Manager(), start=start)
     profiled = Profiled(
         replace(known, parameters=own, start_up=replace(known.start_up, constant=0, per_worker=0))

@@ -10,17 +10,19 @@ import pytest
 
 from gridbench.advise.profiled import Profiled
 from gridbench.model.observation import Situation
-from gridbench.model.pipeline import Effort, Link, Manager, Parameters, Start
+from gridbench.model.pipeline import Link, Manager, MessageCost, PipelineParameters, WorkerStart
 from gridbench.simulate.start_up import Batch, StartUp
 from gridbench.simulate.systems import System, system
 from gridbench.simulate.throttling import Throttling
 
-BARE = Parameters(to_workers=Link(), from_workers=Link(), manager=Manager())
+BARE = PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager())
 ONE = Situation(cores=1, sleep=np.array([10.0]))
 NOW = Batch(constant=0.0, per_worker=0.0)
 
 
-def _profiled(parameters: Parameters = BARE, start_up: StartUp = NOW, **more: Any) -> Profiled:
+def _profiled(
+    parameters: PipelineParameters = BARE, start_up: StartUp = NOW, **more: Any
+) -> Profiled:
     return Profiled(
         System(name="by hand", title="", parameters=parameters, start_up=start_up, **more)
     )
@@ -41,8 +43,8 @@ def _total(one: Profiled, situation: Situation = ONE, /, **changed: float) -> fl
         {"retrieve_cost": 2.0},
         {"start_latency": 2.0},
         {"return_latency": 2.0},
-        {"take": Effort(fixed=2.0)},
-        {"make": Effort(fixed=2.0)},
+        {"take": MessageCost(fixed=2.0)},
+        {"make": MessageCost(fixed=2.0)},
     ],
 )
 def test_what_each_task_costs_can_be_halved(handling: dict[str, Any]) -> None:
@@ -85,7 +87,7 @@ def test_each_kind_of_data_can_be_halved(name: str, data: str) -> None:
     ],
 )
 def test_what_starts_workers_can_be_halved(start: dict[str, Any]) -> None:
-    one = _profiled(replace(BARE, start=Start(**start), processors=4.0))
+    one = _profiled(replace(BARE, start=WorkerStart(**start), processors=4.0))
     assert _total(one) == 12.0
     assert _total(one, ONE, **{"start.all": 0.5}) == 11.0
     # Workers that are there already have been started.

@@ -29,21 +29,20 @@ from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, t
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING
-from gridbench.model.fit import Estimate, Fit
-from gridbench.model.model import Model, Prediction
-from gridbench.model.observation import Situation
-from gridbench.model.ranges import range_of
+from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.model import PipelineModel, TotalPrediction
+from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import Shape, terms_of
 from gridbench.provisional import marked
 from synthetic import MB, PLACE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
-FIT = Fit(
+FIT = PipelineFit(
     PLACE,
     Shape(),
     (
-        Estimate(TERMS["submit"], 1e-3, 5e-4, 2e-3, True),
-        Estimate(TERMS["in.client"], 1e-9, 1e-12, 2e-9, False),
+        TermEstimate(TERMS["submit"], 1e-3, 5e-4, 2e-3, True),
+        TermEstimate(TERMS["in.client"], 1e-9, 1e-12, 2e-9, False),
     ),
     30,
     30,
@@ -51,12 +50,12 @@ FIT = Fit(
     0.1,
     (),
 )
-MODEL = Model(FIT, range_of([Situation(cores=4, sleep=np.ones(8))]))
+MODEL = PipelineModel(FIT, range_of([Situation(cores=4, sleep=np.ones(8))]))
 GIVEN = Advice(
     model=MODEL,
     work=Work(seconds=80.0, cores=4),
     split=Split(8, 2, 25.0),
-    expected=Prediction(25.0, 22.0, 30.0, 20.0, ()),
+    expected=TotalPrediction(25.0, 22.0, 30.0, 20.0, ()),
     parts=(("computing", 20.0),),
     points=(),
     helps=(),
@@ -229,7 +228,7 @@ def test_tasks_of_a_log_are_put_together() -> None:
 
 def test_an_interval_without_width_is_none() -> None:
     assert between(GIVEN.expected) == "22 s to 30 s"
-    assert between(Prediction(25.0, 25.0, 25.0, 20.0, ())) == NOTHING
+    assert between(TotalPrediction(25.0, 25.0, 25.0, 20.0, ())) == NOTHING
 
 
 # Splits that were tried, and the page.
@@ -310,8 +309,8 @@ def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]
 
 def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
     points = (
-        Point(8, Prediction(25.0, 22.0, 30.0, 20.0, ())),
-        Point(1000, Prediction(75.0, 70.0, 80.0, 20.0, ())),
+        Point(8, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())),
+        Point(1000, TotalPrediction(75.0, 70.0, 80.0, 20.0, ())),
     )
     lines = _shown(print_advice, replace(GIVEN, points=points))
     told = [[text] for text in (*sentences(GIVEN), *warnings(GIVEN))]
@@ -348,7 +347,7 @@ def test_a_trial_is_shown_with_what_was_left_out() -> None:
 
 
 def test_the_advised_number_of_tasks_stands_out() -> None:
-    points = tuple(Point(tasks, Prediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9))
+    points = tuple(Point(tasks, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9))
     printed = io.StringIO()
     console = Console(file=printed, width=200, force_terminal=True, color_system="standard")
     print_advice(console, replace(GIVEN, points=points))

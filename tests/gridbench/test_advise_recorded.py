@@ -18,7 +18,7 @@ from gridbench.advise.recorded import read_log
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import REPOSITORY, MakeSetup, Run
 from synthetic import MB
@@ -161,7 +161,7 @@ def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
     assert found(Uneven(share=0.5)).most_tasks == 100
 
 
-def test_tasks_are_put_together_where_that_is_better(model: Model, tmp_path: Path) -> None:
+def test_tasks_are_put_together_where_that_is_better(model: PipelineModel, tmp_path: Path) -> None:
     # A millisecond each: handling them takes longer than the work.
     short = advise(model, asked(log(tmp_path / "short.log", [0.001] * 3000), cores=16))
     assert short.split.tasks < 1000
@@ -186,7 +186,7 @@ def test_works_of_the_same_log_can_be_compared_and_shown(tmp_path: Path) -> None
     assert "array" not in repr(work.uneven)
 
 
-def test_no_split_is_much_better(model: Model, tmp_path: Path) -> None:
+def test_no_split_is_much_better(model: PipelineModel, tmp_path: Path) -> None:
     times = np.random.default_rng(5).lognormal(-3.0, 1.0, 400)
     work = asked(log(tmp_path / "my.log", times.tolist()), cores=16)
     split = advise(model, work).split
@@ -195,7 +195,7 @@ def test_no_split_is_much_better(model: Model, tmp_path: Path) -> None:
             assert split.total <= total_of(model, work, tasks, cores) * 1.05, (tasks, cores)
 
 
-def test_the_longest_first_helps_where_it_came_last(model: Model, tmp_path: Path) -> None:
+def test_the_longest_first_helps_where_it_came_last(model: PipelineModel, tmp_path: Path) -> None:
     work = asked(log(tmp_path / "my.log", [*[1.0] * 12, 6.0]))
     advice = advise(model, work)
     # The last core gets 6 s when others have worked for 3 s; or 6 s beside them.
@@ -209,7 +209,9 @@ def test_the_longest_first_helps_where_it_came_last(model: Model, tmp_path: Path
     assert "The 13 tasks of my.log deviate by 96 %" in told
 
 
-def test_a_work_of_pieces_can_be_asked_for_within_a_time(model: Model, tmp_path: Path) -> None:
+def test_a_work_of_pieces_can_be_asked_for_within_a_time(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     work = asked(log(tmp_path / "my.log", [1.0] * 12), cores=16)
     found = advise(model, work, limit=3.5).within
     assert found is not None
@@ -217,7 +219,7 @@ def test_a_work_of_pieces_can_be_asked_for_within_a_time(model: Model, tmp_path:
     assert found.likely.cores == 4
 
 
-def test_the_command_takes_a_log(model: Model, tmp_path: Path, gridbench: Run) -> None:
+def test_the_command_takes_a_log(model: PipelineModel, tmp_path: Path, gridbench: Run) -> None:
     save_models([model], tmp_path / "model.json")
     log(tmp_path / "my.log", TIMES)
     command = ("advise", "--work-from", "my.log", "--cores", "4", "--task", "sleep")

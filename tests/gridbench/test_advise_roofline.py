@@ -33,8 +33,8 @@ from gridbench.errors import InputError
 from gridbench.machine.busiest import Look
 from gridbench.machine.load import Load
 from gridbench.machine.policy import Policy
-from gridbench.model.model import Model
-from gridbench.model.observation import Place
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
 from gridbench.quantities import MOST_CORES
@@ -124,13 +124,13 @@ def test_tasks_that_differ_share_memory_too() -> None:
 # What is advised, and what is said of it.
 
 
-def given(model: Model, of: Work) -> Advice:
+def given(model: PipelineModel, of: Work) -> Advice:
     """By a model of a machine with 8 processors."""
     place = replace(PLACE, processors=8)
     return advise(replace(model, fit=replace(model.fit, place=place)), of)
 
 
-def test_memory_limits_before_the_processors_do(model: Model) -> None:
+def test_memory_limits_before_the_processors_do(model: PipelineModel) -> None:
     advice = given(model, work(traffic=80.0 * GB, bandwidth=2.0 * GB))
     # On two cores the memory is all in use; more of them bring nothing.
     assert advice.split.cores == 2
@@ -158,7 +158,7 @@ def test_memory_limits_before_the_processors_do(model: Model) -> None:
     assert "Memory bandwidth" in page
 
 
-def test_plenty_of_bandwidth_changes_nothing(model: Model) -> None:
+def test_plenty_of_bandwidth_changes_nothing(model: PipelineModel) -> None:
     plain = given(model, work())
     rich = given(model, work(traffic=GB, bandwidth=1000.0 * GB))
     assert (rich.split, rich.expected, rich.parts) == (plain.split, plain.expected, plain.parts)
@@ -166,7 +166,7 @@ def test_plenty_of_bandwidth_changes_nothing(model: Model) -> None:
     assert "use more processors" in " ".join(sentences(rich))
 
 
-def test_more_processors_are_not_promised_where_memory_would_limit(model: Model) -> None:
+def test_more_processors_are_not_promised_where_memory_would_limit(model: PipelineModel) -> None:
     # All 8 processors are just what the memory has data for.
     advice = given(model, work(traffic=80.0 * GB, bandwidth=8.0 * GB))
     told = " ".join(sentences(advice))
@@ -189,7 +189,7 @@ def test_twice_the_cores_have_processors_of_their_own(
     assert (one.doubled().cores, one.doubled().roofline.processors) == (2 * cores, doubled)
 
 
-def test_threads_are_told_with_the_processors_that_they_have(model: Model) -> None:
+def test_threads_are_told_with_the_processors_that_they_have(model: PipelineModel) -> None:
     advice = given(model, work(3))
     assert advice.split.cores == 2
     first = sentences(advice)[0]
@@ -230,7 +230,7 @@ def test_the_kind_of_work_is_told() -> None:
     assert rate_told(work(traffic=1.0, bandwidth=12.3456 * GB)) == "12.35 GB/s"
 
 
-def test_workers_elsewhere_have_a_processor_for_each_thread(model: Model) -> None:
+def test_workers_elsewhere_have_a_processor_for_each_thread(model: PipelineModel) -> None:
     for threads in (2, 4):
         of = replace(WORK, roofline=Roofline(threads=threads))
         told = f"Each worker is taken to have {threads} processors, one for each thread."
@@ -397,7 +397,7 @@ def test_other_files_are_no_bandwidth(tmp_path: Path, text: str) -> None:
 
 def _bandwidth(
     of: Work,
-    place: Place,
+    place: EnginePlace,
     given: float | None = None,
     *,
     renew: bool = False,
@@ -440,7 +440,7 @@ def test_a_bandwidth_of_a_busy_machine_is_not_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_job_is_bound_by_memory_in_all_that_is_written(
-    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_models([model], tmp_path / "model.json")
     request = AdviceRequest(

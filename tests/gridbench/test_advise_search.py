@@ -22,7 +22,7 @@ from gridbench.advise.uneven import MOST_PIECES, Uneven, edges, parse_uneven
 from gridbench.advise.work import LONGEST, Work, parse_time
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.model import Model, Prediction
+from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
 from gridbench.quantities import LARGEST_KB, MOST_CORES
 from gridbench.workload.workload import MOST_TASKS
@@ -45,9 +45,9 @@ class Given:
         del changed
         return np.array([self.total(one.tasks, one.cores) for one in situations])
 
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> TotalPrediction:
         total = self.total(situation.tasks, situation.cores)
-        return Prediction(total, 0.9 * total, 1.1 * total, situation.ideal, ())
+        return TotalPrediction(total, 0.9 * total, 1.1 * total, situation.ideal, ())
 
     def unsure(self, _: Situation) -> float:
         return self.deviation
@@ -56,8 +56,8 @@ class Given:
         return ("far",)
 
 
-def _costs(total: Callable[[int, int], float], deviation: float = 0.0) -> Model:
-    return cast(Model, Given(total, deviation))
+def _costs(total: Callable[[int, int], float], deviation: float = 0.0) -> PipelineModel:
+    return cast(PipelineModel, Given(total, deviation))
 
 
 def test_numbers_of_cores_are_tried_in_steps_of_a_half() -> None:

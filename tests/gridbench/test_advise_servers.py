@@ -21,8 +21,8 @@ from gridbench.advise.trying import participant_of
 from gridbench.advise.work import Work
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
-from gridbench.model.model import Model
-from gridbench.model.observation import Place
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import load_models, save_models
 from running import Run
 from synthetic import MB, observations, situations
@@ -38,7 +38,7 @@ SERVERS = Servers(
 )
 
 
-def of(model: Model, place: Place) -> Model:
+def of(model: PipelineModel, place: EnginePlace) -> PipelineModel:
     return replace(model, fit=replace(model.fit, place=place))
 
 
@@ -126,7 +126,7 @@ def test_advice_is_for_the_servers_that_are_named(
     ids=["engine", "server", "cores", "URL", "from", "profile"],
 )
 def test_what_cannot_be_is_refused(
-    model: Model, grid: Path, refused: Run, options: list[str], told: tuple[str, str]
+    model: PipelineModel, grid: Path, refused: Run, options: list[str], told: tuple[str, str]
 ) -> None:
     save_models([model], grid.with_name("model.json"))
     command = ("advise", "--work", "1s", "--cores", "4", "--out", "advice", "--grid", "grid.toml")
@@ -136,7 +136,7 @@ def test_what_cannot_be_is_refused(
     assert not grid.with_name("advice").exists()
 
 
-def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: Model) -> None:
+def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: PipelineModel) -> None:
     linked = of(model, replace(model.fit.place, engine="gridrpc-native", transport="links"))
     assert participant_of(linked, SERVERS).name == "gridrpc-native"
     with pytest.raises(InputError, match="behind links") as refused:

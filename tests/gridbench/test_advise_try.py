@@ -23,7 +23,7 @@ from gridbench.advise.trial_prose import row, trial_sentences, trial_warnings
 from gridbench.advise.trying import candidates
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from gridbench.statistics.interval import ratio_bounds
 from running import DEADLINE, PROGRAM, Run, alive, until
@@ -33,19 +33,19 @@ ENGINE = "gridrpc-native"
 FEW = ("--work", "0.02s", "--cores", "3", "--most-tasks", "12", "--task", "sleep")
 
 
-def of(model: Model, *, engine: str = ENGINE, transport: str = "one host") -> Model:
+def of(model: PipelineModel, *, engine: str = ENGINE, transport: str = "one host") -> PipelineModel:
     place = replace(model.fit.place, engine=engine, transport=transport)  # type: ignore[arg-type]
     return replace(model, fit=replace(model.fit, place=place))
 
 
 @pytest.fixture(scope="module")
-def model(model: Model) -> Model:
+def model(model: PipelineModel) -> PipelineModel:
     """As if it were of an engine that there is."""
     return of(model)
 
 
 @pytest.fixture
-def saved(model: Model, tmp_path: Path) -> Path:
+def saved(model: PipelineModel, tmp_path: Path) -> Path:
     """Its file."""
     save_models([model], tmp_path / "model.json")
     return tmp_path / "model.json"
@@ -68,7 +68,7 @@ def trial(*splits: Tried, left_out: tuple[LeftOut, ...] = ()) -> Trial:
         Work(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
     ],
 )
-def test_round_numbers_are_tried_beside_the_advised_split(model: Model, work: Work) -> None:
+def test_round_numbers_are_tried_beside_the_advised_split(model: PipelineModel, work: Work) -> None:
     advice = advise(model, work)
     found = candidates(advice)
     splits = [(one.case.tasks, one.case.cores) for one in found]
@@ -294,7 +294,7 @@ def test_what_does_not_fit_into_memory_is_left_out(saved: Path, gridbench: Run) 
 
 
 def test_failed_runs_are_told_and_left_out(
-    model: Model, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
+    model: PipelineModel, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
 ) -> None:
     save_models([of(model, engine="task3")], tmp_path / "model.json")
     done = gridbench(
@@ -311,7 +311,7 @@ def test_failed_runs_are_told_and_left_out(
 
 
 def test_a_run_that_goes_on_for_too_long_is_ended(
-    model: Model, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
+    model: PipelineModel, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
 ) -> None:
     save_models([of(model, engine="idle")], tmp_path / "model.json")
     done = gridbench(
@@ -379,7 +379,7 @@ def test_nonsense_is_refused(
     ],
 )
 def test_an_engine_that_cannot_run_here_is_not_tried(
-    model: Model, tmp_path: Path, gridbench: Run, changed: dict[str, str], message: str
+    model: PipelineModel, tmp_path: Path, gridbench: Run, changed: dict[str, str], message: str
 ) -> None:
     save_models([of(model, **changed)], tmp_path / "model.json")
     done = gridbench("advise", *FEW, "--from", "model.json", "--try", "--out", "advice")
@@ -417,7 +417,7 @@ def some_trial(advice: Advice) -> Trial:
     )
 
 
-def test_what_was_measured_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_what_was_measured_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     advice = advise(model, Work(seconds=0.02, cores=16))
     assert advice.split.cores < 16
     found = some_trial(advice)
@@ -473,7 +473,7 @@ def test_the_tasks_of_a_log_are_tried_with_their_times(
     assert all(one["median"] >= 0.4 for one in splits)
 
 
-def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: Model) -> None:
+def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: PipelineModel) -> None:
     work = Work(seconds=4.0, cores=16)
     few = advise(model, work, limit=1.0)
     assert few.split.cores < 8
@@ -481,7 +481,7 @@ def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: Model) -> Non
     assert any(one.case.cores == 16 for one in candidates(advise(model, work)))
 
 
-def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_map_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "report.html"
     found = limits_map(model, 8, warm=False)
     write_advice(advise(model, Work(seconds=1.0, cores=8)), path, maps=[found])

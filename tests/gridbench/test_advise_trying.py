@@ -24,7 +24,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.progress import Steps
 from gridbench.quantities import LARGEST_KB
 from gridbench.run.participants import find_participant
@@ -75,7 +75,7 @@ class Made:
 
 
 @pytest.fixture
-def advice(model: Model) -> Advice:
+def advice(model: PipelineModel) -> Advice:
     """For a work of 20 ms."""
     return advise(model, WORK)
 
@@ -243,7 +243,9 @@ def test_what_is_expected_to_take_too_long_is_left_out(advice: Advice, tried: Tr
     assert reasons[longest.case.tasks, longest.case.cores].startswith("time: ")
 
 
-def test_the_memory_of_servers_is_not_that_of_this_machine(model: Model, tried: Trying) -> None:
+def test_the_memory_of_servers_is_not_that_of_this_machine(
+    model: PipelineModel, tried: Trying
+) -> None:
     large = advise(model, replace(WORK, bytes_in_each=LARGEST_KB * 1024.0))
     for servers, begin in (
         (None, "memory: "),
@@ -253,7 +255,9 @@ def test_the_memory_of_servers_is_not_that_of_this_machine(model: Model, tried: 
         assert trial.left_out[0].reason.startswith(begin)
 
 
-def test_one_task_alone_has_nothing_to_be_compared_with(model: Model, tried: Trying) -> None:
+def test_one_task_alone_has_nothing_to_be_compared_with(
+    model: PipelineModel, tried: Trying
+) -> None:
     alone = advise(model, replace(WORK, cores=1, most_tasks=1))
     made = Made(_seconds)
     trial, printed = tried(made, alone, Effort(rounds=1))
@@ -268,7 +272,7 @@ def test_where_nothing_can_be_tried_nothing_is_said(tried: Trying) -> None:
     assert (made.cases, trial.tried, printed) == ([], (), "")
 
 
-def test_uneven_tasks_are_drawn_anew_in_each_round(model: Model, tried: Trying) -> None:
+def test_uneven_tasks_are_drawn_anew_in_each_round(model: PipelineModel, tried: Trying) -> None:
     uneven = Uneven(share=0.5)
     made = Made(_seconds)
     tried(made, advise(model, replace(WORK, uneven=uneven)), Effort(rounds=2))
@@ -287,7 +291,7 @@ def test_uneven_tasks_are_drawn_anew_in_each_round(model: Model, tried: Trying) 
 
 
 def test_a_model_of_another_machine_is_told(advice: Advice, tried: Trying) -> None:
-    assert isinstance(advice.model, Model)
+    assert isinstance(advice.model, PipelineModel)
     trial, _ = tried(Made(_seconds))
     # The model is of a machine that is called `here`, which no machine of tests is.
     assert trial.model_host == "here"
@@ -321,7 +325,7 @@ def test_what_is_tried_is_three_rounds_of_up_to_a_minute_unless_said_otherwise()
 
 
 def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
-    advice: Advice, model: Model, tried: Trying, monkeypatch: pytest.MonkeyPatch
+    advice: Advice, model: PipelineModel, tried: Trying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[int] = []
     told: list[float] = []

@@ -17,7 +17,7 @@ from gridbench.advise.trying import candidates
 from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, _drawn, parse_uneven
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 
@@ -26,7 +26,7 @@ HALF = Uneven(share=0.5)
 WORK = replace(EVEN, uneven=HALF)
 
 
-def costless(model: Model) -> Model:
+def costless(model: PipelineModel) -> PipelineModel:
     """An engine that takes no time at all."""
     free = tuple(
         replace(one, value=0.0, low=0.0, high=0.0, determined=True) for one in model.fit.estimates
@@ -87,7 +87,7 @@ def test_the_same_pieces_are_divided_in_each_split() -> None:
     assert not np.allclose(uneven.times(1.0, 12, 6), pieces)
 
 
-def test_without_costs_a_total_is_the_longest_task(model: Model) -> None:
+def test_without_costs_a_total_is_the_longest_task(model: PipelineModel) -> None:
     free = costless(model)
     work = Work(seconds=100.0, cores=100, uneven=HALF, warm=True)
     drawn = [HALF.times(100.0, 100, draw) for draw in range(HALF.draws(100))]
@@ -100,7 +100,7 @@ def test_without_costs_a_total_is_the_longest_task(model: Model) -> None:
     assert total_of(free, replace(work, uneven=None), 100, 100) == pytest.approx(1.0)
 
 
-def test_the_interval_holds_what_other_draws_take(model: Model) -> None:
+def test_the_interval_holds_what_other_draws_take(model: PipelineModel) -> None:
     free = costless(model)
     work = Work(seconds=100.0, cores=100, uneven=HALF, warm=True)
     expected = predict(free, work, 100, 100)
@@ -111,7 +111,7 @@ def test_the_interval_holds_what_other_draws_take(model: Model) -> None:
     assert expected.total == total_of(free, work, 100, 100)
 
 
-def test_an_unsure_model_makes_the_interval_wider(model: Model) -> None:
+def test_an_unsure_model_makes_the_interval_wider(model: PipelineModel) -> None:
     short = replace(WORK, seconds=0.1)
     sure = predict(model, short, 16, 16)
     unsure = replace(model, fit=replace(model.fit, spread=1.0))
@@ -119,7 +119,7 @@ def test_an_unsure_model_makes_the_interval_wider(model: Model) -> None:
     assert wide.low < sure.low < sure.high < wide.high
 
 
-def test_uneven_work_is_cut_into_more_tasks(model: Model) -> None:
+def test_uneven_work_is_cut_into_more_tasks(model: PipelineModel) -> None:
     even, uneven = advise(model, EVEN), advise(model, WORK)
     assert even.split.tasks == 16
     assert uneven.split.tasks >= 4 * 16
@@ -129,17 +129,17 @@ def test_uneven_work_is_cut_into_more_tasks(model: Model) -> None:
         assert uneven.split.total <= total_of(model, WORK, tasks, 16) * 1.05
 
 
-def test_pieces_that_even_out_need_fewer_tasks(model: Model) -> None:
+def test_pieces_that_even_out_need_fewer_tasks(model: PipelineModel) -> None:
     pieces = replace(WORK, uneven=Uneven(share=0.5, pieces=100_000))
     assert advise(model, pieces).split.tasks < advise(model, WORK).split.tasks
 
 
-def test_the_finest_division_is_tried(model: Model) -> None:
+def test_the_finest_division_is_tried(model: PipelineModel) -> None:
     work = replace(WORK, most_tasks=20, uneven=Uneven(share=0.5, pieces=20))
     assert advise(model, work).split.tasks == 20
 
 
-def test_where_the_time_goes_tells_what_differences_take(model: Model) -> None:
+def test_where_the_time_goes_tells_what_differences_take(model: PipelineModel) -> None:
     few = replace(WORK, most_tasks=16)
     advice = advise(model, few)
     parts = dict(advice.parts)
@@ -152,7 +152,7 @@ def test_where_the_time_goes_tells_what_differences_take(model: Model) -> None:
     assert DIFFERENCES not in dict(advise(model, EVEN).parts)
 
 
-def test_what_limits_may_be_the_differences(model: Model) -> None:
+def test_what_limits_may_be_the_differences(model: PipelineModel) -> None:
     heavy = Uneven(share=3.0, distribution="pareto")
     told = " ".join(sentences(advise(model, Work(seconds=50.0, cores=16, uneven=heavy))))
     assert "on average" in told
@@ -160,7 +160,7 @@ def test_what_limits_may_be_the_differences(model: Model) -> None:
     assert "The bottleneck is uneven tasks" in " ".join(sentences(advise(model, few)))
 
 
-def test_sentences_tell_the_assumption(model: Model) -> None:
+def test_sentences_tell_the_assumption(model: PipelineModel) -> None:
     told = " ".join(sentences(advise(model, WORK)))
     assert "deviate by 50 % of their mean however the work is divided" in told
     log_normal = Uneven(share=0.5, distribution="log-normal", pieces=1600)
@@ -170,7 +170,7 @@ def test_sentences_tell_the_assumption(model: Model) -> None:
     assert "tasks of 100 pieces deviate by about 5 %" in told
 
 
-def test_splits_to_try_are_expected_as_they_are_advised(model: Model) -> None:
+def test_splits_to_try_are_expected_as_they_are_advised(model: PipelineModel) -> None:
     advice = advise(model, WORK)
     for one in candidates(advice):
         assert one.expected == total_of(model, WORK, one.case.tasks, one.case.cores)
@@ -208,7 +208,9 @@ def test_more_tasks_than_pieces_are_refused() -> None:
         Work(seconds=1.0, cores=1, most_tasks=11, uneven=Uneven(share=0.5, pieces=10))
 
 
-def test_the_command_takes_a_deviation(model: Model, tmp_path: Path, gridbench: Run) -> None:
+def test_the_command_takes_a_deviation(
+    model: PipelineModel, tmp_path: Path, gridbench: Run
+) -> None:
     save_models([model], tmp_path / "model.json")
     done = gridbench(
         *("advise", "--work", "20s", "--cores", "16", "--task", "sleep", "--json"),

@@ -18,7 +18,7 @@ from gridbench.advise.work import Work
 from gridbench.analysis.summary import ideal_time
 from gridbench.engines.default import default_engine
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run
 from gridbench.workload.body import body
@@ -193,7 +193,9 @@ def test_records_tell_the_kind(record: dict[str, Any], kind: Kind) -> None:
     assert kind_of(record) == kind
 
 
-def test_work_that_computes_gets_no_more_cores_than_there_are_processors(model: Model) -> None:
+def test_work_that_computes_gets_no_more_cores_than_there_are_processors(
+    model: PipelineModel,
+) -> None:
     work = Work(seconds=9.0, cores=100, body="spin")
     limited = work.on_processors(2)
     assert (limited.cores, limited.cores_asked) == (2, 100)

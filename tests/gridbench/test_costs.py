@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gridbench.costs.formula import Formula, Point
-from gridbench.costs.held_out import EACH
-from gridbench.costs.model import TOTAL, CostModel, CostSubject
-from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.model_kind import FORMULA as TASKS
 from gridbench.errors import InputError
+from gridbench.model.cost_model import TOTAL, CostModel, CostSubject
+from gridbench.model.formula import Formula, MeasuredCase
+from gridbench.model.held_out import EACH
+from gridbench.model.saved import cost_models, cost_record
 from gridbench.records import RecordError
 from gridbench.sync.model_kind import FORMULA as ROUNDS
 
@@ -37,10 +37,10 @@ def points(
     sizes: Iterable[float] = SIZES,
     operations: Iterable[float] = OPERATIONS,
     factors: Iterable[float] = (1.0,),
-) -> tuple[Point, ...]:
+) -> tuple[MeasuredCase, ...]:
     """Cases that follow the costs exactly, but for the factors of their repeats."""
     return tuple(
-        Point(
+        MeasuredCase(
             {"clients": n, "size": size, "operations": k},
             tuple({"task": task_time(n, size, k) * factor} for factor in factors),
         )
@@ -50,7 +50,7 @@ def points(
     )
 
 
-def fitted(some: tuple[Point, ...], formula: Formula = TASKS, **more: Any) -> CostModel:
+def fitted(some: tuple[MeasuredCase, ...], formula: Formula = TASKS, **more: Any) -> CostModel:
     return CostSubject(formula=formula, name="made", told="made up", points=some, **more).fit(
         test=True
     )
@@ -60,10 +60,10 @@ def values(model: CostModel) -> dict[str, float | None]:
     return {f"{one.part}.{one.name}": one.value for one in model.estimates}
 
 
-def round_point(workers: int, factor: float = 1.0) -> Point:
+def round_point(workers: int, factor: float = 1.0) -> MeasuredCase:
     """Holding takes 10 ms and 3 ms for each worker; each begins 5 us later than the one before, and
     20 us besides; a task takes 0.2 s, up to two at a time, and its end 1 ms."""
-    return Point(
+    return MeasuredCase(
         {"workers": workers},
         (
             {
@@ -116,7 +116,7 @@ def test_known_costs_of_rounds_are_found_again_part_by_part() -> None:
     ],
 )
 def test_what_the_cases_do_not_tell_apart_has_no_value(
-    some: tuple[Point, ...], unknown: set[str]
+    some: tuple[MeasuredCase, ...], unknown: set[str]
 ) -> None:
     if len(some) < 3:
         some += points(clients=(4,), sizes=(KB,), operations=(50,))
@@ -139,7 +139,7 @@ def test_a_cost_of_each_worker_is_not_taken_for_waiting_that_explains_as_much(se
     """One worker fills the disk: its time, and the end of each task, grow alike."""
     random = np.random.default_rng(seed)
     some = tuple(
-        Point(
+        MeasuredCase(
             {"workers": n},
             tuple(
                 {"hold": 0.01, "skew": 1e-5 * n, "work": (0.5 * n + 0.01 * n) * factor}
@@ -206,7 +206,7 @@ def test_within_what_was_measured_nothing_is_marked_and_beyond_it_the_range_is_w
 
 def test_held_out_errors_tell_that_costs_are_not_as_the_formula_says() -> None:
     odd = tuple(
-        Point(one.values, ({"task": one.total * (3 if one.values["clients"] == 8 else 1)},))
+        MeasuredCase(one.values, ({"task": one.total * (3 if one.values["clients"] == 8 else 1)},))
         for one in points()
     )
     model, right = fitted(odd), fitted(points())
@@ -250,8 +250,8 @@ def test_a_model_is_the_same_when_read_again() -> None:
         fitted(tuple(map(round_point, (1, 2, 4, 8, 16))), ROUNDS),
         replace(fitted(points()), held_out={}),
     ):
-        record = json.loads(json.dumps(to_record([model]), allow_nan=False))
-        assert from_formula(model.formula, record) == [model]
+        record = json.loads(json.dumps(cost_record([model]), allow_nan=False))
+        assert cost_models(model.formula, record) == [model]
 
 
 @pytest.mark.parametrize(
@@ -262,9 +262,9 @@ def test_a_model_is_the_same_when_read_again() -> None:
     ],
 )
 def test_a_damaged_record_is_refused(damage: dict[str, Any], told: str) -> None:
-    record = to_record([fitted(points())]) | damage
+    record = cost_record([fitted(points())]) | damage
     with pytest.raises(RecordError, match=told):
-        from_formula(TASKS, json.loads(json.dumps(record)))
+        cost_models(TASKS, json.loads(json.dumps(record)))
 
 
 @pytest.mark.parametrize(
@@ -276,15 +276,15 @@ def test_a_damaged_record_is_refused(damage: dict[str, Any], told: str) -> None:
     ],
 )
 def test_terms_that_cannot_be_are_refused(term: str, change: dict[str, Any], told: str) -> None:
-    record = json.loads(json.dumps(to_record([fitted(points())])))
+    record = json.loads(json.dumps(cost_record([fitted(points())])))
     estimates = record["models"][0]["estimates"]
     next(one for one in estimates if one["name"] == term).update(change)
     with pytest.raises(RecordError, match=told):
-        from_formula(TASKS, record)
+        cost_models(TASKS, record)
 
 
 def test_a_record_without_a_range_is_refused() -> None:
-    record = json.loads(json.dumps(to_record([fitted(points())])))
+    record = json.loads(json.dumps(cost_record([fitted(points())])))
     del record["models"][0]["measured"]["size"]
     with pytest.raises(RecordError, match="does not say what was measured of size"):
-        from_formula(TASKS, record)
+        cost_models(TASKS, record)

@@ -15,7 +15,7 @@ from gridbench.advise.prose import sentences
 from gridbench.advise.search import best_on
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 from synthetic import MB
@@ -24,7 +24,7 @@ WORK = Work(seconds=2.0, cores=16)
 BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25)
 
 
-def brute(model: Model, work: Work, limit: float) -> tuple[int | None, int | None]:
+def brute(model: PipelineModel, work: Work, limit: float) -> tuple[int | None, int | None]:
     """The fewest cores with which it is expected to end in time, and of which the interval is."""
     splits = [(cores, cores * blocks) for cores in range(1, work.cores + 1) for blocks in BLOCKS]
     expected = {split: predict(model, work, split[1], split[0]) for split in splits}
@@ -41,7 +41,7 @@ def brute(model: Model, work: Work, limit: float) -> tuple[int | None, int | Non
         Work(seconds=2.0, cores=16, warm=True),
     ],
 )
-def test_no_fewer_cores_end_in_time(model: Model, work: Work) -> None:
+def test_no_fewer_cores_end_in_time(model: PipelineModel, work: Work) -> None:
     answers = set()
     for limit in (3.0, 1.0, 0.6, 0.35, 0.25, 0.21, 0.18, 0.15, 0.1):
         found = within(model, work, limit)
@@ -61,7 +61,7 @@ def test_no_fewer_cores_end_in_time(model: Model, work: Work) -> None:
     assert (None, None) in answers
 
 
-def test_uneven_work_needs_more_cores(model: Model) -> None:
+def test_uneven_work_needs_more_cores(model: PipelineModel) -> None:
     uneven = replace(WORK, uneven=Uneven(share=0.5))
     for limit in (1.0, 0.5, 0.3):
         even, found = within(model, WORK, limit), within(model, uneven, limit)
@@ -78,7 +78,7 @@ def test_uneven_work_needs_more_cores(model: Model) -> None:
     assert uneven_sure is None or uneven_sure.cores > even_sure.cores
 
 
-def test_cores_that_only_cost_are_not_asked_for(model: Model) -> None:
+def test_cores_that_only_cost_are_not_asked_for(model: PipelineModel) -> None:
     # Starting 16 workers takes longer than the work on a few.
     work = Work(seconds=0.05, cores=16)
     best = advise(model, work).split
@@ -89,7 +89,7 @@ def test_cores_that_only_cost_are_not_asked_for(model: Model) -> None:
     assert found.likely.cores <= best.cores
 
 
-def test_the_advice_is_of_the_cores_that_end_in_time(model: Model) -> None:
+def test_the_advice_is_of_the_cores_that_end_in_time(model: PipelineModel) -> None:
     advice = advise(model, WORK, limit=0.5)
     assert advice.within is not None
     assert advice.split == advice.within.sure
@@ -100,7 +100,7 @@ def test_the_advice_is_of_the_cores_that_end_in_time(model: Model) -> None:
     assert f"on {advice.split.cores} of the 16 cores" in second
 
 
-def test_what_is_likely_only_is_told_as_that(model: Model) -> None:
+def test_what_is_likely_only_is_told_as_that(model: PipelineModel) -> None:
     unsure = replace(model, fit=replace(model.fit, spread=2.0))
     limit = 0.25
     advice = advise(unsure, WORK, limit=limit)
@@ -112,19 +112,21 @@ def test_what_is_likely_only_is_told_as_that(model: Model) -> None:
     assert "with no number of cores up to 16 do 19 of 20 runs" in told
 
 
-def test_what_limits_is_told_where_no_number_of_cores_is_enough(model: Model) -> None:
+def test_what_limits_is_told_where_no_number_of_cores_is_enough(model: PipelineModel) -> None:
     told = sentences(advise(model, Work(seconds=0.1, cores=16), limit=0.02))[0]
     assert "With no number of cores up to 16 does the work end within 0.02 s" in told
     assert "what limits then is starting workers" in told
 
 
-def test_one_core_may_be_enough(model: Model) -> None:
+def test_one_core_may_be_enough(model: PipelineModel) -> None:
     assert sentences(advise(model, WORK, limit=10.0))[0] == (
         "To end within 10 s, take 1 core: with these, 19 of 20 runs do."
     )
 
 
-def test_the_command_answers_how_many_cores(model: Model, tmp_path: Path, gridbench: Run) -> None:
+def test_the_command_answers_how_many_cores(
+    model: PipelineModel, tmp_path: Path, gridbench: Run
+) -> None:
     save_models([model], tmp_path / "model.json")
     command = ("advise", "--work", "2s", "--cores", "16", "--task", "sleep", "--from", "model.json")
     done = gridbench(*command, "--within", "500ms", "--out", "advice", "--json")

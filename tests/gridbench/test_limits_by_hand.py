@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridbench.model.pipeline import Effort, Link, Manager, Parameters, Start
+from gridbench.model.pipeline import Link, Manager, MessageCost, PipelineParameters, WorkerStart
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
 from gridbench.simulate.simulation import Simulation, simulate
 from gridbench.simulate.start_up import Batch
@@ -19,7 +19,7 @@ from gridbench.simulate.throttling import Pressure
 from gridbench.simulate.work import Work
 
 
-def _system(parameters: Parameters, ready: float = 0.0) -> System:
+def _system(parameters: PipelineParameters, ready: float = 0.0) -> System:
     start_up = Batch(constant=ready, per_worker=0.0)
     return System(name="by hand", title="by hand", parameters=parameters, start_up=start_up)
 
@@ -30,13 +30,13 @@ def _busy(done: Simulation) -> dict[str, float]:
 
 def test_one_client_submits_and_takes_results_and_both_links_carry_data() -> None:
     one = _system(
-        Parameters(
+        PipelineParameters(
             to_workers=Link(rate=10.0, per_message=0.5),
             from_workers=Link(rate=20.0),
             shared_rate=40.0,
             submit_cost=2.0,
             retrieve_cost=3.0,
-            take_output=Effort(fixed=1.0, per_byte=0.1),
+            take_output=MessageCost(fixed=1.0, per_byte=0.1),
         )
     )
     work = Work(cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0, bytes_shared=80.0)
@@ -53,14 +53,14 @@ def test_one_client_submits_and_takes_results_and_both_links_carry_data() -> Non
     assert shares == sorted(shares, reverse=True)
 
 
-MANAGED = Parameters(
+MANAGED = PipelineParameters(
     to_workers=Link(),
     from_workers=Link(),
     manager=Manager(inward=Link(rate=5.0, per_message=0.25), outward=Link(rate=15.0)),
     submit_cost=2.0,
     submit_per_byte=0.2,
     retrieve_cost=3.0,
-    take_output=Effort(fixed=1.0, per_byte=0.1),
+    take_output=MessageCost(fixed=1.0, per_byte=0.1),
 )
 DATA = Work(cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0)
 
@@ -90,7 +90,7 @@ def test_what_takes_its_output_without_data_takes_no_time() -> None:
 def test_messages_that_go_at_once_keep_a_link_busy_together() -> None:
     # Five messages of 2 bytes/s fill 10 bytes/s.
     evenly = Link(rate=10.0, sharing="evenly", each=2.0)
-    one = _system(Parameters(to_workers=evenly, from_workers=evenly, shared_rate=100.0))
+    one = _system(PipelineParameters(to_workers=evenly, from_workers=evenly, shared_rate=100.0))
     busy = _busy(simulate(replace(DATA, bytes_shared=80.0), one))
     # Shared data comes no faster than a worker's own link takes it.
     assert busy["the link to the workers"] == pytest.approx((4 * 30 / 2 + 2 * 80 / 2) / 5)
@@ -101,11 +101,11 @@ def test_processors_are_shared_by_client_and_workers() -> None:
     known = replace(
         MANAGED,
         processors=2.0,
-        start=Start(serial=0.5, parallel=1.5),
-        share=Effort(fixed=7.0),
-        take_shared=Effort(fixed=1.0, per_byte=0.01),
-        take=Effort(fixed=0.1, per_byte=0.02),
-        make=Effort(fixed=0.2, per_byte=0.03),
+        start=WorkerStart(serial=0.5, parallel=1.5),
+        share=MessageCost(fixed=7.0),
+        take_shared=MessageCost(fixed=1.0, per_byte=0.01),
+        take=MessageCost(fixed=0.1, per_byte=0.02),
+        make=MessageCost(fixed=0.2, per_byte=0.03),
     )
     each = (2 + 30 * 0.2) + (3 + 1 + 60 * 0.1) + (0.1 + 30 * 0.02) + (0.2 + 60 * 0.03)
     busy = _busy(simulate(DATA, _system(known)))
@@ -132,7 +132,7 @@ def _gains(work: Work, one: System) -> dict[str, tuple[float, float]]:
 
 
 ONE = Work(cores=1, tasks=1, sleep=10.0)
-BARE = Parameters(to_workers=Link(), from_workers=Link(), manager=Manager())
+BARE = PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager())
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ BARE = Parameters(to_workers=Link(), from_workers=Link(), manager=Manager())
         {"retrieve_cost": 2.0},
         {"start_latency": 2.0},
         {"return_latency": 2.0},
-        {"take": Effort(fixed=2.0)},
-        {"make": Effort(fixed=2.0)},
+        {"take": MessageCost(fixed=2.0)},
+        {"make": MessageCost(fixed=2.0)},
     ],
 )
 def test_without_what_each_task_costs_only_the_task_remains(handling: dict[str, Any]) -> None:
@@ -156,7 +156,9 @@ def test_without_what_each_task_costs_only_the_task_remains(handling: dict[str, 
 
 
 def test_what_data_costs_is_not_what_each_task_costs() -> None:
-    known = replace(BARE, from_workers=Link(rate=10.0), take_output=Effort(fixed=2.0, per_byte=0.1))
+    known = replace(
+        BARE, from_workers=Link(rate=10.0), take_output=MessageCost(fixed=2.0, per_byte=0.1)
+    )
     found = _gains(replace(ONE, bytes_out=30.0), _system(known))
     assert found == {
         "data": pytest.approx((10.0, 8.0)),
@@ -180,7 +182,7 @@ def test_shared_data_is_left_out_alone_and_with_all_data() -> None:
 
 def test_start_up_is_left_out_whoever_tells_of_it() -> None:
     assert _gains(ONE, _system(BARE, ready=3.0)) == {"start-up": (10.0, 3.0)}
-    own = replace(BARE, start=Start(constant=3.0), processors=4.0)
+    own = replace(BARE, start=WorkerStart(constant=3.0), processors=4.0)
     assert _gains(ONE, _system(own)) == {"start-up": (10.0, 3.0)}
 
 

@@ -12,17 +12,16 @@ import pytest
 
 import timelines
 from gridbench.model import held_out as module
-from gridbench.model.held_out import HeldOut, HeldOutCase
+from gridbench.model.held_out import HeldOutCase, HeldOutRuns, repeated
 from gridbench.model.observation import (
-    Measured,
     Observation,
+    RunTimes,
     Situation,
     alike,
     measure,
+    range_of,
     together,
 )
-from gridbench.model.ranges import range_of
-from gridbench.model.repeated import repeated
 from gridbench.model.saved import errors_of
 from synthetic import MB, PLACE
 
@@ -30,8 +29,8 @@ SITUATION = Situation(cores=2, sleep=np.full(4, 5.0))
 """Ten seconds without overhead."""
 
 
-def _way(*cases: HeldOutCase) -> HeldOut:
-    return HeldOut(name="random", what="a random 30 %", fitted=20, cases=cases)
+def _way(*cases: HeldOutCase) -> HeldOutRuns:
+    return HeldOutRuns(name="random", what="a random 30 %", fitted=20, cases=cases)
 
 
 def _case(predicted: float, *, measured: float = 20.0, ideal: float = 10.0) -> HeldOutCase:
@@ -117,7 +116,7 @@ def test_of_many_runs_three_tenths_are_held_out_by_chance(monkeypatch: pytest.Mo
 
 
 def _run(total: float, *, others: float = 0.0, situation: Situation = SITUATION) -> Observation:
-    measured = Measured(total, total / 10, math.nan, total / 100)
+    measured = RunTimes(total, total / 10, math.nan, total / 100)
     return Observation(f"run of {total:g} s", PLACE, situation, measured, others=others)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.observation import Measured, Observation, observe, together
-from gridbench.model.source import read_source
+from gridbench.model.observation import Observation, RunTimes, observe, together
+from gridbench.model.sources import read_source
 from running import MakeSetup, Run, accept
 from synthetic import observations, situations
 
@@ -100,7 +100,7 @@ def test_runs_of_one_case_count_as_their_median() -> None:
     totals = (one.ideal + 0.1, one.ideal + 0.2, one.ideal + 0.9)
     several = [replace(one, measured=replace(one.measured, total=total)) for total in totals]
     (merged,) = together(several)
-    assert merged.measured == Measured(
+    assert merged.measured == RunTimes(
         totals[1],
         one.measured.first_calc_in,
         one.measured.last_worker_calc_in,

@@ -10,9 +10,9 @@ import pytest
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.comparison import Yardstick
-from gridbench.model.fit import Fit, fit
+from gridbench.model.fit import PipelineFit, fit
 from gridbench.model.held_out import WAYS, held_out, judge
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape
 from synthetic import COPIES, TRUE, modelled, observations, of_engine, situations
 
@@ -21,20 +21,20 @@ LARGE = ("start.constant", "start.serial", "in.client", "out.worker", "shared.wo
 
 
 @pytest.fixture(scope="module")
-def exact() -> Fit:
+def exact() -> PipelineFit:
     """From runs without noise. Which valley the first searches end in depends on the last digits of
     the processor's exponentials, so there are many."""
     return fit(observations(situations()), shape=COPIES, starts=20)
 
 
-def test_terms_are_found_again(exact: Fit) -> None:
+def test_terms_are_found_again(exact: PipelineFit) -> None:
     for one in exact.estimates:
         if (name := one.term.name) in LARGE:
             is_near = exact.values[name] == pytest.approx(TRUE[name], rel=0.25)
             assert is_near or one.low <= TRUE[name] <= one.high, one
 
 
-def test_totals_of_other_situations_are_predicted(exact: Fit) -> None:
+def test_totals_of_other_situations_are_predicted(exact: PipelineFit) -> None:
     others = [
         Situation(cores=8, sleep=np.full(40, 0.01), bytes_in=3e6, bytes_out=1e5),
         Situation(cores=12, sleep=np.full(12, 0.05), bytes_shared=5e6, bytes_in=1e4),
@@ -56,7 +56,7 @@ def test_true_values_lie_in_the_intervals_despite_noise() -> None:
     assert sum(determined) >= 12, found.estimates
 
 
-def differences(one: Observation, said: Measured) -> Floats:
+def differences(one: Observation, said: RunTimes) -> Floats:
     figures = np.array([astuple(said)])
     return Yardstick([one]).differences(np.zeros(1, dtype=np.int64), figures)[0]
 

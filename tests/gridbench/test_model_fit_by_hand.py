@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridbench.model.fit import _Count, _Found, _Problem
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.fit import _Count, _Problem, _SearchEnd
+from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape
 from synthetic import PLACE
 
 RUN = Observation(
-    "a run", PLACE, Situation(cores=1, sleep=np.ones(1), warm=True), Measured(2.0, 1.0, 1.0, 0.0)
+    "a run", PLACE, Situation(cores=1, sleep=np.ones(1), warm=True), RunTimes(2.0, 1.0, 1.0, 0.0)
 )
 #: The pull to the guess, as an observation of each term.
 PULL = 1 / 8**2
@@ -35,7 +35,7 @@ def _problem(
 
 
 def _covariance(problem: _Problem) -> tuple[float, float]:
-    covariance, reach = problem.covariance(_Found(np.array([2.0]), 0.0))
+    covariance, reach = problem.covariance(_SearchEnd(np.array([2.0]), 0.0))
     assert covariance.shape == (1, 1)
     return float(covariance[0, 0]), reach
 
@@ -77,7 +77,7 @@ def test_the_spread_is_the_usual_difference_of_totals(monkeypatch: pytest.Monkey
     differences = np.array([[0.1, 9.0], [-0.2, 9.0], [0.4, 9.0]])
     monkeypatch.setattr(problem, "_residuals", lambda _: differences)
     # Half of a normal distribution lies within two thirds of a deviation.
-    assert problem.spread(_Found(np.ones(1), 0.0)) == pytest.approx(0.2 / 0.6745)
+    assert problem.spread(_SearchEnd(np.ones(1), 0.0)) == pytest.approx(0.2 / 0.6745)
 
 
 def test_a_term_is_pulled_to_its_guess_by_an_eighth_of_its_logarithm() -> None:
@@ -123,9 +123,9 @@ def test_a_search_goes_on_as_long_as_that_gains(
     problem = _problem(monkeypatch, [0.0], [1.0])
     left = list(costs)
 
-    def search(*_: Any) -> _Found:
-        return _Found(np.ones(5), left.pop(0))
+    def search(*_: Any) -> _SearchEnd:
+        return _SearchEnd(np.ones(5), left.pop(0))
 
     monkeypatch.setattr(problem, "search", search)
-    assert problem.settle(_Found(np.ones(5), 1.0)).cost == best
+    assert problem.settle(_SearchEnd(np.ones(5), 1.0)).cost == best
     assert len(costs) - len(left) == searches

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import timelines
-from gridbench.model import from_log
-from gridbench.model.from_log import PLACE
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model import sources as from_log
+from gridbench.model.observation import Observation, RunTimes, Situation
+from gridbench.model.sources import PLACE
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hosts_that_did_not_stamp_their_tasks_are_told_by_tasks_that_took_no_tim
     assert not _stamped(8.0, 10.0, whole=True)
 
 
-def three_workers(error: float) -> Measured:
+def three_workers(error: float) -> RunTimes:
     """Of a log of three workers with a task of 1 s each; their clocks may be off by `error`, s."""
     rows = [
         {

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from gridbench.model.fit import Estimate, Fit
-from gridbench.model.model import Model, Prediction
-from gridbench.model.observation import Situation
-from gridbench.model.ranges import range_of
+from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.model import PipelineModel, TotalPrediction
+from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import terms_of
 from synthetic import COPIES, PLACE, TRUE, situations
 
@@ -27,21 +26,21 @@ def predicted(
     unsure: Mapping[str, float] | None = None,
     least: float = 0.0,
     disturbed: int = 0,
-) -> Prediction:
+) -> TotalPrediction:
     """Of a model whose terms are off by `unsure`, as standard deviations of their logarithms; or
     whose variances are at least so large."""
     terms = terms_of(COPIES)
     estimates = tuple(
-        Estimate(term, values[term.name], values[term.name], values[term.name], True)
+        TermEstimate(term, values[term.name], values[term.name], values[term.name], True)
         for term in terms
     )
     deviations = [(unsure or {}).get(term.name, 0.0) for term in terms]
     covariance = np.diag(np.square(deviations) + least)
-    fit = Fit(PLACE, COPIES, estimates, 30, 30, covariance, spread, ())
-    return Model(fit, range_of(situations()), disturbed=disturbed).predict(SITUATION)
+    fit = PipelineFit(PLACE, COPIES, estimates, 30, 30, covariance, spread, ())
+    return PipelineModel(fit, range_of(situations()), disturbed=disturbed).predict(SITUATION)
 
 
-def factors(found: Prediction) -> tuple[float, float]:
+def factors(found: TotalPrediction) -> tuple[float, float]:
     """From the lower end of the overhead to what is predicted, and from that to the upper."""
     return found.overhead / (found.low - found.ideal), (found.high - found.ideal) / found.overhead
 

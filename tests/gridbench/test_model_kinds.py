@@ -12,15 +12,14 @@ import pytest
 import crossover_results
 import datagrid_cases
 import sync_rounds
-from gridbench.costs.held_out import EACH
-from gridbench.costs.model import TOTAL, CostModel, CostSubject
 from gridbench.datagrid import model_kind as grids
 from gridbench.errors import InputError
-from gridbench.model.file import load, save
-from gridbench.model.kinds import kind_of, model_kinds
-from gridbench.model.model import Model
+from gridbench.model.cost_model import TOTAL, CostModel, CostSubject
+from gridbench.model.held_out import EACH
+from gridbench.model.kind import kind_of, model_kinds
+from gridbench.model.model import PipelineModel
 from gridbench.model.model_kind import TasksModel
-from gridbench.model.saved import save_models
+from gridbench.model.saved import load, save, save_models
 from gridbench.results.kinds import all_kinds
 from gridbench.simulate.cases import predict
 from gridbench.sync import model_kind as rounds
@@ -196,7 +195,7 @@ def test_a_saved_model_is_the_same_when_read_again(grid_model: Path) -> None:
     assert all(isinstance(one, CostModel) and one.held_out for one in models)
 
 
-def test_tasks_are_predicted_by_the_same_option(model: Model, tmp_path: Path) -> None:
+def test_tasks_are_predicted_by_the_same_option(model: PipelineModel, tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
     save_models([model], path)
     asked = ["cores=4,8", "tasks=16", "sleep=0.02", "input=2MB"]
@@ -320,7 +319,7 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path, text: str, told: s
         load(path)
 
 
-def test_an_older_file_is_of_tasks(model: Model, tmp_path: Path) -> None:
+def test_an_older_file_is_of_tasks(model: PipelineModel, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
     assert "of" not in json.loads(path.read_text())

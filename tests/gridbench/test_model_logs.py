@@ -13,10 +13,9 @@ import pytest
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.fit import fit
-from gridbench.model.from_log import PLACE, observe_log
 from gridbench.model.observation import Observation, Situation
 from gridbench.model.pipeline import Stamps
-from gridbench.model.source import read_source
+from gridbench.model.sources import PLACE, observe_log, read_source
 from gridbench.model.terms import Shape, run
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import system

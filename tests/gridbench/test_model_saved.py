@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.file import load
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
-from gridbench.model.observation import Situation
-from gridbench.model.ranges import range_of
-from gridbench.model.saved import load_models, models_of, save_models
+from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.observation import Situation, range_of
+from gridbench.model.saved import load, load_models, pipeline_models, save_models
 from gridbench.records import RecordError
 from synthetic import COPIES, MB, observations, situations
 
@@ -24,13 +21,15 @@ INSIDE = Situation(cores=8, sleep=np.full(16, 0.02), bytes_in=2 * MB)
 
 
 @pytest.fixture(scope="module")
-def bare() -> Model:
+def bare() -> PipelineModel:
     """Of runs without shared data and warm starts."""
     some = [one for one in situations() if not (one.bytes_shared or one.warm)]
     return model_of(observations(some), test=False, shape=COPIES)
 
 
-def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(model: Model) -> None:
+def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(
+    model: PipelineModel,
+) -> None:
     found = model.predict(INSIDE)
     assert found.ideal < found.low < found.total < found.high < 2 * found.total
     assert found.extrapolated == ()
@@ -45,23 +44,25 @@ def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(model: 
         ({"bytes_in": 100.0 * MB}, "task data: 100 MB is outside"),
     ],
 )
-def test_what_lies_outside_is_named(model: Model, changed: dict[str, object], told: str) -> None:
+def test_what_lies_outside_is_named(
+    model: PipelineModel, changed: dict[str, object], told: str
+) -> None:
     outside = model.predict(replace(INSIDE, **changed)).extrapolated  # type: ignore[arg-type]
     assert any(text.startswith(told) for text in outside), outside
 
 
-def test_less_data_and_longer_tasks_are_nothing_new(model: Model) -> None:
+def test_less_data_and_longer_tasks_are_nothing_new(model: PipelineModel) -> None:
     measured = range_of([replace(one, bytes_in=one.bytes_in + MB) for one in situations()])
     easy = replace(INSIDE, sleep=np.full(16, 30.0), bytes_in=1.0)
     assert replace(model, measured=measured).predict(easy).extrapolated == ()
 
 
-def test_data_that_no_run_had_is_named(bare: Model) -> None:
+def test_data_that_no_run_had_is_named(bare: PipelineModel) -> None:
     outside = bare.predict(replace(INSIDE, bytes_shared=5.0, warm=True)).extrapolated
     assert outside == ("no run had shared data, and this has 5 B", "no run had a warm start")
 
 
-def test_a_model_is_the_same_when_read_again(bare: Model, tmp_path: Path) -> None:
+def test_a_model_is_the_same_when_read_again(bare: PipelineModel, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     save_models([bare], path)
     (again,) = load_models(path)
@@ -84,7 +85,9 @@ def test_a_model_is_the_same_when_read_again(bare: Model, tmp_path: Path) -> Non
         (lambda text: text.replace('"processors": 2', '"processors": "two"'), "processors"),
     ],
 )
-def test_a_damaged_file_is_refused(model: Model, tmp_path: Path, damage: object, told: str) -> None:
+def test_a_damaged_file_is_refused(
+    model: PipelineModel, tmp_path: Path, damage: object, told: str
+) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
     assert callable(damage)
@@ -96,10 +99,12 @@ def test_a_damaged_file_is_refused(model: Model, tmp_path: Path, damage: object,
 @pytest.mark.parametrize("record", [[], "model", {"kind": "something", "format": 2}])
 def test_what_is_kept_in_place_of_models_is_refused(record: object) -> None:
     with pytest.raises(RecordError, match="it is not a gridbench model"):
-        models_of(record)
+        pipeline_models(record)
 
 
-def test_the_saved_form_tells_terms_and_range_to_readers(model: Model, tmp_path: Path) -> None:
+def test_the_saved_form_tells_terms_and_range_to_readers(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
     text = path.read_text()
@@ -114,7 +119,7 @@ def test_the_saved_form_tells_terms_and_range_to_readers(model: Model, tmp_path:
     assert saved["place"]["engine"] == "made-up"
 
 
-def _changed(model: Model, path: Path, **term: float) -> Path:
+def _changed(model: PipelineModel, path: Path, **term: float) -> Path:
     """A file with the model, of whose first term some figures are others."""
     save_models([model], path)
     record = json.loads(path.read_text())
@@ -135,7 +140,7 @@ def _changed(model: Model, path: Path, **term: float) -> Path:
     ],
 )
 def test_a_cost_lies_in_its_interval_and_is_not_below_nothing(  # noqa: PLR0917
-    model: Model, tmp_path: Path, low: float, value: float, high: float, fine: bool
+    model: PipelineModel, tmp_path: Path, low: float, value: float, high: float, fine: bool
 ) -> None:
     path = _changed(model, tmp_path / "model.json", low=low, value=value, high=high)
     if fine:
@@ -147,7 +152,9 @@ def test_a_cost_lies_in_its_interval_and_is_not_below_nothing(  # noqa: PLR0917
             load_models(path)
 
 
-def test_a_covariance_is_of_as_many_terms_as_there_are(model: Model, tmp_path: Path) -> None:
+def test_a_covariance_is_of_as_many_terms_as_there_are(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
     record = json.loads(path.read_text())
@@ -160,14 +167,16 @@ def test_a_covariance_is_of_as_many_terms_as_there_are(model: Model, tmp_path: P
             load_models(path)
 
 
-def test_a_machine_of_one_processor_is_one(model: Model, tmp_path: Path) -> None:
+def test_a_machine_of_one_processor_is_one(model: PipelineModel, tmp_path: Path) -> None:
     place = replace(model.fit.place, processors=1)
     path = tmp_path / "model.json"
     save_models([replace(model, fit=replace(model.fit, place=place))], path)
     assert load_models(path)[0].fit.place == place
 
 
-def test_a_file_that_does_not_tell_of_disturbed_runs_has_none(model: Model, tmp_path: Path) -> None:
+def test_a_file_that_does_not_tell_of_disturbed_runs_has_none(
+    model: PipelineModel, tmp_path: Path
+) -> None:
     path = tmp_path / "model.json"
     save_models([replace(model, disturbed=3)], path)
     assert load_models(path)[0].disturbed == 3
@@ -178,7 +187,7 @@ def test_a_file_that_does_not_tell_of_disturbed_runs_has_none(model: Model, tmp_
     assert load_models(path)[0].disturbed == model.disturbed == 0
 
 
-def test_figures_that_are_not_known_are_not_written(model: Model, tmp_path: Path) -> None:
+def test_figures_that_are_not_known_are_not_written(model: PipelineModel, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     unknown = replace(model, fit=replace(model.fit, spread=math.nan))
     with pytest.raises(ValueError, match="JSON"):

@@ -19,10 +19,10 @@ from gridbench.errors import InputError
 from gridbench.model import command
 from gridbench.model import fit as module
 from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
-from gridbench.model.fitting import model_of
-from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.kind import ModelSubjects
+from gridbench.model.model import model_of
+from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape, Term, terms_of
-from gridbench.model_kind import Found
 from gridbench.printing import Printing
 from gridbench.progress import Steps
 from synthetic import PLACE
@@ -33,7 +33,7 @@ TERM = Term("one", "a cost", "s", guess=1e-3, low=1e-6, high=1.0, touches=lambda
 def _run(cores: int = 1, tasks: int = 1, place: str = "one host", **sizes: Any) -> Observation:
     situation = Situation(cores=cores, sleep=np.ones(tasks), **sizes)
     where = replace(PLACE, transport=place)  # type: ignore[arg-type]
-    return Observation("a run", where, situation, Measured(2.0, 1.0, 1.0, 0.0))
+    return Observation("a run", where, situation, RunTimes(2.0, 1.0, 1.0, 0.0))
 
 
 def _runs(count: int, place: str = "one host") -> list[Observation]:
@@ -226,10 +226,10 @@ class Searched:
     def elsewhere(self, number: int) -> list[dict[str, float]]:
         return [{"elsewhere": 1.0}] * number
 
-    def search(self, begin: Mapping[str, float]) -> module._Found:
+    def search(self, begin: Mapping[str, float]) -> module._SearchEnd:
         self.begins.append(begin)
         cost = self._costs.pop(0)
-        return module._Found(np.array([cost]), cost)
+        return module._SearchEnd(np.array([cost]), cost)
 
 
 def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
@@ -327,7 +327,7 @@ class Stated:
     told: str = "here"
 
 
-FOUND = Found(
+FOUND = ModelSubjects(
     subjects=[Stated("one"), Stated("two"), Stated("one")],  # type: ignore[list-item]
     noun="run",
     left_out=Counter(),
@@ -361,7 +361,7 @@ def _fitted(
 ) -> Callable[[], int]:
     """`gridbench model` on measurements of these engines."""
     why = Counter({"it is not complete": left_out} if left_out else {})
-    found = Found(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
+    found = ModelSubjects(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
     kind = SimpleNamespace(read=lambda _: found)
     monkeypatch.setattr(command, "kind_of", lambda _: kind)
     request = command.ModelRequest(folders=(Path("runs"),), test=False, **more)

@@ -13,14 +13,12 @@ from rich.console import Console
 
 from gridbench.formats import NOTHING
 from gridbench.model.comparison import Yardstick
-from gridbench.model.fit import Estimate, Fit
-from gridbench.model.held_out import HeldOut, HeldOutCase
-from gridbench.model.model import _UP, Model, without
-from gridbench.model.model_kind import Runs, TasksModel
-from gridbench.model.observation import Measured, Observation, Situation, Transport
-from gridbench.model.ranges import range_of
-from gridbench.model.repeated import Repeated
-from gridbench.model.saved import to_record
+from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.held_out import HeldOutCase, HeldOutRuns, RepeatSpread
+from gridbench.model.model import _UP, PipelineModel, without
+from gridbench.model.model_kind import EngineRuns, TasksModel
+from gridbench.model.observation import Observation, RunTimes, Situation, Transport, range_of
+from gridbench.model.saved import pipeline_record
 from gridbench.model.terminal import place_told, print_model
 from gridbench.model.terms import Movement, Shape, case_of, parameters_of, relevant, terms_of
 from synthetic import MB, PLACE, TRUE
@@ -32,34 +30,34 @@ SITUATIONS = [
 ]
 
 
-def _estimate(name: str, value: float, *, determined: bool = True) -> Estimate:
-    return Estimate(TERMS[name], value, value / 2, value * 2, determined)
+def _estimate(name: str, value: float, *, determined: bool = True) -> TermEstimate:
+    return TermEstimate(TERMS[name], value, value / 2, value * 2, determined)
 
 
-def _model() -> Model:
+def _model() -> PipelineModel:
     estimates = (
         _estimate("start.constant", 0.25),
         _estimate("in.client", 1e-9),
         _estimate("submit", 1e-4, determined=False),
         _estimate("take", 1e-4, determined=False),
     )
-    fit = Fit(PLACE, Shape(), estimates, 30, 1200, np.zeros((4, 4)), math.log(1.125), ())
+    fit = PipelineFit(PLACE, Shape(), estimates, 30, 1200, np.zeros((4, 4)), math.log(1.125), ())
     cases = tuple(HeldOutCase(f"run {n}", 20.0, 20.0 + n * (-1) ** n, 10.0) for n in range(1, 6))
     held = (
-        HeldOut(name="random", what="a random 30 %", fitted=20, cases=cases),
-        HeldOut(name="size", what="all with 2 MB", fitted=4, refused="too few"),
-        HeldOut(
+        HeldOutRuns(name="random", what="a random 30 %", fitted=20, cases=cases),
+        HeldOutRuns(name="size", what="all with 2 MB", fitted=4, refused="too few"),
+        HeldOutRuns(
             name="cores",
             what="all of 16 cores",
             fitted=20,
             cases=(HeldOutCase("x", 9.0, 9.0, 9.0),),
         ),
     )
-    repeats = Repeated(cases=5, runs=15, median=0.02, percentile_90=0.075)
-    return Model(fit, range_of(SITUATIONS), held, repeats)
+    repeats = RepeatSpread(cases=5, runs=15, median=0.02, percentile_90=0.075)
+    return PipelineModel(fit, range_of(SITUATIONS), held, repeats)
 
 
-def _shown(model: Model) -> list[list[str]]:
+def _shown(model: PipelineModel) -> list[list[str]]:
     """The cells of each line that is printed and is not empty."""
     printed = io.StringIO()
     print_model(Console(file=printed, width=500), model)
@@ -125,7 +123,7 @@ def test_numbers_of_errors_stand_below_each_other_and_names_begin_together() -> 
 
 
 def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
-    (saved,) = to_record([_model()])["models"]
+    (saved,) = pipeline_record([_model()])["models"]
     medians = [one["errors"]["overhead_median"] for one in saved["held_out"]]
     assert medians == [pytest.approx(0.3), None, None]
     assert saved["repeated"]["percentile_90"] == 0.075
@@ -160,11 +158,11 @@ def test_workers_behind_links_or_on_a_network_are_linked() -> None:
 # What it says of runs.
 
 
-def _true(*, spread: float = 0.0, held: tuple[HeldOut, ...] = ()) -> Model:
-    estimates = tuple(Estimate(term, TRUE[name], 0, 1, True) for name, term in TERMS.items())
+def _true(*, spread: float = 0.0, held: tuple[HeldOutRuns, ...] = ()) -> PipelineModel:
+    estimates = tuple(TermEstimate(term, TRUE[name], 0, 1, True) for name, term in TERMS.items())
     empty = np.zeros((len(TERMS), len(TERMS)))
-    fit = Fit(PLACE, Shape(), estimates, 30, 30, empty, spread, ())
-    return Model(fit, range_of(SITUATIONS), held)
+    fit = PipelineFit(PLACE, Shape(), estimates, 30, 30, empty, spread, ())
+    return PipelineModel(fit, range_of(SITUATIONS), held)
 
 
 ONE = Situation(cores=1, sleep=np.array([1.0]))
@@ -216,7 +214,7 @@ def test_no_slope_is_that_of_a_single_task_that_changes_its_worker(tasks: int) -
 def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
     inside = SITUATIONS[0]
     assert _true(spread=0.3).unsure(inside) == pytest.approx(0.3)
-    off = HeldOut(
+    off = HeldOutRuns(
         name="random",
         what="",
         fitted=1,
@@ -228,7 +226,9 @@ def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
     assert _true(spread=0.3, held=(other,)).unsure(inside) == pytest.approx(0.3)
     # Of exact runs it is not nothing.
     assert _true().unsure(inside) == pytest.approx(0.02)
-    sure = HeldOut(name="random", what="", fitted=1, cases=(HeldOutCase("one", 20.0, 20.1, 10.0),))
+    sure = HeldOutRuns(
+        name="random", what="", fitted=1, cases=(HeldOutCase("one", 20.0, 20.1, 10.0),)
+    )
     assert _true(spread=0.3, held=(sure,)).unsure(inside) == pytest.approx(0.02)
 
 
@@ -237,7 +237,7 @@ def test_runs_that_were_held_out_at_random_tell_the_error() -> None:
 
 def test_differences_are_weighted_logarithms_of_ratios() -> None:
     situation = Situation(cores=1, sleep=np.array([10.0]))
-    measured = Measured(20.0, 2.0, 4.0, math.nan)
+    measured = RunTimes(20.0, 2.0, 4.0, math.nan)
     one = Observation("one", PLACE, situation, measured)
     stick = Yardstick([one, one])
     said = np.array([[30.0, 4.0, 4.0, 1.0], [10.0, 2.0, -1.0, 1.0]])
@@ -323,7 +323,7 @@ def test_terms_of_data_count_from_the_first_byte_on() -> None:
 
 def test_a_run_that_is_shorter_than_its_tasks_has_no_overhead() -> None:
     situation = Situation(cores=1, sleep=np.array([10.0]))
-    runs = [Observation("", PLACE, situation, Measured(total, 1, 1, 0)) for total in (9.5, 10.0)]
+    runs = [Observation("", PLACE, situation, RunTimes(total, 1, 1, 0)) for total in (9.5, 10.0)]
     said = np.array([[10.1, 1.0, 1.0, 0.0]] * 2)
     short, exact = Yardstick(runs).differences(np.array([0, 1]), said)[:, 0]
     assert short == pytest.approx(math.log((0.1 + 0.0485) / 0.0485))
@@ -357,7 +357,7 @@ def test_a_case_is_a_run_of_tasks_that_are_alike() -> None:
 
 
 def test_a_model_takes_a_fit_and_one_for_each_way_of_holding_out() -> None:
-    runs = Runs(PLACE, [])
+    runs = EngineRuns(PLACE, [])
     assert (runs.fits(test=False), runs.fits(test=True), runs.count) == (1, 4, 0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.model.observation import observe
-from gridbench.model.source import read_source
+from gridbench.model.sources import read_source
 from gridbench.scenario.results import CaseResult, open_cases
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import system

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
-from gridbench.model.observation import Place, Situation
+from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import (
-    Effort,
     Link,
     Manager,
-    Parameters,
+    MessageCost,
     PipelineCase,
+    PipelineParameters,
     Sharing,
-    Start,
+    WorkerStart,
     evaluate,
 )
 from gridbench.model.terms import Shape, run
 
-FREE = Parameters(to_workers=Link(), from_workers=Link())
+FREE = PipelineParameters(to_workers=Link(), from_workers=Link())
 """Nothing costs anything."""
 MANAGED = replace(FREE, manager=Manager(inward=Link(), outward=Link()))
 
@@ -44,7 +44,7 @@ def floats(*values: float) -> Floats:
 @pytest.mark.parametrize("parameters", [FREE, MANAGED])
 @given(sleep=st.lists(st.floats(0, 100), min_size=1, max_size=40), workers=st.integers(1, 10))
 def test_without_any_cost_the_total_is_ideal(
-    parameters: Parameters, sleep: list[float], workers: int
+    parameters: PipelineParameters, sleep: list[float], workers: int
 ) -> None:
     stamps = evaluate(PipelineCase(floats(*sleep), np.zeros(workers)), parameters)
     assert stamps.total == pytest.approx(ideal_time(floats(*sleep), workers))
@@ -176,7 +176,7 @@ def test_a_host_that_joins_a_chain_late_gets_all_from_its_neighbour() -> None:
 
 
 def test_each_worker_takes_shared_data_of_its_host() -> None:
-    parameters = replace(FREE, shared_rate=100.0, take_shared=Effort(per_byte=0.01))
+    parameters = replace(FREE, shared_rate=100.0, take_shared=MessageCost(per_byte=0.01))
     stamps = evaluate(on_hosts(0, 0, 0, bytes_shared=50), parameters)
     assert stamps.calc_in.tolist() == pytest.approx([1.0, 1.0, 1.0])
 
@@ -184,7 +184,7 @@ def test_each_worker_takes_shared_data_of_its_host() -> None:
 @pytest.mark.parametrize("megabytes", [0.5, 8])
 def test_links_carry_shared_data_by_hosts_and_not_by_workers(megabytes: float) -> None:
     shape = Shape(movement="network")
-    place = Place(
+    place = EnginePlace(
         engine="made-up", version="1", host="here", processors=2, transport="links", nodes=4
     )
     size = megabytes * 2**20
@@ -224,7 +224,7 @@ def test_stamps_stand_in_order_and_no_stage_is_faster_than_it_can(
     sharing: Sharing, *, tasks: int, workers: int, sleep: float, size: float, managed: bool
 ) -> None:
     link = Link(rate=1e5, per_message=1e-3, sharing=sharing)
-    parameters = Parameters(
+    parameters = PipelineParameters(
         to_workers=link,
         from_workers=link,
         manager=Manager(inward=link, outward=link) if managed else None,
@@ -268,20 +268,20 @@ ONE_HOST = replace(MANAGED, processors=2)
 
 
 def test_workers_come_up_one_after_another() -> None:
-    start = Start(constant=1.0, prepare=0.5, serial=0.25, parallel=2.0)
+    start = WorkerStart(constant=1.0, prepare=0.5, serial=0.25, parallel=2.0)
     stamps = evaluate(case(3, 3), replace(MANAGED, start=start))
     # 1 s and three times 0.5 s before the first is made.
     assert stamps.calc_in.tolist() == [4.75, 5.0, 5.25]
 
 
 def test_tasks_may_have_to_wait_until_all_workers_are_made() -> None:
-    start = Start(serial=1.0, all_first=True)
+    start = WorkerStart(serial=1.0, all_first=True)
     stamps = evaluate(case(3, 3), replace(MANAGED, start=start))
     assert stamps.calc_in.tolist() == [3, 3, 3]
 
 
 def test_starting_workers_and_making_output_share_the_processors() -> None:
-    start = Start(serial=1.0, parallel=4.0)
+    start = WorkerStart(serial=1.0, parallel=4.0)
     # Made after 1 s, 2 s and so on; two processors serve those that make and those that start.
     alone = evaluate(case(1, 1), replace(ONE_HOST, start=start)).calc_in[0]
     crowded = evaluate(case(4, 4, sleep=9.0), replace(ONE_HOST, start=start)).calc_in
@@ -289,7 +289,7 @@ def test_starting_workers_and_making_output_share_the_processors() -> None:
     # 4 x 1 s and 4 x 4 s of work on two processors, of which one idles in the first second and
     # in the last.
     assert crowded.max() == pytest.approx(11)
-    make = replace(ONE_HOST, make=Effort(per_byte=0.01))
+    make = replace(ONE_HOST, make=MessageCost(per_byte=0.01))
     stamps = evaluate(case(4, 4, bytes_out=100), make)
     assert stamps.calc_out.tolist() == pytest.approx([3, 3, 3, 3])
 
@@ -297,16 +297,16 @@ def test_starting_workers_and_making_output_share_the_processors() -> None:
 def test_a_worker_takes_shared_data_once_and_task_data_each_time() -> None:
     parameters = replace(
         ONE_HOST,
-        share=Effort(per_byte=0.01),
-        take_shared=Effort(per_byte=0.02),
-        take=Effort(fixed=0.5, per_byte=0.001),
+        share=MessageCost(per_byte=0.01),
+        take_shared=MessageCost(per_byte=0.02),
+        take=MessageCost(fixed=0.5, per_byte=0.001),
     )
     stamps = evaluate(case(2, 1, bytes_in=100, bytes_shared=100), parameters)
     assert stamps.calc_in.tolist() == pytest.approx([1 + 2 + 0.6, 3.6 + 1 + 0.6])
 
 
 def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
-    parameters = replace(ONE_HOST, new_input=Effort(fixed=0.1, per_byte=0.01))
+    parameters = replace(ONE_HOST, new_input=MessageCost(fixed=0.1, per_byte=0.01))
     stamps = evaluate(case(3, 1, bytes_in=100), replace(parameters, most_outstanding=1))
     # The first task's memory takes 1.1 s, and serves the others as well.
     assert stamps.submit.tolist() == pytest.approx([1.1, 2.1, 3.1])
@@ -314,7 +314,7 @@ def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
 
 
 def test_a_worker_maps_memory_for_input_that_it_has_not_seen() -> None:
-    parameters = replace(ONE_HOST, map_input=Effort(per_byte=0.01), most_outstanding=1)
+    parameters = replace(ONE_HOST, map_input=MessageCost(per_byte=0.01), most_outstanding=1)
     # The same memory serves all tasks, and the worker has it from the first on.
     assert evaluate(case(3, 1, bytes_in=100), parameters).calc_in.tolist() == [1, 2, 3]
     # Another worker does each task, and has not.
@@ -325,7 +325,7 @@ def test_a_worker_maps_memory_for_input_that_it_has_not_seen() -> None:
 
 
 def test_each_worker_makes_memory_for_outputs_unless_the_client_has_done_with_some() -> None:
-    parameters = replace(ONE_HOST, new_output=Effort(fixed=0.1, per_byte=0.01))
+    parameters = replace(ONE_HOST, new_output=MessageCost(fixed=0.1, per_byte=0.01))
     stamps = evaluate(case(6, 2, bytes_out=100), parameters)
     assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 3.1, 3.1, 4.1, 4.1])
     # The client is slower: the first result is still there when the second is made.
@@ -344,21 +344,21 @@ def test_the_worker_that_was_used_last_is_used_first() -> None:
 
 
 def test_the_client_takes_a_worker_in_when_it_has_come_up() -> None:
-    start = Start(serial=0.1, adopt=1.0)
+    start = WorkerStart(serial=0.1, adopt=1.0)
     stamps = evaluate(case(4, 2), replace(ONE_HOST, start=start))
     # One worker after the other, and each before the result that comes at the same time.
     assert stamps.calc_in.tolist() == pytest.approx([1.1, 2.1, 2.1, 3.1])
 
 
 def test_a_worker_that_has_come_up_is_used_if_no_other_is_idle() -> None:
-    one_by_one = replace(ONE_HOST, start=Start(serial=0.1), most_outstanding=1)
+    one_by_one = replace(ONE_HOST, start=WorkerStart(serial=0.1), most_outstanding=1)
     last = replace(one_by_one, last_used_first=True)
     assert evaluate(case(3, 3), last).worker.tolist() == [0, 0, 0]
     assert evaluate(case(3, 3), one_by_one).worker.tolist() == [0, 1, 2]
 
 
 def test_the_client_maps_outputs_in_memory_that_is_new() -> None:
-    parameters = replace(ONE_HOST, map_output=Effort(per_byte=0.01), most_outstanding=1)
+    parameters = replace(ONE_HOST, map_output=MessageCost(per_byte=0.01), most_outstanding=1)
     stamps = evaluate(case(3, 1, bytes_out=100), parameters)
     # The second output and the third lie where the first was.
     assert stamps.retrieve.tolist() == pytest.approx([2, 3, 4])
@@ -406,4 +406,4 @@ def test_under_a_lock_the_client_submits_or_takes_results_but_copies_meanwhile()
 
 def test_without_a_manager_there_is_nothing_to_start_workers() -> None:
     with pytest.raises(InputError, match="manager"):
-        replace(FREE, start=Start())
+        replace(FREE, start=WorkerStart())

@@ -9,16 +9,23 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Effort, Link, Manager, Parameters, PipelineCase, Start
+from gridbench.model.pipeline import (
+    Link,
+    Manager,
+    MessageCost,
+    PipelineCase,
+    PipelineParameters,
+    WorkerStart,
+)
 
 
 def test_of_what_nothing_is_told_costs_nothing_and_has_no_bounds() -> None:
-    way, effort, start = Link(), Effort(), Start()
+    way, effort, start = Link(), MessageCost(), WorkerStart()
     assert (way.rate, way.per_message, way.each, way.sharing) == (inf, 0, inf, "in turn")
     assert (effort.fixed, effort.per_byte) == (0, 0)
     assert (start.constant, start.prepare, start.serial, start.parallel, start.adopt) == (0,) * 5
     assert not start.all_first
-    known = Parameters(to_workers=way, from_workers=way)
+    known = PipelineParameters(to_workers=way, from_workers=way)
     assert (known.shared_rate, known.chained_from, known.most_left) == (inf, inf, inf)
     assert (known.processors, known.most_waiting_bytes, known.most_outstanding) == (inf, inf, inf)
     assert (known.submit_cost, known.submit_per_byte, known.retrieve_cost) == (0, 0, 0)
@@ -35,17 +42,22 @@ def test_a_way_takes_as_many_messages_at_once_as_fill_it() -> None:
     assert Link(rate=10.0, each=10.0, sharing="evenly").at_once == 1
     assert Link(sharing="evenly").at_once == 1
     assert Link(rate=10.0, each=2.0, per_message=0.5).work(6.0) == 3.5
-    assert Effort(fixed=0.5, per_byte=0.25).of(6.0) == 2.0
+    assert MessageCost(fixed=0.5, per_byte=0.25).of(6.0) == 2.0
 
 
 @pytest.mark.parametrize(
     "managed",
-    [{"ahead": 1}, {"start": Start()}, {"share": Effort(fixed=1.0)}, {"client_lock": True}],
+    [
+        {"ahead": 1},
+        {"start": WorkerStart()},
+        {"share": MessageCost(fixed=1.0)},
+        {"client_lock": True},
+    ],
 )
 def test_only_a_manager_sends_ahead_starts_shares_or_has_a_lock(managed: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="a system without a manager"):
-        Parameters(to_workers=Link(), from_workers=Link(), **managed)
-    Parameters(to_workers=Link(), from_workers=Link(), manager=Manager(), **managed)
+        PipelineParameters(to_workers=Link(), from_workers=Link(), **managed)
+    PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager(), **managed)
 
 
 def test_a_case_takes_any_numbers_as_the_native_module_does() -> None:

@@ -11,13 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gridbench.model.pipeline import (
-    Effort,
     Link,
     Manager,
-    Parameters,
+    MessageCost,
     PipelineCase,
+    PipelineParameters,
     Stamps,
-    Start,
+    WorkerStart,
     evaluate,
     figures,
 )
@@ -25,7 +25,7 @@ from gridbench.simulate.throttling import Throttling, follow_throttled
 from pipeline_reference.run import Run
 from pipeline_reference.throttling import ThrottledRun
 
-FREE = Parameters(to_workers=Link(), from_workers=Link())
+FREE = PipelineParameters(to_workers=Link(), from_workers=Link())
 FIELDS = ("submit", "sent", "calc_in", "calc_out", "retrieve", "worker")
 
 times = st.one_of(st.just(0.0), st.sampled_from([0.001, 0.25, 1.0]), st.floats(1e-9, 10.0))
@@ -35,7 +35,7 @@ rates = st.one_of(st.just(np.inf), st.floats(10.0, 1e7))
 links = st.builds(
     Link, rate=rates, per_message=times, sharing=st.sampled_from(["in turn", "evenly"]), each=rates
 )
-efforts = st.builds(Effort, fixed=times, per_byte=per_byte)
+efforts = st.builds(MessageCost, fixed=times, per_byte=per_byte)
 bounds = st.one_of(st.just(np.inf), st.floats(1.0, 1e4))
 common: dict[str, Any] = {
     "to_workers": links,
@@ -61,7 +61,7 @@ common: dict[str, Any] = {
     "processors": st.one_of(st.just(np.inf), st.integers(1, 5)),
 }
 starts = st.builds(
-    Start,
+    WorkerStart,
     constant=times,
     prepare=times,
     serial=times,
@@ -71,7 +71,7 @@ starts = st.builds(
 )
 managers = st.builds(Manager, inward=links, outward=links)
 managed = st.builds(
-    Parameters,
+    PipelineParameters,
     **common,
     manager=managers,
     start=st.one_of(st.none(), starts),
@@ -81,7 +81,7 @@ managed = st.builds(
     most_waiting_bytes=bounds,
     most_outstanding=bounds,
 )
-unmanaged = st.builds(Parameters, **common)
+unmanaged = st.builds(PipelineParameters, **common)
 throttlings = st.builds(
     Throttling,
     memory=st.floats(100.0, 1e6),
@@ -113,7 +113,7 @@ def same(one: Stamps, other: Stamps) -> bool:
     )
 
 
-def of_twin(case: PipelineCase, parameters: Parameters) -> Stamps:
+def of_twin(case: PipelineCase, parameters: PipelineParameters) -> Stamps:
     run = Run(case, parameters)
     run.clock.run()
     return run.stamps()
@@ -121,7 +121,7 @@ def of_twin(case: PipelineCase, parameters: Parameters) -> Stamps:
 
 @settings(deadline=None, max_examples=300)
 @given(cases(), st.one_of(managed, unmanaged))
-def test_stamps_are_those_of_the_twin(case: PipelineCase, parameters: Parameters) -> None:
+def test_stamps_are_those_of_the_twin(case: PipelineCase, parameters: PipelineParameters) -> None:
     twin = of_twin(case, parameters)
     assert np.isfinite(twin.retrieve).all()
     assert same(evaluate(case, parameters), twin)
@@ -130,7 +130,7 @@ def test_stamps_are_those_of_the_twin(case: PipelineCase, parameters: Parameters
 @settings(deadline=None, max_examples=200)
 @given(cases(), managed.map(lambda one: replace(one, ahead=0)), throttlings)
 def test_a_manager_short_of_memory_does_as_the_twin(
-    case: PipelineCase, parameters: Parameters, throttling: Throttling
+    case: PipelineCase, parameters: PipelineParameters, throttling: Throttling
 ) -> None:
     run = ThrottledRun(case, parameters, throttling)
     run.clock.run()
@@ -142,7 +142,9 @@ def test_a_manager_short_of_memory_does_as_the_twin(
 @settings(deadline=None)
 @given(st.lists(st.tuples(cases(), managed), min_size=1, max_size=5))
 @example([(PipelineCase(np.full(tasks, 0.5), np.zeros(7)), FREE) for tasks in (3000, 9)])
-def test_figures_are_those_of_the_stamps(jobs: list[tuple[PipelineCase, Parameters]]) -> None:
+def test_figures_are_those_of_the_stamps(
+    jobs: list[tuple[PipelineCase, PipelineParameters]],
+) -> None:
     for (case, parameters), found in zip(jobs, figures(jobs), strict=True):
         twin = evaluate(case, parameters)
         firsts = np.full(len(case.ready), np.inf)

@@ -13,7 +13,7 @@ import pytest
 from gridbench.compare.record import FORM, Command, Execution, Setting
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
 from gridbench.recommend.command import planned_work, run_recommend, write_pdf
@@ -84,7 +84,7 @@ def comparison(folder: Path, wall: float, *, date: str, host: str = "node1") -> 
     return folder
 
 
-def advice(folder: Path, model: Model) -> Path:
+def advice(folder: Path, model: PipelineModel) -> Path:
     """The folder of `gridbench advise` with a model."""
     folder.mkdir()
     place = replace(model.fit.place, host="node1", engine="gridrpc-native")
@@ -133,7 +133,7 @@ def test_nothing_is_claimed_that_was_not_measured(tmp_path: Path) -> None:
     assert [one.split()[1] for one in commands] == ["run", "advise", "recommend", "micro"]
 
 
-def test_work_becomes_tasks_cores_and_core_hours(tmp_path: Path, model: Model) -> None:
+def test_work_becomes_tasks_cores_and_core_hours(tmp_path: Path, model: PipelineModel) -> None:
     folder = advice(tmp_path / "a", model)
     work = planned_work("100x2s", 0.5)
     assert (work.seconds, work.tasks) == (200, 100)
@@ -199,7 +199,7 @@ def test_what_holds_no_results_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_markdown_is_as_reviewed(
-    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, model: PipelineModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a change, delete the golden file, run this once, and read the difference."""
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration
-from gridbench.model.pipeline import Link, Manager, Parameters, evaluate
+from gridbench.model.pipeline import Link, Manager, PipelineParameters, evaluate
 from gridbench.simulate.account import account, notices
 from gridbench.simulate.limits import gains, limit, uses
 from gridbench.simulate.profile_file import profile_text, read_profile
@@ -408,7 +408,7 @@ def test_less_memory_does_not_tell_which_runs_were_short_of_it() -> None:
 def test_data_is_kept_until_its_task_is_done() -> None:
     # Three tasks of 10 bytes come in 3 s; each is with its worker at once, for 100 s.
     free = Link()
-    parts = Parameters(
+    parts = PipelineParameters(
         manager=Manager(inward=Link(rate=10.0), outward=free), to_workers=free, from_workers=free
     )
     held = []

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
-from gridbench.costs.spans import Span
 from gridbench.errors import InputError
+from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
 from gridbench.model.model_kind import parameters as of_tasks
-from gridbench.model_kind import Expected, FittedModel, Parameter
+from gridbench.model.spans import Span
 from gridbench.simulate import cases
 from gridbench.simulate.cases import Predicted, Prediction, print_prediction
 
-PARAMETERS = (Parameter("cores", "cores"), Parameter("size", "data", "bytes"))
+PARAMETERS = (ModelParameter("cores", "cores"), ModelParameter("size", "data", "bytes"))
 CASE = {"cores": 2000.0, "size": 2048.0}
 FAR = ("cores: 2,000 is outside what was measured, 1 to 8",)
 
@@ -38,9 +38,9 @@ ONE: FittedModel = Stated()  # type: ignore[assignment]
 OTHER: FittedModel = Stated("other", "other on here", "time of a task")  # type: ignore[assignment]
 
 
-def _expected(total: float, *outside: str) -> Expected:
+def _expected(total: float, *outside: str) -> CaseEstimate:
     parts = {"ideal": 0.5, "overhead": total - 0.5}
-    return Expected(total=total, low=total / 2, high=total * 2, parts=parts, outside=outside)
+    return CaseEstimate(total=total, low=total / 2, high=total * 2, parts=parts, outside=outside)
 
 
 def _printed(*rows: Predicted) -> list[list[str]]:

@@ -16,7 +16,7 @@ import pytest
 from browsing import drawn, opened
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.printing import Printing
 from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
@@ -342,7 +342,7 @@ def test_comparisons_are_printed_for_people(
 
 
 def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
-    results: Path, model: Model
+    results: Path, model: PipelineModel
 ) -> None:
     shutil.copytree(results / "warm", results / "again")
     elsewhere = replace(model, fit=replace(model.fit, place=replace(PLACE, transport="network")))

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridbench.costs.spans import Span
 from gridbench.errors import InputError
-from gridbench.model.model import Model
+from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
+from gridbench.model.model import PipelineModel
 from gridbench.model.observation import Situation
 from gridbench.model.saved import save_models
-from gridbench.model_kind import Expected, FittedModel, Parameter
+from gridbench.model.spans import Span
 from gridbench.printing import Printing
 from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
@@ -203,9 +203,9 @@ def test_the_lines_of_a_sweep_are_its_figures() -> None:
 # Cases of models.
 
 PARAMETERS = (
-    Parameter("cores", "cores"),
-    Parameter("sleep", "time of a task", "s", harder="less"),
-    Parameter("input", "task data", "bytes", usual=0.0),
+    ModelParameter("cores", "cores"),
+    ModelParameter("sleep", "time of a task", "s", harder="less"),
+    ModelParameter("input", "task data", "bytes", usual=0.0),
 )
 
 
@@ -224,8 +224,8 @@ class Stated:
     told: str = "made-up on here"
     quantity: str = "total time"
 
-    def expect(self, case: Mapping[str, float]) -> Expected:
-        return Expected(total=case["cores"], low=1.0, high=2.0, parts={"ideal": 0.5})
+    def expect(self, case: Mapping[str, float]) -> CaseEstimate:
+        return CaseEstimate(total=case["cores"], low=1.0, high=2.0, parts={"ideal": 0.5})
 
 
 MODEL: FittedModel = Stated()  # type: ignore[assignment]
@@ -288,7 +288,7 @@ def test_a_predicted_case_as_json() -> None:
 
 
 def test_predicted_cases_are_printed(
-    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)

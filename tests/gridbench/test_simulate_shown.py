@@ -16,11 +16,10 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING
-from gridbench.model.fit import Estimate, Fit
-from gridbench.model.model import Model
-from gridbench.model.observation import Place, Situation
-from gridbench.model.pipeline import Link, Manager, Parameters
-from gridbench.model.ranges import range_of
+from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace, Situation, range_of
+from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
 from gridbench.quantities import LONGEST_TIME
@@ -248,7 +247,7 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     one = System(
         name="by hand",
         title="by hand",
-        parameters=Parameters(to_workers=Link(), from_workers=Link(), manager=Manager()),
+        parameters=PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager()),
         start_up=OneByOne(constant=1.0, per_worker=1.0),
         measured_cores=2,
     )
@@ -336,13 +335,15 @@ def test_counts_of_a_sweep_are_from_one_to_ten_million(text: str) -> None:
 # Systems that were fitted to runs.
 
 
-def _model(place: Place) -> Model:
+def _model(place: EnginePlace) -> PipelineModel:
     terms = terms_of(Shape())
     estimates = tuple(
-        Estimate(term, 0.001, 0.0005, 0.002, number != 1) for number, term in enumerate(terms)
+        TermEstimate(term, 0.001, 0.0005, 0.002, number != 1) for number, term in enumerate(terms)
     )
-    fit = Fit(place, Shape(), estimates, 30, 40, np.zeros((len(terms),) * 2), 0.1, ())
-    return Model(fit, range_of([Situation(cores=cores, sleep=np.ones(8)) for cores in (2, 16)]))
+    fit = PipelineFit(place, Shape(), estimates, 30, 40, np.zeros((len(terms),) * 2), 0.1, ())
+    return PipelineModel(
+        fit, range_of([Situation(cores=cores, sleep=np.ones(8)) for cores in (2, 16)])
+    )
 
 
 def test_a_model_is_a_system_with_its_terms() -> None:

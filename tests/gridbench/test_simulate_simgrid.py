@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simgrid_farm
-from gridbench.model.pipeline import Link, Manager, Parameters, PipelineCase, evaluate
+from gridbench.model.pipeline import Link, Manager, PipelineCase, PipelineParameters, evaluate
 
 RATE = 125e6
 TURN, EVENLY = Link(rate=RATE), Link(rate=RATE, sharing="evenly")
@@ -25,17 +25,23 @@ def farm(tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     ("parameters", "sizes"),
     [
-        pytest.param(Parameters(to_workers=TURN, from_workers=TURN), (1, 0), id="in turn"),
-        pytest.param(Parameters(to_workers=TURN, from_workers=TURN), (1, 2), id="and back"),
-        pytest.param(Parameters(to_workers=EVENLY, from_workers=EVENLY), (1, 0), id="evenly"),
-        pytest.param(Parameters(to_workers=EVENLY, from_workers=EVENLY), (2, 1), id="both ways"),
+        pytest.param(PipelineParameters(to_workers=TURN, from_workers=TURN), (1, 0), id="in turn"),
+        pytest.param(PipelineParameters(to_workers=TURN, from_workers=TURN), (1, 2), id="and back"),
         pytest.param(
-            Parameters(to_workers=TURN, from_workers=TURN, manager=MANAGER), (1, 1), id="two hops"
+            PipelineParameters(to_workers=EVENLY, from_workers=EVENLY), (1, 0), id="evenly"
+        ),
+        pytest.param(
+            PipelineParameters(to_workers=EVENLY, from_workers=EVENLY), (2, 1), id="both ways"
+        ),
+        pytest.param(
+            PipelineParameters(to_workers=TURN, from_workers=TURN, manager=MANAGER),
+            (1, 1),
+            id="two hops",
         ),
     ],
 )
 def test_simgrid_finds_the_same_stamps(
-    farm: Path, tmp_path: Path, parameters: Parameters, sizes: tuple[int, int]
+    farm: Path, tmp_path: Path, parameters: PipelineParameters, sizes: tuple[int, int]
 ) -> None:
     generator = np.random.default_rng(7)
     case = PipelineCase(

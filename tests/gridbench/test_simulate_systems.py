@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Start
+from gridbench.model.pipeline import WorkerStart
 from gridbench.simulate import published_runs
 from gridbench.simulate.published_runs import against_published
 from gridbench.simulate.simulation import Simulation, simulate
@@ -144,7 +144,7 @@ def test_rates_of_all_links_change_with_the_network() -> None:
 
 def test_a_start_up_that_is_given_replaces_that_of_the_system() -> None:
     known = system("gridrpc")
-    own = replace(known.parameters, start=Start(constant=3.0), processors=4.0)
+    own = replace(known.parameters, start=WorkerStart(constant=3.0), processors=4.0)
     for one, usual in ((replace(known, parameters=own), 3.0), (known, 0.012 + 0.00043)):
         started = [simulate(ONE, one, start_up=start).total for start in (None, 0.0, 1.0)]
         assert started[2] - started[1] == pytest.approx(1.0, abs=1e-3)

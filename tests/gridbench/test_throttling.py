@@ -10,7 +10,7 @@ from gridbench.advise.advice import advise
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import warnings
 from gridbench.advise.work import Work as AdviseWork
-from gridbench.model.pipeline import Link, Manager, Parameters
+from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.simulate.limits import Gain, gains
 from gridbench.simulate.simulation import Simulation, cautions_of, simulate
 from gridbench.simulate.start_up import Batch
@@ -26,7 +26,7 @@ def run(*, tasks: int, sleep: float, size: float, disk: float) -> Simulation:
     one = System(
         name="by hand",
         title="by hand",
-        parameters=Parameters(
+        parameters=PipelineParameters(
             manager=Manager(inward=Link(rate=10.0), outward=free),
             to_workers=free,
             from_workers=free,

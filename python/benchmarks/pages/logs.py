@@ -19,11 +19,10 @@ import numpy as np
 
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Situation
 from gridbench.model.saved import errors_of
-from gridbench.model.source import read_source
+from gridbench.model.sources import read_source
 from gridbench.published.printed import table, tasks_of
 from gridbench.run.machine import machine_facts
 from gridbench.simulate.simulation import simulate
@@ -88,7 +87,7 @@ def works() -> list[Work]:
     return found
 
 
-def fitted(paths: Sequence[Path]) -> Model:
+def fitted(paths: Sequence[Path]) -> PipelineModel:
     """The model of these logs. InputError if they do not do."""
     source = read_source(paths)
     if not source.observations:
@@ -96,12 +95,12 @@ def fitted(paths: Sequence[Path]) -> Model:
     return model_of(source.observations, test=True)
 
 
-def errors(model: Model) -> dict[str, Any]:
+def errors(model: PipelineModel) -> dict[str, Any]:
     """Of the logs held out, by the way of holding them out."""
     return {one.name: errors_of(one) for one in model.held_out}
 
 
-def totals(name: str, model: Model) -> list[dict[str, Any]]:
+def totals(name: str, model: PipelineModel) -> list[dict[str, Any]]:
     """The published totals of the system beside those of the model."""
     rows = []
     for of, size in zip(PUBLISHED[name], (0.0, MB), strict=True):

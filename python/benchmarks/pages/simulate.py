@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridbench.model.pipeline import Link, Parameters, PipelineCase, Sharing, evaluate
+from gridbench.model.pipeline import Link, PipelineCase, PipelineParameters, Sharing, evaluate
 from gridbench.run.machine import machine_facts
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,7 +104,7 @@ def beside_simgrid(counts: list[int], limit: float) -> None:
 def row(program: Path, folder: Path, cores: int, sharing: Sharing, limit: float) -> str:
     """One case, as a row of the table."""
     link = Link(rate=125e6, sharing=sharing)
-    parameters = Parameters(to_workers=link, from_workers=Link(rate=125e6))
+    parameters = PipelineParameters(to_workers=link, from_workers=Link(rate=125e6))
     times = np.maximum(0, np.random.default_rng(1).normal(30, 3, 10 * cores))
     case = PipelineCase(times, np.zeros(cores), bytes_in=1 << 20)
     ours = measured(lambda: ours_to(folder, case, parameters), limit)
@@ -119,7 +119,7 @@ def row(program: Path, folder: Path, cores: int, sharing: Sharing, limit: float)
     )
 
 
-def ours_to(folder: Path, case: PipelineCase, parameters: Parameters) -> None:
+def ours_to(folder: Path, case: PipelineCase, parameters: PipelineParameters) -> None:
     """The model's stamps, written to a file."""
     stamps = evaluate(case, parameters)
     columns = [stamps.submit, stamps.calc_in, stamps.calc_out, stamps.retrieve]

@@ -13,7 +13,7 @@ from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split, best_split, tasks_shown
 from gridbench.advise.work import Work
-from gridbench.model.model import Model, Prediction
+from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.quantities import MOST_CORES
 
 GROUPS = (
@@ -38,7 +38,7 @@ class Point:
     """A number of tasks on the advised cores, or on as many as tasks."""
 
     tasks: int
-    prediction: Prediction
+    prediction: TotalPrediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Sharing:
 class Advice:
     """The answer."""
 
-    model: Model | Profiled
+    model: PipelineModel | Profiled
     work: Work
     split: Split
-    expected: Prediction
+    expected: TotalPrediction
     parts: tuple[tuple[str, float], ...]
     """Where the time goes: the parts add up to the total."""
     points: tuple[Point, ...]
@@ -104,7 +104,7 @@ class Advice:
 
 
 def advise(
-    model: Model | Profiled, work: Work, origin: str = "", limit: float | None = None
+    model: PipelineModel | Profiled, work: Work, origin: str = "", limit: float | None = None
 ) -> Advice:
     """Find the best split and look at it from all sides. With a `limit`, in seconds, the split is
     the one on the fewest cores that ends within it, if there is one."""

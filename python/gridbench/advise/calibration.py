@@ -18,8 +18,7 @@ from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.load import Moment
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template
 from gridbench.progress import Steps
@@ -42,7 +41,7 @@ def calibrate(
     kept: Kept | None = None,
     servers: Servers | None = None,
     seen: Moment | None = None,
-) -> Model:
+) -> PipelineModel:
     """Run the engine on this machine and fit its model, which is kept; `template`: of the
     processes that run cases. To the runs of a model that was kept come those that the work needs
     besides. With `servers`, the workers are theirs, and the model is not kept: other servers can
@@ -108,6 +107,6 @@ def calibrate(
 
 def _fitted(
     engine: str, found: list[Observation], begin: Mapping[str, float], console: Console
-) -> Model:
+) -> PipelineModel:
     console.print(f"{engine}: fitting a model to {len(found)} runs")
     return model_of(found, test=False, few=True, starts=_STARTS, begin=begin)

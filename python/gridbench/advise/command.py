@@ -35,10 +35,9 @@ from gridbench.formats import counted
 from gridbench.machine.busiest import Begun
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.saved import load_models, save_models
-from gridbench.model.source import read_source
+from gridbench.model.sources import read_source
 from gridbench.model.terminal import place_told
 from gridbench.printing import Printing
 from gridbench.process.template import Template
@@ -191,7 +190,7 @@ def _servers(request: AdviceRequest, console: Console) -> Servers | None:
     return servers_for(request.grid, request.servers, request.work.cores, console)
 
 
-def _crossover(request: AdviceRequest, model: Model) -> Crossover | None:
+def _crossover(request: AdviceRequest, model: PipelineModel) -> Crossover | None:
     """What is known of shared data from data grids."""
     if request.data_grid is not None:
         return crossover_in(request.data_grid, request.work, model.name)
@@ -240,7 +239,7 @@ def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
 
 def find_model(
     request: AdviceRequest, console: Console, servers: Servers | None = None
-) -> tuple[Model, str]:
+) -> tuple[PipelineModel, str]:
     """The model that is asked for, one that was kept, or one of runs that are made now, on servers
     if the work is to run there; and, if it was kept, where it comes from. InputError if there is
     none, or several; BusyMachine if there have to be runs, and others use the machine."""
@@ -275,7 +274,7 @@ def _kept(engine: str, work: Work) -> Kept | None:
     return load_kept(kept_path(engine, version, platform.node(), processors))
 
 
-def _given(request: AdviceRequest, given: Path, console: Console) -> Model:
+def _given(request: AdviceRequest, given: Path, console: Console) -> PipelineModel:
     """The model in a file, or of the runs in a folder."""
     if given.is_file():
         models = load_models(given)

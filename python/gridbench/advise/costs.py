@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gridbench.analysis.columns import Floats
-from gridbench.model.model import Prediction
+from gridbench.model.model import TotalPrediction
 from gridbench.model.observation import Situation
 
 
@@ -30,7 +30,7 @@ class Costs(Protocol):
     ) -> Floats:
         """Seconds that each takes, with some of the values changed, shape (situations,)."""
 
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> TotalPrediction:
         """The same of one, with an interval."""
 
     def unsure(self, situation: Situation) -> float:

@@ -10,7 +10,7 @@ from gridbench.advise.search import Split
 from gridbench.advise.work import Work
 from gridbench.datagrid.crossover.kept import Kept, KeptCompute, KeptGrid, kept_of, load_kept
 from gridbench.errors import InputError
-from gridbench.model.observation import Place
+from gridbench.model.observation import EnginePlace
 from gridbench.run.machine import usable_processors
 
 LARGE = 64 << 20
@@ -77,7 +77,7 @@ def crossover_in(folder: Path, work: Work, engine: str) -> Kept:
     return kept
 
 
-def crossover_here(place: Place) -> Kept | None:
+def crossover_here(place: EnginePlace) -> Kept | None:
     """The one that was kept of this machine, if that is where the workers are."""
     here = platform.node()
     if place.transport != "one host" or place.host != here:
@@ -85,7 +85,7 @@ def crossover_here(place: Place) -> Kept | None:
     return load_kept(here, usable_processors())
 
 
-def from_where(kept: Kept | None, place: Place, work: Work, split: Split) -> FromWhere | None:
+def from_where(kept: Kept | None, place: EnginePlace, work: Work, split: Split) -> FromWhere | None:
     """What both ways take; None if there is no shared data, or nothing to compare."""
     if not work.bytes_shared:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from gridbench.advise.costs import Costs
 from gridbench.advise.work import Work
-from gridbench.model.model import Prediction
+from gridbench.model.model import TotalPrediction
 
 _LOW, _HIGH = 5, 95
 """Percentiles: the ends of a 90 % interval."""
@@ -31,7 +31,7 @@ def total_of(
     return float(costs.totals(work.drawn(tasks, cores), changed).mean())
 
 
-def predict(costs: Costs, work: Work, tasks: int, cores: int) -> Prediction:
+def predict(costs: Costs, work: Work, tasks: int, cores: int) -> TotalPrediction:
     """The same with an interval. Of uneven work it has two reasons: how unsure the model is of the
     overhead, and how the draws differ."""
     situations = work.drawn(tasks, cores)
@@ -45,7 +45,7 @@ def predict(costs: Costs, work: Work, tasks: int, cores: int) -> Prediction:
     may = ideals[:, None] + np.maximum(totals - ideals, 0.0)[:, None] * factors
     low, high = np.percentile(may, (_LOW, _HIGH))
     total, ideal = float(totals.mean()), float(ideals.mean())
-    return Prediction(
+    return TotalPrediction(
         total=total,
         low=min(float(low), total),
         high=max(float(high), total),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gridbench.advise.work import Work
 from gridbench.formats import counted, plain, rough, size
-from gridbench.model.observation import Place
+from gridbench.model.observation import EnginePlace
 
 
 def kind_told(work: Work) -> str:
@@ -32,7 +32,7 @@ def rate_told(work: Work) -> str:
     return f"{size(work.roofline.bandwidth)}/s"
 
 
-def machine_warnings(work: Work, place: Place, cores: int) -> list[str]:
+def machine_warnings(work: Work, place: EnginePlace, cores: int) -> list[str]:
     """What must be known of a split on so many cores, by a model of the place."""
     known = work.roofline
     here = f"{counted(place.processors, 'processor')} of {place.host}"

@@ -22,7 +22,7 @@ from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import judged
-from gridbench.model.observation import Place
+from gridbench.model.observation import EnginePlace
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory, usable_processors
 
@@ -137,7 +137,13 @@ def bandwidth_path() -> Path:
 
 
 def with_bandwidth(
-    work: Work, place: Place, given: float | None, policy: Policy, console: Console, *, renew: bool
+    work: Work,
+    place: EnginePlace,
+    given: float | None,
+    policy: Policy,
+    console: Console,
+    *,
+    renew: bool,
 ) -> Work:
     """The work with the bandwidth of the memory that its tasks share, if it has memory traffic:
     what was `given`, or kept of this machine, or is measured now; `renew`: not what was kept.

@@ -21,9 +21,9 @@ from gridbench.atomic_write import write_file
 from gridbench.cache import kept_file
 from gridbench.errors import InputError
 from gridbench.formats import age, counted
-from gridbench.model.model import Model
-from gridbench.model.observation import Measured, Observation, Place, Situation
-from gridbench.model.saved import models_of, to_record
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace, Observation, RunTimes, Situation
+from gridbench.model.saved import pipeline_models, pipeline_record
 from gridbench.records import RecordError, from_record
 
 _KIND = "gridbench kept model"
@@ -34,14 +34,14 @@ _FORMAT = 1
 class Kept:
     """A model of an engine on this machine."""
 
-    model: Model
+    model: PipelineModel
     observations: tuple[Observation, ...]
     """That it was fitted to."""
     made: float
     """When the last of them was, in seconds since 1970."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> EnginePlace:
         """What it holds for."""
         return self.model.fit.place
 
@@ -67,7 +67,7 @@ class _Run:
     bytes_out: float
     warm: bool
     most_outstanding: float | None
-    measured: Measured
+    measured: RunTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def kept_path(engine: str, version: str, host: str, processors: int) -> Path:
     return kept_file("models", engine, version, host, str(processors))
 
 
-def path_of(place: Place) -> Path:
+def path_of(place: EnginePlace) -> Path:
     """Where the model of a place lies."""
     return kept_path(place.engine, place.version, place.host, place.processors)
 
@@ -93,7 +93,7 @@ def load_kept(path: Path) -> Kept | None:
     try:
         record = json.loads(path.read_bytes())
         file = from_record(_File, record)
-        (model,) = models_of(record["model"])
+        (model,) = pipeline_models(record["model"])
     except (OSError, ValueError, RecursionError, KeyError, RecordError):
         return None
     if (file.kind, file.format) != (_KIND, _FORMAT) or path_of(model.fit.place) != path:
@@ -103,20 +103,20 @@ def load_kept(path: Path) -> Kept | None:
     return Kept(model, runs, file.made)
 
 
-def keep(model: Model, observations: Sequence[Observation]) -> None:
+def keep(model: PipelineModel, observations: Sequence[Observation]) -> None:
     """Keep a model for the next advice, with the runs that it was fitted to, as far as their tasks
     are alike and all their figures are known. That it cannot be written is no error: nothing
     but time is lost."""
     runs = [_run(one) for one in observations if _can_be_kept(one)]
     file = _File(kind=_KIND, format=_FORMAT, made=time.time(), runs=tuple(runs))
-    record: dict[str, Any] = asdict(file) | {"model": to_record([model])}
+    record: dict[str, Any] = asdict(file) | {"model": pipeline_record([model])}
     path = path_of(model.fit.place)
     with suppress(OSError, InputError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, json.dumps(record, allow_nan=False) + "\n")
 
 
-def forget(place: Place) -> None:
+def forget(place: EnginePlace) -> None:
     """Keep no model of a place any more."""
     with suppress(OSError):
         path_of(place).unlink()
@@ -138,11 +138,11 @@ def _run(one: Observation) -> _Run:
         bytes_out=its.bytes_out,
         warm=its.warm,
         most_outstanding=its.most_outstanding if math.isfinite(its.most_outstanding) else None,
-        measured=Measured(*map(float, astuple(one.measured))),
+        measured=RunTimes(*map(float, astuple(one.measured))),
     )
 
 
-def _observation(number: int, place: Place, run: _Run) -> Observation:
+def _observation(number: int, place: EnginePlace, run: _Run) -> Observation:
     situation = Situation(
         cores=run.cores,
         sleep=np.full(run.tasks, run.sleep),

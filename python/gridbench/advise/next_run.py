@@ -12,8 +12,7 @@ from gridbench.advise.expected import total_of
 from gridbench.advise.search import Split, best_split
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Observation, Situation
 from gridbench.model.terms import Shape
 from gridbench.scenario.grids import ScenarioCase
@@ -84,14 +83,14 @@ class Search:
         return most_telling(model, self._work, self._answer, self.left)[:_AT_ONCE]
 
 
-def _as_good(model: Model, work: Work, before: Split, now: Split) -> bool:
+def _as_good(model: PipelineModel, work: Work, before: Split, now: Split) -> bool:
     """Whether the answer of before still holds."""
     total = total_of(model, work, before.tasks, before.cores)
     return total <= now.total * _REGRET and abs(math.log(total / before.total)) <= _SAME_TOTAL
 
 
 def most_telling(
-    model: Model, work: Work, answer: Split, cases: Sequence[ScenarioCase]
+    model: PipelineModel, work: Work, answer: Split, cases: Sequence[ScenarioCase]
 ) -> list[ScenarioCase]:
     """The cases, first those whose run would narrow most what is not known of the answer.
 
@@ -115,7 +114,7 @@ def most_telling(
     return sorted(cases, key=gain, reverse=True)
 
 
-def covers(model: Model, work: Work) -> bool:
+def covers(model: PipelineModel, work: Work) -> bool:
     """Whether a model is of runs like those that would be made for the work."""
     measured = model.measured
     if ("warm" if work.warm else "cold") not in measured.starts:

@@ -16,7 +16,7 @@ from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, t
 from gridbench.advise.work import Work
 from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, as_given, counted, duration, percent, rough, size
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.terminal import place_told, term_value
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -234,16 +234,16 @@ def _map(one: LimitsMap) -> list[dict[str, Any]]:
     return found
 
 
-def _behind(model: Model | Profiled) -> str:
+def _behind(model: PipelineModel | Profiled) -> str:
     """What the advice is of."""
     return model.system.title if isinstance(model, Profiled) else place_told(model.fit.place)
 
 
-def _shape(model: Model | Profiled) -> str:
+def _shape(model: PipelineModel | Profiled) -> str:
     return "a profile" if isinstance(model, Profiled) else model.fit.shape.told()
 
 
-def _terms(model: Model | Profiled) -> Table:
+def _terms(model: PipelineModel | Profiled) -> Table:
     if isinstance(model, Profiled):
         given = [
             [one.name, as_given(one.value, one.unit), one.source] for one in model.system.given

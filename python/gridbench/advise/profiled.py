@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridbench.analysis.columns import Floats
-from gridbench.model.model import Prediction
+from gridbench.model.model import TotalPrediction
 from gridbench.model.observation import Situation
-from gridbench.model.pipeline import Effort, Link, Manager, Parameters, PipelineCase, figures
+from gridbench.model.pipeline import (
+    Link,
+    Manager,
+    MessageCost,
+    PipelineCase,
+    PipelineParameters,
+    figures,
+)
 from gridbench.simulate.simulation import case_of, cautions_for, total_of
 from gridbench.simulate.systems import System
 from gridbench.simulate.work import Work
@@ -54,10 +61,10 @@ class Profiled:
             return figures(jobs)[:, 0]
         return np.array([total_of(*one) for one in zip(cases, systems, strict=True)])
 
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> TotalPrediction:
         """What one takes: without an interval."""
         total = float(self.totals([situation])[0])
-        return Prediction(
+        return TotalPrediction(
             total=total,
             low=total,
             high=total,
@@ -119,13 +126,13 @@ def _changed(system: System, factors: Mapping[str, float]) -> System:
     return system.on_link(system.link / factors[_LINKS]) if _LINKS in factors else system
 
 
-def _handled(known: Parameters, factor: float) -> Parameters:
+def _handled(known: PipelineParameters, factor: float) -> PipelineParameters:
     """With so many times the cost of each task and message, besides its bytes."""
 
     def link(one: Link) -> Link:
         return replace(one, per_message=one.per_message * factor)
 
-    def effort(one: Effort) -> Effort:
+    def effort(one: MessageCost) -> MessageCost:
         return replace(one, fixed=one.fixed * factor)
 
     manager = known.manager

@@ -30,8 +30,8 @@ from gridbench.formats import (
 )
 from gridbench.formats import between as ends_told
 from gridbench.machine.words import disturbed_count, sentence
-from gridbench.model.fit import Fit
-from gridbench.model.model import Model, Prediction
+from gridbench.model.fit import PipelineFit
+from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.provisional import busy_in, marked
 
 _CLOSE = 1.1
@@ -54,7 +54,7 @@ def sentences(advice: Advice) -> list[str]:
     found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
     told = [text for text in found if text]
     model = advice.model
-    if isinstance(model, Model) and model.disturbed:
+    if isinstance(model, PipelineModel) and model.disturbed:
         return marked(told, busy_in(model.disturbed, model.fit.runs, "run"))
     return told
 
@@ -77,7 +77,7 @@ def warnings(advice: Advice) -> list[str]:
     return _of_runs(advice, advice.model, found)
 
 
-def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
+def _of_runs(advice: Advice, model: PipelineModel, beyond: list[str]) -> list[str]:
     """What must be known of a model that was fitted to runs, and of the machine that they are
     from."""
     fit, found = model.fit, beyond
@@ -92,12 +92,12 @@ def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
     return [*found, *machine_warnings(advice.work, fit.place, advice.split.cores)]
 
 
-def undetermined(fit: Fit) -> list[str]:
+def undetermined(fit: PipelineFit) -> list[str]:
     """Names of the terms that the runs do not tell by themselves."""
     return [one.term.name for one in fit.estimates if not one.determined]
 
 
-def _together(fit: Fit) -> list[str]:
+def _together(fit: PipelineFit) -> list[str]:
     """The parts of the time that they belong to."""
     names = undetermined(fit)
     return [what for what, begins in GROUPS if any(name.startswith(begins) for name in names)]
@@ -336,17 +336,17 @@ def _uneven(advice: Advice) -> str:
 def interval(advice: Advice) -> str:
     """Of the expected total, and how far to trust it."""
     model = advice.model
-    if isinstance(model, Model) and model.disturbed:
+    if isinstance(model, PipelineModel) and model.disturbed:
         return f"{between(advice.expected)}: a guess, as other programs disturbed what it is from"
     return f"{between(advice.expected)} in 9 of 10 cases"
 
 
-def total_told(prediction: Prediction) -> str:
+def total_told(prediction: TotalPrediction) -> str:
     """The total, with no fewer digits than the ends of its interval."""
     return rough(prediction.total, digits_apart(prediction.low, prediction.high))
 
 
-def between(prediction: Prediction) -> str:
+def between(prediction: TotalPrediction) -> str:
     """The bounds of the total, if any are known."""
     return ends_told(prediction.low, prediction.high)
 

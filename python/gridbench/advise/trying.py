@@ -20,7 +20,7 @@ from gridbench.errors import InputError
 from gridbench.formats import about, counted, duration
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import DISTURBED
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
@@ -52,7 +52,7 @@ class Candidate:
     expected: float
 
 
-def participant_of(model: Model, servers: Servers | None = None) -> Participant:
+def participant_of(model: PipelineModel, servers: Servers | None = None) -> Participant:
     """The engine, to be run on this machine or on servers. InputError if that cannot be."""
     if servers is not None:
         participant = find_participant(model.fit.place.engine)
@@ -155,7 +155,7 @@ def try_out(
         for one in chosen
         if one.case not in totals
     ]
-    host = advice.model.fit.place.host if isinstance(advice.model, Model) else ""
+    host = advice.model.fit.place.host if isinstance(advice.model, PipelineModel) else ""
     return replace(
         trial,
         left_out=tuple(sorted(left_out, key=lambda one: (one.tasks, one.cores))),

@@ -1,4 +1,4 @@
-"""Tasks on data grids, as `gridbench.model_kind.ModelKind`.
+"""Tasks on data grids, as `gridbench.model.kind.ModelKind`.
 
 A task of k operations on objects of S bytes, with n clients that process tasks at the same time:
 
@@ -20,24 +20,25 @@ from typing import Any
 
 import numpy as np
 
-from gridbench.costs.formula import Cost, Formula, Part, Point
-from gridbench.costs.model import CostSubject
-from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import KB, operations_of_task
 from gridbench.datagrid.naming import clients_of, label_shown, members_of
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.formats import counted
 from gridbench.jsonl_store import Header
-from gridbench.model_kind import FittedModel, Found, Parameter
+from gridbench.model.cost_model import CostSubject
+from gridbench.model.formula import Cost, Formula, FormulaPart, MeasuredCase
+from gridbench.model.kind import FittedModel, ModelParameter, ModelSubjects
+from gridbench.model.saved import cost_models
+from gridbench.model.saved import cost_record as to_record
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 
 name = "data-grid tasks"
 parameters = (
-    Parameter("clients", "clients"),
-    Parameter("size", "size of an object", "bytes"),
-    Parameter("operations", "operations of a task"),
+    ModelParameter("clients", "clients"),
+    ModelParameter("size", "size of an object", "bytes"),
+    ModelParameter("operations", "operations of a task"),
 )
 _TASK = "task"
 FORMULA = Formula(
@@ -45,7 +46,7 @@ FORMULA = Formula(
     noun="case",
     parameters=parameters,
     parts=(
-        Part(
+        FormulaPart(
             name=_TASK,
             what="a task",
             costs=(
@@ -77,7 +78,7 @@ FORMULA = Formula(
 )
 
 
-def read(folders: Sequence[Path]) -> Found:
+def read(folders: Sequence[Path]) -> ModelSubjects:
     """The cases of each data grid, operation and number of members. InputError for a folder that
     cannot be used."""
     left_out: Counter[str] = Counter()
@@ -106,7 +107,7 @@ def read(folders: Sequence[Path]) -> Found:
                 ),
             )
         )
-    return Found(
+    return ModelSubjects(
         subjects=subjects,
         noun=FORMULA.noun,
         left_out=left_out,
@@ -116,8 +117,8 @@ def read(folders: Sequence[Path]) -> Found:
 
 
 def from_record(record: Any) -> Sequence[FittedModel]:
-    """The models in what `to_record` gives. RecordError if it is something else."""
-    return from_formula(FORMULA, record)
+    """The models in what `cost_record` gives. RecordError if it is something else."""
+    return cost_models(FORMULA, record)
 
 
 def _why_not(group: Repeats) -> str:
@@ -155,11 +156,11 @@ def _times(group: Repeats) -> list[float]:
     return [case.seconds / each for case, _ in group.counting if case.seconds > 0]
 
 
-def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> Point:
+def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> MeasuredCase:
     """The same case, perhaps of several scenarios; those that do not count only if none does."""
     counting = [group for _, group in alike if group.counts] or [group for _, group in alike]
     times = [time for group in counting for time in _times(group)]
-    return Point(alike[0][0], tuple({_TASK: time} for time in times))
+    return MeasuredCase(alike[0][0], tuple({_TASK: time} for time in times))
 
 
 def _told(case: DataGridCase, header: Header) -> str:

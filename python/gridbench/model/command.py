@@ -10,9 +10,8 @@ from pathlib import Path
 
 from gridbench.errors import InputError, print_error
 from gridbench.formats import counted
-from gridbench.model.file import document, save
-from gridbench.model.kinds import kind_of
-from gridbench.model_kind import FittedModel, Found, Watch
+from gridbench.model.kind import FittedModel, ModelSubjects, SearchWatch, kind_of
+from gridbench.model.saved import document, save
 from gridbench.printing import Printing
 from gridbench.progress import Steps
 
@@ -64,7 +63,7 @@ def fit_models(request: ModelRequest) -> int:
     return 1 if refusals else 0
 
 
-def _watched(progress: Steps, what: str) -> Watch:
+def _watched(progress: Steps, what: str) -> SearchWatch:
     """Shows the searches of the fit to `what`."""
     progress.begin(f"to {what}")
 
@@ -74,7 +73,7 @@ def _watched(progress: Steps, what: str) -> Watch:
     return watch
 
 
-def _chosen(found: Found, engines: Sequence[str]) -> Found:
+def _chosen(found: ModelSubjects, engines: Sequence[str]) -> ModelSubjects:
     known = sorted({one.name for one in found.subjects})
     for name in engines:
         if name not in known:

@@ -22,18 +22,10 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.model.comparison import QUANTITIES, Yardstick
-from gridbench.model.observation import Observation, Place
-from gridbench.model.pipeline import Parameters, PipelineCase, figures
-from gridbench.model.terms import (
-    Movement,
-    Shape,
-    Term,
-    case_of,
-    parameters_of,
-    relevant,
-    terms_of,
-)
-from gridbench.model_kind import Watch
+from gridbench.model.kind import SearchWatch
+from gridbench.model.observation import EnginePlace, Observation
+from gridbench.model.pipeline import PipelineCase, PipelineParameters, figures
+from gridbench.model.terms import Movement, Shape, Term, case_of, parameters_of, relevant, terms_of
 
 _TYPICAL = 0.1
 """Weighted difference from which on one pulls less and less."""
@@ -77,7 +69,7 @@ _SPARE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TermEstimate:
     """What was found for a term."""
 
     term: Term
@@ -90,12 +82,12 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PipelineFit:
     """The terms of an engine in a place."""
 
-    place: Place
+    place: EnginePlace
     shape: Shape
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[TermEstimate, ...]
     runs: int
     """That it was fitted to."""
     known: int
@@ -117,11 +109,11 @@ def fit(
     observations: Sequence[Observation],
     *,
     shape: Shape | None = None,
-    watch: Watch | None = None,
+    watch: SearchWatch | None = None,
     few: bool = False,
     starts: int = MORE_STARTS,
     begin: Mapping[str, float] | None = None,
-) -> Fit:
+) -> PipelineFit:
     """The model of the one engine that `observations` are of.
 
     Without a shape all are tried that fit the place, on some of the runs. Raises InputError if
@@ -145,7 +137,7 @@ def fit(
     found = problem.settle(found)
     covariance, reach = problem.covariance(found)
     count.done()
-    return Fit(
+    return PipelineFit(
         place=place,
         shape=problem.shape,
         estimates=problem.estimates(found, np.sqrt(np.diag(covariance)) * reach),
@@ -159,11 +151,11 @@ def fit(
 
 def _compared(
     problems: Sequence[_Problem], count: _Count, more_starts: int, begin: Mapping[str, float]
-) -> tuple[list[tuple[Shape, float]], list[tuple[_Problem, _Found]]]:
+) -> tuple[list[tuple[Shape, float]], list[tuple[_Problem, _SearchEnd]]]:
     """Shapes that the runs tell apart, with the costs of a search from the beginning, the best
     first; and where some of the searches have ended, to go on from there."""
     count.more(len(problems))
-    firsts: list[tuple[_Problem, _Found]] = []
+    firsts: list[tuple[_Problem, _SearchEnd]] = []
     for problem in problems:
         if any(problem.is_as(*first) for first in firsts):
             count.done()
@@ -183,7 +175,7 @@ def _compared(
     return tried, [(problem, one) for _, _, problem, one in ends[:_GOING_ON]]
 
 
-def one_place(observations: Sequence[Observation]) -> Place:
+def one_place(observations: Sequence[Observation]) -> EnginePlace:
     """Of all observations; InputError if they are of several."""
     if not observations:
         raise InputError("there are no runs to fit a model to", remedy="measure some first")
@@ -196,7 +188,7 @@ def one_place(observations: Sequence[Observation]) -> Place:
     return observations[0].place
 
 
-def shapes_of(place: Place) -> list[Shape]:
+def shapes_of(place: EnginePlace) -> list[Shape]:
     """Those that an engine in this place may have.
 
     One that gives data memory of its own is gridrpc, and how that works is known: workers take
@@ -275,7 +267,7 @@ def _some(observations: Sequence[Observation]) -> list[Observation]:
 class _Count:
     """Of searches, for who watches."""
 
-    def __init__(self, planned: int, watch: Watch | None) -> None:
+    def __init__(self, planned: int, watch: SearchWatch | None) -> None:
         self._done, self._planned, self._watch = 0, planned, watch
 
     def more(self, planned: int) -> None:
@@ -291,7 +283,7 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SearchEnd:
     """Where the search has ended."""
 
     at: Floats
@@ -305,7 +297,7 @@ class _Problem:
     def __init__(
         self,
         shape: Shape,
-        place: Place,
+        place: EnginePlace,
         observations: Sequence[Observation],
         count: _Count,
     ) -> None:
@@ -320,7 +312,7 @@ class _Problem:
         self._known: tuple[bytes, Floats] = (b"", np.empty(0))
         """Where the residuals were wanted last, and what they are."""
 
-    def search(self, begin: Mapping[str, float], most_change: float = _ROUGH) -> _Found:
+    def search(self, begin: Mapping[str, float], most_change: float = _ROUGH) -> _SearchEnd:
         """With coarse derivatives, and then with fine ones."""
         rough = self.solve(begin, _COARSE, _ROUGH)
         found = self.solve(self.values(rough.at), _FINE, most_change)
@@ -328,20 +320,20 @@ class _Problem:
         return found
 
     def with_all(
-        self, observations: Sequence[Observation], found: _Found
-    ) -> tuple[_Problem, _Found]:
+        self, observations: Sequence[Observation], found: _SearchEnd
+    ) -> tuple[_Problem, _SearchEnd]:
         """The same of more runs, and where a search ends that begins where this one's has ended."""
         problem = _Problem(self.shape, self._place, observations, self._count)
         return problem, problem.search(self.values(found.at))
 
-    def is_as(self, other: _Problem, found: _Found) -> bool:
+    def is_as(self, other: _Problem, found: _SearchEnd) -> bool:
         """Whether both shapes say the same of the runs, where the search for the other has ended:
         without data it does not matter how that travels."""
         return self._terms == other._terms and np.array_equal(
             self._residuals(found.at), other._residuals(found.at)
         )
 
-    def settle(self, found: _Found) -> _Found:
+    def settle(self, found: _SearchEnd) -> _SearchEnd:
         """Search on from there for as long as that gains."""
         for _ in range(_MOST_TIMES):
             last = found
@@ -359,7 +351,7 @@ class _Problem:
 
     def solve(
         self, begin: Mapping[str, float], steps: tuple[float, float], most_change: float = _EXACT
-    ) -> _Found:
+    ) -> _SearchEnd:
         """Search from these values on, or the guesses, until the cost changes by less than this
         part of it."""
         start = np.array([begin.get(term.name, term.guess) for term in self._terms])
@@ -376,13 +368,13 @@ class _Problem:
             ftol=most_change,
             max_nfev=_MOST_STEPS,
         )
-        return _Found(np.asarray(result.x, dtype=np.float64), float(result.cost))
+        return _SearchEnd(np.asarray(result.x, dtype=np.float64), float(result.cost))
 
-    def spread(self, found: _Found) -> float:
+    def spread(self, found: _SearchEnd) -> float:
         """Robust standard deviation of the differences of totals."""
         return float(np.median(np.abs(self._residuals(found.at)[:, 0])) / 0.6745)
 
-    def estimates(self, found: _Found, reaches: Floats) -> tuple[Estimate, ...]:
+    def estimates(self, found: _SearchEnd, reaches: Floats) -> tuple[TermEstimate, ...]:
         """The terms with their intervals, of which `reaches` are half, as logarithms."""
         return tuple(
             _estimate(term, middle, reach)
@@ -391,7 +383,7 @@ class _Problem:
             )
         )
 
-    def covariance(self, found: _Found) -> tuple[Floats, float]:
+    def covariance(self, found: _SearchEnd) -> tuple[Floats, float]:
         """Of the logarithms; and how many standard deviations an interval reaches to either side.
 
         The larger of two: of the curvature with the spread of all residuals, and of how much the
@@ -433,7 +425,7 @@ class _Problem:
         """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
         rows: list[int] = []
         columns: list[int] = []
-        jobs: list[tuple[PipelineCase, Parameters]] = []
+        jobs: list[tuple[PipelineCase, PipelineParameters]] = []
         share, least = steps
         each = np.maximum(share * at, least)
         for column, term in enumerate(self._terms):
@@ -461,9 +453,9 @@ class _Problem:
 
     def _jobs(
         self, values: Mapping[str, float], rows: Sequence[int]
-    ) -> list[tuple[PipelineCase, Parameters]]:
+    ) -> list[tuple[PipelineCase, PipelineParameters]]:
         """For some of the observations, by number: what the model is given."""
-        known: dict[tuple[bool, float, float], Parameters] = {}
+        known: dict[tuple[bool, float, float], PipelineParameters] = {}
         jobs = []
         for row in rows:
             its = self._observations[row].situation
@@ -474,15 +466,15 @@ class _Problem:
         return jobs
 
     def _evaluate(
-        self, rows: Sequence[int], jobs: Sequence[tuple[PipelineCase, Parameters]]
+        self, rows: Sequence[int], jobs: Sequence[tuple[PipelineCase, PipelineParameters]]
     ) -> Floats:
         """Weighted differences of these observations, shape (rows, quantities)."""
         return self._yardstick.differences(np.array(rows, dtype=np.int64), figures(jobs))
 
 
-def _estimate(term: Term, middle: float, reach: float) -> Estimate:
+def _estimate(term: Term, middle: float, reach: float) -> TermEstimate:
     determined = reach < math.log(_WIDE) and middle > math.log(term.low) + 0.1
     value = math.exp(middle)
     low = max(term.low, math.exp(middle - reach)) if determined else term.low
     high = min(term.high, math.exp(middle + reach))
-    return Estimate(term, value, min(value, low), max(value, high), bool(determined))
+    return TermEstimate(term, value, min(value, low), max(value, high), bool(determined))

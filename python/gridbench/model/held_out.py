@@ -1,19 +1,60 @@
-"""How wrong a model is about runs that it was not fitted to."""
+"""Held-out validation: how wrong a model is about measurements that it was not fitted to."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.formats import percent, size
-from gridbench.model.fit import Fit, fit
-from gridbench.model.observation import Observation
+from gridbench.model.fit import PipelineFit, fit
+from gridbench.model.kind import Fitting, nobody
+from gridbench.model.observation import Observation, alike
 from gridbench.model.terms import Shape, run
-from gridbench.model_kind import Fitting, nobody
+
+EACH = "each case in turn"
+"""A way of holding cases out."""
+
+C = TypeVar("C")
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutErrors:
+    """The errors of one way of holding cases out."""
+
+    what: str
+    errors: tuple[float, ...]
+    """Predicted less measured, as a share of the measured."""
+
+    @property
+    def typical(self) -> float:
+        """The median of their sizes."""
+        return float(np.median(np.abs(self.errors)))
+
+    @property
+    def largest(self) -> float:
+        """Of their sizes."""
+        return float(np.abs(self.errors).max())
+
+
+def models_without(
+    cases: Sequence[C], parts: Sequence[Sequence[C]], fit: Callable[[Sequence[C]], M | None]
+) -> list[tuple[C, M]]:
+    """Each case of the parts, with the model that is fitted to all cases but those of its part;
+    empty if too few are left for one of them."""
+    found: list[tuple[C, M]] = []
+    for part in parts:
+        model = fit([case for case in cases if case not in part])
+        if model is None:
+            return []
+        found += [(case, model) for case in part]
+    return found
+
 
 WAYS = 3
 """Of holding runs out."""
@@ -49,7 +90,7 @@ class HeldOutCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut:
+class HeldOutRuns:
     """One way of holding runs out."""
 
     name: str
@@ -91,7 +132,7 @@ def held_out(
     *,
     shape: Shape | None = None,
     fitting: Fitting = nobody,
-) -> tuple[HeldOut, ...]:
+) -> tuple[HeldOutRuns, ...]:
     """All three ways; each fits a model of its own to the other runs, its shape included if none
     is given."""
     chosen = np.random.default_rng(1).random(len(observations)) < SHARE
@@ -113,14 +154,14 @@ def held_out(
             watch = fitting(f"all but {what}")
             model = fit(rest, shape=shape, watch=watch)
         except InputError as error:
-            found.append(HeldOut(name=name, what=what, fitted=len(rest), refused=error.what))
+            found.append(HeldOutRuns(name=name, what=what, fitted=len(rest), refused=error.what))
         else:
             cases = judge(model, held)
-            found.append(HeldOut(name=name, what=what, fitted=len(rest), cases=cases))
+            found.append(HeldOutRuns(name=name, what=what, fitted=len(rest), cases=cases))
     return tuple(found)
 
 
-def judge(found: Fit, observations: Sequence[Observation]) -> tuple[HeldOutCase, ...]:
+def judge(found: PipelineFit, observations: Sequence[Observation]) -> tuple[HeldOutCase, ...]:
     """Measured and predicted totals of all observations."""
     return tuple(
         HeldOutCase(
@@ -140,3 +181,38 @@ def _largest(observation: Observation) -> float:
 
 def _percentile(values: Sequence[float], percentile: float) -> float:
     return float(np.percentile(values, percentile)) if values else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatSpread:
+    """Sizes of the differences between the overhead of a run and the median of the other runs of
+    its case, as shares of that; over cases with a weighty overhead."""
+
+    cases: int
+    runs: int
+    median: float
+    percentile_90: float
+
+
+def repeated(observations: Sequence[Observation]) -> RepeatSpread | None:
+    """Of all cases that were run more than once; None if there are none."""
+    found: list[float] = []
+    cases = 0
+    for several in alike(observations):
+        ideal = several[0].ideal
+        totals = np.array([one.measured.total for one in several])
+        middle = float(np.median(totals))
+        if len(several) < 2 or middle - ideal < WEIGHTY * middle:
+            continue
+        cases += 1
+        for index, total in enumerate(totals):
+            others = float(np.median(np.delete(totals, index))) - ideal
+            found.append(abs(float(total) - ideal - others) / others)
+    if not found:
+        return None
+    return RepeatSpread(
+        cases=cases,
+        runs=len(found),
+        median=float(np.median(found)),
+        percentile_90=float(np.percentile(found, 90)),
+    )

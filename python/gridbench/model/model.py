@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridbench.analysis.columns import Floats
-from gridbench.costs.doubt import BEYOND, LEAST_ERROR, widening
-from gridbench.model.fit import Fit
-from gridbench.model.held_out import HeldOut
-from gridbench.model.observation import Situation
+from gridbench.model.fit import MORE_STARTS, PipelineFit, fit
+from gridbench.model.held_out import HeldOutRuns, RepeatSpread, held_out, repeated
+from gridbench.model.kind import Fitting, nobody
+from gridbench.model.observation import Observation, Range, Situation, range_of, together
 from gridbench.model.pipeline import figures
-from gridbench.model.ranges import Range
-from gridbench.model.repeated import Repeated
-from gridbench.model.terms import case_of, parameters_of, run
+from gridbench.model.spans import BEYOND, LEAST_ERROR, widening
+from gridbench.model.terms import Shape, case_of, parameters_of, run
 
 DISTURBED = math.log(2) / 1.645
 """If other programs disturbed all runs: so much does the overhead of others deviate, as logarithm
@@ -28,7 +27,7 @@ _LEAST_OVERHEAD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class TotalPrediction:
     """What a situation is expected to take; seconds."""
 
     total: float
@@ -46,13 +45,13 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class PipelineModel:
     """What is known of an engine in a place."""
 
-    fit: Fit
+    fit: PipelineFit
     measured: Range
-    held_out: tuple[HeldOut, ...] = ()
-    repeated: Repeated | None = None
+    held_out: tuple[HeldOutRuns, ...] = ()
+    repeated: RepeatSpread | None = None
     """None: no case was run more than once."""
     disturbed: int = 0
     """So many of the runs that it is fitted to were disturbed by other programs, as the user
@@ -93,7 +92,7 @@ class Model:
         ]
         return figures(jobs)[:, 0]
 
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> TotalPrediction:
         """Total with interval, from how wrong the model was and how unsure its terms are.
 
         Outside of what was measured, the interval is wider, by so much for each factor of distance.
@@ -103,7 +102,7 @@ class Model:
         total, ideal = self.total(situation), situation.ideal
         overhead = max(total - ideal, _LEAST_OVERHEAD)
         factor = widening(self.unsure(situation))
-        return Prediction(
+        return TotalPrediction(
             total=total,
             low=ideal + overhead / factor,
             high=ideal * (1 + self.disturbed_share) + overhead * factor,
@@ -155,6 +154,33 @@ class Model:
         return math.sqrt(max(0.0, float(slopes @ self.fit.covariance @ slopes)))
 
 
-def without(model: Model, situation: Situation, names: Sequence[str]) -> float:
+def without(model: PipelineModel, situation: Situation, names: Sequence[str]) -> float:
     """Seconds that it would take if these terms cost nothing."""
     return model.total(situation, dict.fromkeys(names, 0.0))
+
+
+def model_of(
+    observations: Sequence[Observation],
+    *,
+    test: bool,
+    shape: Shape | None = None,
+    fitting: Fitting = nobody,
+    few: bool = False,
+    starts: int = MORE_STARTS,
+    begin: Mapping[str, float] | None = None,
+) -> PipelineModel:
+    """The model of one engine in one place; `shape`: how it works, if that is known. `few`,
+    `starts` and `begin`: see `fit`.
+
+    InputError if there are too few runs.
+    """
+    cases = together(observations)
+    watch = fitting("all runs")
+    found = fit(cases, shape=shape, watch=watch, few=few, starts=starts, begin=begin)
+    errors = held_out(cases, shape=shape, fitting=fitting) if test else ()
+    return PipelineModel(
+        fit=found,
+        measured=range_of([one.situation for one in cases]),
+        held_out=errors,
+        repeated=repeated(observations),
+    )

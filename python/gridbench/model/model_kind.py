@@ -1,4 +1,4 @@
-"""Tasks of engines, as `gridbench.model_kind.ModelKind`."""
+"""Tasks of engines, as `gridbench.model.kind.ModelKind`."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridbench.costs.spans import Span
-from gridbench.model.fitting import model_of
 from gridbench.model.held_out import WAYS
-from gridbench.model.model import Model
-from gridbench.model.observation import Observation, Place, Situation
-from gridbench.model.saved import models_of
-from gridbench.model.saved import to_record as record_of
-from gridbench.model.source import REMEDY, read_source
+from gridbench.model.kind import CaseEstimate, Fitting, ModelParameter, ModelSubjects, nobody
+from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.observation import EnginePlace, Observation, Situation
+from gridbench.model.saved import pipeline_models
+from gridbench.model.saved import pipeline_record as record_of
+from gridbench.model.sources import REMEDY, read_source
+from gridbench.model.spans import Span
 from gridbench.model.terminal import place_told, print_model
-from gridbench.model_kind import Expected, Fitting, Found, Parameter, nobody
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 name = "tasks"
 parameters = (
-    Parameter("cores", "cores"),
-    Parameter("tasks", "tasks"),
-    Parameter("sleep", "time of a task", "s", harder="less"),
-    Parameter("input", "task data", "bytes", usual=0.0),
-    Parameter("shared", "shared data", "bytes", usual=0.0),
-    Parameter("output", "output data", "bytes", usual=0.0),
+    ModelParameter("cores", "cores"),
+    ModelParameter("tasks", "tasks"),
+    ModelParameter("sleep", "time of a task", "s", harder="less"),
+    ModelParameter("input", "task data", "bytes", usual=0.0),
+    ModelParameter("shared", "shared data", "bytes", usual=0.0),
+    ModelParameter("output", "output data", "bytes", usual=0.0),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TasksModel:
-    """A model of an engine, as `gridbench.model_kind.FittedModel`."""
+    """A model of an engine, as `gridbench.model.kind.FittedModel`."""
 
-    model: Model
+    model: PipelineModel
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class TasksModel:
             "output": known.bytes_out,
         }
 
-    def expect(self, case: Mapping[str, float]) -> Expected:
+    def expect(self, case: Mapping[str, float]) -> CaseEstimate:
         """What tasks that all take the same take, with a cold start if any run had one."""
         cores, tasks = int(case["cores"]), int(case["tasks"])
         found = self.model.predict(
@@ -81,7 +81,7 @@ class TasksModel:
                 warm="cold" not in self.model.measured.starts,
             )
         )
-        return Expected(
+        return CaseEstimate(
             total=found.total,
             low=found.low,
             high=found.high,
@@ -95,10 +95,10 @@ class TasksModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of an engine in one place, as `gridbench.model_kind.Subject`."""
+class EngineRuns:
+    """The runs of an engine in one place, as `gridbench.model.kind.Subject`."""
 
-    place: Place
+    place: EnginePlace
     observations: Sequence[Observation]
 
     @property
@@ -125,13 +125,13 @@ class Runs:
         return TasksModel(model_of(self.observations, test=test, fitting=fitting))
 
 
-def read(folders: Sequence[Path]) -> Found:
+def read(folders: Sequence[Path]) -> ModelSubjects:
     """The runs of each engine, in each place. InputError for a folder that cannot be used."""
     source = read_source(
         folders, others=", the very folder of gridbench data or sync, or task logs by their names"
     )
-    return Found(
-        subjects=[Runs(place, runs) for place, runs in source.by_place().items()],
+    return ModelSubjects(
+        subjects=[EngineRuns(place, runs) for place, runs in source.by_place().items()],
         noun="run",
         left_out=source.left_out,
         remedy=REMEDY,
@@ -145,4 +145,4 @@ def to_record(models: Sequence[TasksModel]) -> dict[str, Any]:
 
 def from_record(record: Any) -> Sequence[TasksModel]:
     """The models in what `to_record` gives. RecordError if it is something else."""
-    return [TasksModel(one) for one in models_of(record)]
+    return [TasksModel(one) for one in pipeline_models(record)]

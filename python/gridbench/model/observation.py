@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
+from gridbench.formats import duration, size, whole
 from gridbench.machine.rule import is_quiet
 from gridbench.machine.words import DISTURBED
+from gridbench.model.spans import UNKNOWN, Span, span_of
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
@@ -58,7 +60,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RunTimes:
     """What a run took; seconds from t = 0, NaN where not known."""
 
     total: float
@@ -71,7 +73,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class EnginePlace:
     """What a model holds for: one engine on one machine."""
 
     engine: str
@@ -100,9 +102,9 @@ class Observation:
 
     name: str
     """Where it was found."""
-    place: Place
+    place: EnginePlace
     situation: Situation
-    measured: Measured
+    measured: RunTimes
     others: float = math.nan
     """What others used of the machine meanwhile, as a share of all its processors; NaN: unknown."""
     ideal: float = field(init=False)
@@ -151,14 +153,14 @@ def _median_of_known(values: Sequence[float]) -> float:
 def _median(several: Sequence[Observation]) -> Observation:
     figures = {
         name: _median_of_known([getattr(one.measured, name) for one in several])
-        for name in (one.name for one in fields(Measured))
+        for name in (one.name for one in fields(RunTimes))
     }
     first = several[0]
     return Observation(
         first.name,
         first.place,
         first.situation,
-        Measured(**figures),
+        RunTimes(**figures),
         uncertainty=math.hypot(
             _uncertainty([one.measured.total - one.ideal for one in several]), first.uncertainty
         ),
@@ -201,10 +203,10 @@ def observe(folder: Path, *, disturbed: bool = False) -> Observation | str:
         ) from None
 
 
-def measure(table: pa.Table, situation: Situation) -> Measured:
+def measure(table: pa.Table, situation: Situation) -> RunTimes:
     """What the run of a timeline took."""
     summary = summarise(table, situation.tasks, situation.cores)
-    return Measured(
+    return RunTimes(
         total=summary.total,
         first_calc_in=summary.first_calc_in,
         last_worker_calc_in=summary.last_worker_calc_in,
@@ -265,12 +267,12 @@ def _others(record: dict[str, Any]) -> float:
     return float(load["others"]) / int(record["load"]["processors"]) if load else math.nan
 
 
-def _place(record: dict[str, Any]) -> Place:
+def _place(record: dict[str, Any]) -> EnginePlace:
     engine, machine = record["engine"], record["machine"]
     # Servers may have several hosts each; runs behind links name a server for each node.
     hosts = grid_hosts(record) or _settings(record).get("servers") or ()
     where = f", workers {place(record)}," if grid_hosts(record) else ""
-    return Place(
+    return EnginePlace(
         engine=str(engine["name"]),
         version=str(engine["version"]),
         host=f"{machine['host']}{where}",
@@ -285,3 +287,81 @@ def _place(record: dict[str, Any]) -> Place:
 
 def _settings(record: dict[str, Any]) -> dict[str, Any]:
     return record["engine"].get("configuration") or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The span of each thing that decides what a run takes."""
+
+    cores: Span
+    tasks: Span
+    sleep: Span
+    """Mean seconds of a task."""
+    bytes_in: Span
+    bytes_shared: Span
+    bytes_out: Span
+    starts: tuple[Literal["cold", "warm"], ...]
+
+    def outside(self, situation: Situation) -> tuple[str, ...]:
+        """In which ways a situation is unlike all that was measured, as sentences without a
+        full stop."""
+        found = [
+            span.outside(what, value, shown)
+            for span, value, what, shown in self._spans(situation)
+            if not span.holds(value)
+        ]
+        start = "warm" if situation.warm else "cold"
+        if start not in self.starts:
+            found.append(f"no run had a {start} start")
+        return tuple(found)
+
+    def beyond(self, situation: Situation) -> float:
+        """How far a situation is from all that was measured: the sum of the logarithms of the
+        factors by which it is beyond, in each way that `outside` tells; of data or starts that no
+        run had, a factor of 10."""
+        found = sum(span.distance(value) for span, value, _, _ in self._spans(situation))
+        start = "warm" if situation.warm else "cold"
+        return found if start in self.starts else found + math.log(UNKNOWN)
+
+    def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
+        """What was measured, and what a situation has of it.
+
+        Less data than in any run, and tasks that sleep longer, ask nothing of an engine that it
+        was not seen to do: they count as what was measured.
+        """
+        sleep = min(float(situation.sleep.mean()), self.sleep.high)
+        return [
+            (self.cores, situation.cores, "cores", whole),
+            (self.tasks, situation.tasks, "tasks", whole),
+            (self.sleep, sleep, "time of a task", duration),
+            *(
+                (span, max(value, span.low), what, size)
+                for span, value, what in (
+                    (self.bytes_in, situation.bytes_in, "task data"),
+                    (self.bytes_shared, situation.bytes_shared, "shared data"),
+                    (self.bytes_out, situation.bytes_out, "output data"),
+                )
+            ),
+        ]
+
+
+def range_of(situations: Sequence[Situation]) -> Range:
+    """Of all of them; at least one."""
+
+    def span(value: Callable[[Situation], float]) -> Span:
+        return span_of(map(value, situations))
+
+    kinds: list[Literal["cold", "warm"]] = []
+    if any(not one.warm for one in situations):
+        kinds.append("cold")
+    if any(one.warm for one in situations):
+        kinds.append("warm")
+    return Range(
+        cores=span(lambda one: one.cores),
+        tasks=span(lambda one: one.tasks),
+        sleep=span(lambda one: float(one.sleep.mean())),
+        bytes_in=span(lambda one: one.bytes_in),
+        bytes_shared=span(lambda one: one.bytes_shared),
+        bytes_out=span(lambda one: one.bytes_out),
+        starts=tuple(kinds),
+    )

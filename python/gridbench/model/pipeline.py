@@ -62,7 +62,7 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class MessageCost:
     """What something does with a message, in processor time."""
 
     fixed: float = 0.0
@@ -76,7 +76,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class WorkerStart:
     """How workers come up once they have been asked for, at the time their case gives."""
 
     constant: float = 0.0
@@ -93,7 +93,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameters:
+class PipelineParameters:
     """How a system behaves; times in seconds."""
 
     to_workers: Link
@@ -118,25 +118,25 @@ class Parameters:
     """From the arrival of a result until the client can take it; keeps nobody else waiting."""
 
     # What a run on one machine has besides. All of it takes processor time.
-    start: Start | None = None
+    start: WorkerStart | None = None
     """None: workers are ready at the times that their case gives."""
-    share: Effort = field(default_factory=Effort)
+    share: MessageCost = field(default_factory=MessageCost)
     """The client's own work to prepare the shared data, before the first task."""
-    take_shared: Effort = field(default_factory=Effort)
+    take_shared: MessageCost = field(default_factory=MessageCost)
     """A worker's to take it, before its first task."""
-    take: Effort = field(default_factory=Effort)
+    take: MessageCost = field(default_factory=MessageCost)
     """A worker's to take a task, before it computes."""
-    map_input: Effort = field(default_factory=Effort)
+    map_input: MessageCost = field(default_factory=MessageCost)
     """The same, besides, where the data lies in memory that this worker has not seen before."""
-    make: Effort = field(default_factory=Effort)
+    make: MessageCost = field(default_factory=MessageCost)
     """A worker's to wake up and to make its output, at the end of computing."""
-    new_input: Effort = field(default_factory=Effort)
+    new_input: MessageCost = field(default_factory=MessageCost)
     """The client's own, besides, where a task's data needs memory that no earlier one has left."""
-    new_output: Effort = field(default_factory=Effort)
+    new_output: MessageCost = field(default_factory=MessageCost)
     """A worker's, the same for its output."""
-    map_output: Effort = field(default_factory=Effort)
+    map_output: MessageCost = field(default_factory=MessageCost)
     """The client's own to take a result, besides, where it lies in memory that is new."""
-    take_output: Effort = field(default_factory=Effort)
+    take_output: MessageCost = field(default_factory=MessageCost)
     """The client's own to take a result that has data, besides."""
     last_used_first: bool = False
     """A task goes to the worker that has become idle last, whose memory is warm, and to one that
@@ -159,7 +159,7 @@ class Parameters:
     """Tasks that the client has submitted and not taken."""
 
     def __post_init__(self) -> None:
-        managed = self.ahead or self.start or self.share != Effort() or self.client_lock
+        managed = self.ahead or self.start or self.share != MessageCost() or self.client_lock
         if self.manager is None and managed:
             raise InputError(
                 "a system without a manager has no tasks sent ahead, no start-up of its own, no"
@@ -176,7 +176,7 @@ class PipelineCase:
     """Seconds of each task, in the order of submission, shape (tasks,)."""
     ready: Floats
     """When each worker has started, shape (workers,), seconds; or when it is asked for, in a system
-    with a `Start`."""
+    with a `WorkerStart`."""
     bytes_in: float = 0.0
     """Bytes of each task's data; so too the two below."""
     bytes_out: float = 0.0
@@ -227,13 +227,15 @@ class Stamps:
         return float(self.retrieve.max())
 
 
-Watch = Callable[[int], object]
+TaskWatch = Callable[[int], object]
 """Is told how many tasks have come back, many times a second; may raise to end the run."""
 Arrays = Sequence[bytearray]
 """Stamps as the native module gives them."""
 
 
-def evaluate(case: PipelineCase, parameters: Parameters, watch: Watch | None = None) -> Stamps:
+def evaluate(
+    case: PipelineCase, parameters: PipelineParameters, watch: TaskWatch | None = None
+) -> Stamps:
     """Follow all tasks of the case through the system: a million of them take a few seconds."""
     arrays, _ = _native.follow_pipeline(case, parameters, watch=watch)
     return stamps_of(arrays)
@@ -246,7 +248,7 @@ def stamps_of(arrays: Arrays) -> Stamps:
     return Stamps(submit, sent, calc_in, calc_out, retrieve, worker)
 
 
-def figures(jobs: Sequence[tuple[PipelineCase, Parameters]]) -> Floats:
+def figures(jobs: Sequence[tuple[PipelineCase, PipelineParameters]]) -> Floats:
     """What runs are compared by, shape (jobs, 4): the fields of `Measured`, in order. It takes all
     processors, and keeps no stamps."""
     return np.array(_native.pipeline_figures(jobs), dtype=np.float64).reshape(-1, 4)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.transfer import MEGABYTE, bytes_per_second
-from gridbench.model.pipeline import Effort, Link, Manager, Parameters
+from gridbench.model.pipeline import Link, Manager, MessageCost, PipelineParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Profile:
     """A system: its parameters, where they are from, and how its workers start."""
 
     name: str
-    parameters: Parameters
+    parameters: PipelineParameters
     given: tuple[Given, ...]
     ready: Callable[[float, int], Floats]
     """When each worker has started, shape (workers,), from the measured start-up time of the run
@@ -72,7 +72,7 @@ def symphony(client: Given = WHOLE_RUN) -> Profile:
     """Platform Symphony, with one of the rates that are given for the client's link."""
     return Profile(
         name="symphony",
-        parameters=Parameters(
+        parameters=PipelineParameters(
             manager=Manager(
                 inward=Link(rate=bytes_per_second(client.value)),
                 outward=Link(rate=bytes_per_second(_OUTPUT_MBPS)),
@@ -82,7 +82,7 @@ def symphony(client: Given = WHOLE_RUN) -> Profile:
             shared_rate=bytes_per_second(_SHARED_MBPS),
             submit_cost=_SUBMIT_COST,
             retrieve_cost=_RESULT_COST,
-            take_output=Effort(fixed=_OUTPUT_COST),
+            take_output=MessageCost(fixed=_OUTPUT_COST),
         ),
         given=(
             client,
@@ -139,14 +139,14 @@ def ninfg() -> Profile:
     rate = bytes_per_second(_NINFG_MBPS)
     return Profile(
         name="ninfg",
-        parameters=Parameters(
+        parameters=PipelineParameters(
             to_workers=Link(rate=rate, per_message=start_work, sharing="evenly"),
             from_workers=Link(rate=rate),
             shared_rate=rate,
             start_latency=_START_LATER,
             return_latency=return_latency,
             retrieve_cost=result_cost,
-            take_output=Effort(per_byte=_DONE_PER_BYTE),
+            take_output=MessageCost(per_byte=_DONE_PER_BYTE),
         ),
         given=(
             Given("client to nodes, and back", _NINFG_MBPS, "Mbit/s", "text of 5.5.4 and 5.5.5"),

@@ -1,4 +1,4 @@
-"""A model in a terminal: its terms with intervals, and how wrong it is."""
+"""Models in a terminal: terms with intervals, and errors of what was held out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.costs.spans import Span
-from gridbench.formats import NOTHING, amount, bit_rate, counted, duration, percent, size, whole
-from gridbench.model.fit import Estimate, Fit
-from gridbench.model.held_out import WEIGHTY, HeldOut, HeldOutCase
-from gridbench.model.model import Model
-from gridbench.model.observation import Place
-from gridbench.model.repeated import Repeated
+from gridbench.formats import (
+    NOTHING,
+    amount,
+    bit_rate,
+    counted,
+    digits,
+    duration,
+    percent,
+    size,
+    whole,
+)
+from gridbench.model.cost_model import TOTAL, CostEstimate, CostModel
+from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.held_out import WEIGHTY, HeldOutCase, HeldOutRuns, RepeatSpread
+from gridbench.model.model import PipelineModel
+from gridbench.model.observation import EnginePlace
+from gridbench.model.spans import Span
 from gridbench.terminal import new_table
 
 _MB = 2**20
@@ -23,7 +33,7 @@ _WORST = 3
 """Cases named for each way of holding out."""
 
 
-def print_model(console: Console, model: Model) -> None:
+def print_model(console: Console, model: PipelineModel) -> None:
     """All of it."""
     fit = model.fit
     console.print(Text(place_told(fit.place), style="bold"))
@@ -47,12 +57,12 @@ def print_model(console: Console, model: Model) -> None:
     console.print()
 
 
-def _runs(fit: Fit) -> str:
+def _runs(fit: PipelineFit) -> str:
     few = "" if fit.runs == fit.known else f", drawn from {fit.known:,} at random"
     return counted(fit.runs, "run") + few
 
 
-def place_told(place: Place) -> str:
+def place_told(place: EnginePlace) -> str:
     """Engine, version, machine and links in one line."""
     if place.transport == "network":
         return f"{place.engine}: the system that made these task logs, on a network"
@@ -68,7 +78,7 @@ def term_value(value: float, unit: str) -> str:
     return f"{duration(value * _MB)}/MB" if unit == "s/byte" else duration(value)
 
 
-def _terms(estimates: Sequence[Estimate]) -> Table:
+def _terms(estimates: Sequence[TermEstimate]) -> Table:
     table = new_table(words=("term", "what it is"), numbers=("value", "95 % interval", "as a rate"))
     for one in estimates:
         unit = one.term.unit
@@ -84,7 +94,7 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
     return table
 
 
-def _errors(ways: Sequence[HeldOut]) -> Table:
+def _errors(ways: Sequence[HeldOutRuns]) -> Table:
     table = new_table(
         f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total",
         words=("held out",),
@@ -107,14 +117,14 @@ def _errors(ways: Sequence[HeldOut]) -> Table:
     return table
 
 
-def _worst(one: HeldOut) -> str:
+def _worst(one: HeldOutRuns) -> str:
     if one.refused:
         return f"{one.what}: not possible: {one.refused}"
     worst = sorted(one.weighty, key=lambda case: -abs(case.overhead_error))[:_WORST]
     return f"{one.what}: furthest off: " + ("; ".join(map(_case, worst)) or "none")
 
 
-def _repeated(one: Repeated) -> str:
+def _repeated(one: RepeatSpread) -> str:
     return (
         "Single runs differ from the median of the other runs of their case by"
         f" {percent(one.median)} (median) and {percent(one.percentile_90)} (90th):"
@@ -129,7 +139,7 @@ def _case(case: HeldOutCase) -> str:
     )
 
 
-def _ranges(model: Model) -> str:
+def _ranges(model: PipelineModel) -> str:
     measured = model.measured
     parts = [
         f"{_span(measured.cores, whole)} cores",
@@ -153,3 +163,89 @@ def _span(span: Span, shown: Callable[[float], str]) -> str:
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+_MB_COST = 2**20
+
+
+def print_cost_model(console: Console, model: CostModel) -> None:
+    """All of it."""
+    formula = model.formula
+    console.print(Text(model.told, style="bold"))
+    ranges = ", ".join(
+        f"{one.what}: {model.measured[one.name].told(one.shown)}" for one in formula.parameters
+    )
+    console.print(
+        Text(
+            f"Predicts the {formula.quantity}. Fitted to {counted(model.cases, formula.noun)},"
+            f" {counted(model.repeats, 'measurement')}: {ranges}. These are"
+            f" {percent(math.expm1(model.spread))} off (root mean square)."
+        )
+    )
+    if model.uncounted:
+        console.print(
+            Text(
+                f"{counted(model.uncounted, formula.noun)} without a valid measurement: nothing"
+                " can be claimed from this model."
+            )
+        )
+    console.print(_cost_terms(model))
+    if missing := [_name(model, one) for one in model.estimates if one.value is None]:
+        console.print(
+            Text(f"Not told apart from the others by what was measured: {', '.join(missing)}.")
+        )
+    if model.held_out:
+        console.print(_cost_errors(model))
+    console.print()
+
+
+def cost_amount(value: float, unit: str) -> str:
+    """A term's value: a time, the time of a megabyte, or a number."""
+    if not unit:
+        return digits(value)
+    return f"{duration(value * _MB_COST)}/MB" if unit == "s/byte" else duration(value)
+
+
+def _cost_terms(model: CostModel) -> Table:
+    table = new_table(words=("term", "what it is"), numbers=("value", "95 % interval"))
+    for one in model.estimates:
+        table.add_row(_name(model, one), one.meaning, _value(model, one), _interval(one))
+    return table
+
+
+def _value(model: CostModel, one: CostEstimate) -> str:
+    if one.value is None:
+        return NOTHING
+    sharing = next(part.sharing for part in model.formula.parts if part.name == one.part)
+    # The most that were measured do not fill it.
+    unfilled = not one.unit and one.value >= model.measured[sharing].high
+    return cost_amount(one.value, one.unit) + (" or more" if unfilled else "")
+
+
+def _interval(one: CostEstimate) -> str:
+    if one.low is None or one.high is None:
+        return NOTHING
+    return f"{cost_amount(one.low, one.unit)} to {cost_amount(one.high, one.unit)}"
+
+
+def _name(model: CostModel, one: CostEstimate) -> str:
+    return f"{one.part}.{one.name}" if len(model.formula.parts) > 1 else one.name
+
+
+def _cost_errors(model: CostModel) -> Table:
+    rows: dict[str, list[str]] = {}
+    names: Sequence[str] = [TOTAL, *(name for name in model.held_out if name != TOTAL)]
+    heads = names if len(names) > 1 else [model.quantity]
+    table = new_table(
+        "Errors of what was held out: median, and largest",
+        words=("held out",),
+        numbers=(f"{model.formula.noun}s", *heads),
+    )
+    for name in names:
+        for one in model.held_out[name]:
+            rows.setdefault(one.what, [str(len(one.errors))]).append(
+                f"{percent(one.typical, 0)}, {percent(one.largest, 0)}"
+            )
+    for what, cells in rows.items():
+        table.add_row(what, *cells)
+    return table

@@ -13,15 +13,15 @@ from typing import Literal
 
 import numpy as np
 
-from gridbench.model.observation import Place, Situation
+from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import (
-    Effort,
     Link,
     Manager,
-    Parameters,
+    MessageCost,
     PipelineCase,
+    PipelineParameters,
     Stamps,
-    Start,
+    WorkerStart,
     evaluate,
 )
 
@@ -155,15 +155,15 @@ def relevant(terms: Sequence[Term], situations: Sequence[Situation]) -> tuple[Te
 
 
 def parameters_of(
-    shape: Shape, values: Mapping[str, float], place: Place, situation: Situation
-) -> Parameters:
+    shape: Shape, values: Mapping[str, float], place: EnginePlace, situation: Situation
+) -> PipelineParameters:
     """The pipeline's parameters; terms that `values` does not have cost nothing."""
 
     def value(name: str) -> float:
         return values.get(name, 0.0)
 
     ways = shape.movement != "copies"
-    start = Start(
+    start = WorkerStart(
         constant=value("start.constant"),
         prepare=value("start.prepare"),
         serial=value("start.serial"),
@@ -171,7 +171,7 @@ def parameters_of(
         adopt=value("start.adopt"),
         all_first=shape.all_first,
     )
-    return Parameters(
+    return PipelineParameters(
         manager=Manager(),
         to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf),
         from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf),
@@ -182,14 +182,14 @@ def parameters_of(
         retrieve_cost=value("retrieve"),
         start_latency=value("latency"),
         start=None if situation.warm else start,
-        share=Effort(per_byte=value("shared.client")),
-        take_shared=Effort(per_byte=value("shared.worker")),
-        take=Effort(fixed=value("take"), per_byte=value("in.worker") if ways else 0.0),
-        map_input=Effort(per_byte=0.0 if ways else value("in.worker")),
-        make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
-        new_input=Effort(fixed=value("in.piece"), per_byte=value("in.new")),
-        new_output=Effort(fixed=value("out.piece"), per_byte=value("out.new")),
-        map_output=Effort(per_byte=value("out.client")),
+        share=MessageCost(per_byte=value("shared.client")),
+        take_shared=MessageCost(per_byte=value("shared.worker")),
+        take=MessageCost(fixed=value("take"), per_byte=value("in.worker") if ways else 0.0),
+        map_input=MessageCost(per_byte=0.0 if ways else value("in.worker")),
+        make=MessageCost(fixed=value("finish"), per_byte=value("out.worker")),
+        new_input=MessageCost(fixed=value("in.piece"), per_byte=value("in.new")),
+        new_output=MessageCost(fixed=value("out.piece"), per_byte=value("out.new")),
+        map_output=MessageCost(per_byte=value("out.client")),
         last_used_first=shape.movement != "pipe",
         kept_from=place.kept_from,
         most_left=_pieces(place, situation.bytes_in),
@@ -200,7 +200,7 @@ def parameters_of(
     )
 
 
-def case_of(place: Place, situation: Situation) -> PipelineCase:
+def case_of(place: EnginePlace, situation: Situation) -> PipelineCase:
     """The pipeline's case. Workers are dealt to the hosts in turn."""
     linked = place.transport == "links"
     return PipelineCase(
@@ -213,7 +213,9 @@ def case_of(place: Place, situation: Situation) -> PipelineCase:
     )
 
 
-def run(shape: Shape, values: Mapping[str, float], place: Place, situation: Situation) -> Stamps:
+def run(
+    shape: Shape, values: Mapping[str, float], place: EnginePlace, situation: Situation
+) -> Stamps:
     """What the model says of a situation."""
     return evaluate(case_of(place, situation), parameters_of(shape, values, place, situation))
 
@@ -222,7 +224,7 @@ def _rate(per_byte: float) -> float:
     return 1 / per_byte if per_byte > 0 else np.inf
 
 
-def _pieces(place: Place, size: float) -> float:
+def _pieces(place: EnginePlace, size: float) -> float:
     """So many pieces of memory for data of this size may be kept free; their sizes are powers of
     two."""
     if place.keep_free is None or not size:

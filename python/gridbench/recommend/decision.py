@@ -16,10 +16,9 @@ import numpy as np
 from gridbench.advise.advice import Advice, advise
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.model.fitting import model_of
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Situation
-from gridbench.model.source import read_source
+from gridbench.model.sources import read_source
 from gridbench.recommend.evidence import Evidence
 from gridbench.result_kind import Measure, Quantity
 from gridbench.results.compare import Compared
@@ -91,7 +90,7 @@ class Recommendation:
     """The recommended engine first; none: engines were not compared."""
     claims: bool
     """Whether the ranking rests on undisturbed runs alone."""
-    model: Model | None
+    model: PipelineModel | None
     model_source: str
     """Where the model is from."""
     task_time: float | None
@@ -235,7 +234,7 @@ def _proven(first: str, other: str, sure: Mapping[str, Mapping[str, Measure]]) -
     )
 
 
-def _model(evidence: Sequence[Evidence], name: str | None) -> tuple[Model | None, str, str]:
+def _model(evidence: Sequence[Evidence], name: str | None) -> tuple[PipelineModel | None, str, str]:
     """The model of the engine, or of the only one if none is `name`d; where it is from; and why
     there is none."""
     saved = [(one, model) for one in evidence for model in one.models]
@@ -262,7 +261,7 @@ def _names(folders: Sequence[Path]) -> str:
     return ", ".join(dict.fromkeys(str(folder) for folder in folders))
 
 
-def _work(planned: PlannedWork, model: Model, cores: int | None) -> Work:
+def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> Work:
     place = model.fit.place
     work = Work(
         seconds=planned.seconds,
@@ -275,7 +274,7 @@ def _work(planned: PlannedWork, model: Model, cores: int | None) -> Work:
     return work
 
 
-def _task_time(model: Model) -> float | None:
+def _task_time(model: PipelineModel) -> float | None:
     """Seconds of a task from which on workers do the work for `EFFICIENT` of the time, without
     their start; None: not even of long ones."""
     cores = max(1, int(model.measured.cores.high))
@@ -328,7 +327,7 @@ def _trends(evidence: Sequence[Evidence]) -> tuple[Trend, ...]:
 def _missing(
     evidence: Sequence[Evidence],
     ranked: Sequence[RankedEngine],
-    model: Model | None,
+    model: PipelineModel | None,
     why_not: str,
     *,
     claims: bool,

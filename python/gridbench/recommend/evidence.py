@@ -13,7 +13,7 @@ from gridbench.errors import InputError
 from gridbench.jsonl_store import load_records
 from gridbench.machine.words import DISTURBED
 from gridbench.micro.figures import load_results
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.saved import load_models
 from gridbench.report.prose import counts, disturbed_only
 from gridbench.report.run_analysis import study
@@ -45,7 +45,7 @@ class Evidence:
     """Of undisturbed measurements."""
     provisional: Mapping[Quantity, Measure]
     """Figures of which there are only disturbed measurements."""
-    models: tuple[Model, ...] = ()
+    models: tuple[PipelineModel, ...] = ()
     told: str = ""
     """The first sentence of its report; empty: it has none."""
 

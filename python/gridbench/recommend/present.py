@@ -21,7 +21,7 @@ from gridbench.formats import (
     whole,
 )
 from gridbench.machine.words import disturbed_count
-from gridbench.model.model import Prediction
+from gridbench.model.model import TotalPrediction
 from gridbench.pages import render as pages
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.markdown import escaped, table_lines
@@ -379,7 +379,7 @@ def _time(seconds: float) -> str:
     return rough(seconds)
 
 
-def _interval(expected: Prediction) -> str:
+def _interval(expected: TotalPrediction) -> str:
     """Both ends in the unit of the total."""
     for unit, name in _LONG:
         if expected.total >= 2 * unit:

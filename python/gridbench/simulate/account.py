@@ -11,7 +11,7 @@ import pyarrow as pa
 from gridbench.analysis.breakdown import job_cost
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.formats import amount, as_given
-from gridbench.model.pipeline import Watch
+from gridbench.model.pipeline import TaskWatch
 from gridbench.report.run_analysis import label
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
 from gridbench.simulate.simulation import Simulation, cautions_of
@@ -80,7 +80,7 @@ class Account:
         }
 
 
-def account(done: Simulation, table: pa.Table, watch: Watch | None = None) -> Account:
+def account(done: Simulation, table: pa.Table, watch: TaskWatch | None = None) -> Account:
     """Work it out; `table` is the run's timeline."""
     busy, gained = uses(done), gains(done, watch)
     lanes = assign_lanes(table)

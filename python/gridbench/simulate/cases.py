@@ -13,11 +13,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.costs.spans import Span
 from gridbench.errors import InputError
 from gridbench.formats import between, rough, whole
-from gridbench.model.file import load
-from gridbench.model_kind import Expected, FittedModel, Parameter, Unit
+from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter, Unit
+from gridbench.model.saved import load
+from gridbench.model.spans import Span
 from gridbench.quantities import parse_list, parse_size
 from gridbench.simulate.sweep import parse_count, parse_time
 from gridbench.terminal import new_table
@@ -40,7 +40,7 @@ class Predicted:
 
     model: FittedModel
     case: Mapping[str, float]
-    expected: Expected
+    expected: CaseEstimate
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; times in seconds."""
@@ -60,7 +60,7 @@ class Predicted:
 class Prediction:
     """The cases that are asked for, by each model of a file."""
 
-    parameters: Sequence[Parameter]
+    parameters: Sequence[ModelParameter]
     rows: Sequence[Predicted]
 
 
@@ -112,7 +112,7 @@ def print_prediction(console: Console, found: Prediction) -> None:
 
 
 def _given(
-    asked: Sequence[str], parameters: Sequence[Parameter], of: str
+    asked: Sequence[str], parameters: Sequence[ModelParameter], of: str
 ) -> dict[str, Sequence[float]]:
     known = {one.name: one for one in parameters}
     found: dict[str, Sequence[float]] = {}
@@ -133,7 +133,7 @@ def _given(
 
 
 def _cases(
-    model: FittedModel, parameters: Sequence[Parameter], given: Mapping[str, Sequence[float]]
+    model: FittedModel, parameters: Sequence[ModelParameter], given: Mapping[str, Sequence[float]]
 ) -> list[dict[str, float]]:
     values = [given.get(one.name) or _usual(model.measured[one.name], one) for one in parameters]
     if math.prod(map(len, values)) > _MOST_CASES:
@@ -142,7 +142,7 @@ def _cases(
     return [dict(zip(names, each, strict=True)) for each in product(*values)]
 
 
-def _usual(span: Span, parameter: Parameter) -> Sequence[float]:
+def _usual(span: Span, parameter: ModelParameter) -> Sequence[float]:
     """What nobody has given: the only one that was measured, or what is usual."""
     if span.low == span.high:
         return [span.low]
@@ -155,7 +155,7 @@ def _usual(span: Span, parameter: Parameter) -> Sequence[float]:
 
 
 def _refuse_far(
-    model: FittedModel, parameters: Sequence[Parameter], case: Mapping[str, float]
+    model: FittedModel, parameters: Sequence[ModelParameter], case: Mapping[str, float]
 ) -> None:
     for one in parameters:
         span, value = model.measured[one.name], case[one.name]

@@ -13,9 +13,9 @@ import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
-from gridbench.model.observation import Place, Situation
-from gridbench.model.pipeline import Watch
-from gridbench.model.source import read_source
+from gridbench.model.observation import EnginePlace, Situation
+from gridbench.model.pipeline import TaskWatch
+from gridbench.model.sources import read_source
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import System
@@ -106,7 +106,7 @@ def _known(value: float) -> float | None:
 
 
 def against_runs(
-    folder: Path, profile: System | Fitted, engine: str, tell: Tell, watch: Watch | None = None
+    folder: Path, profile: System | Fitted, engine: str, tell: Tell, watch: TaskWatch | None = None
 ) -> Against:
     """Each run on an engine in a folder of `gridbench run` or `gridbench scenario`, simulated.
 
@@ -163,7 +163,7 @@ def _work(situation: Situation) -> Work:
     )
 
 
-def _placed(profile: System | Fitted, place: Place, situation: Situation) -> System | None:
+def _placed(profile: System | Fitted, place: EnginePlace, situation: Situation) -> System | None:
     """The profile on the links of a run; on one host data takes no time, unless a model of just
     that place says what it takes."""
     if isinstance(profile, Fitted):

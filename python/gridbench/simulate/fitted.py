@@ -10,11 +10,11 @@ import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate
-from gridbench.model.file import load
-from gridbench.model.model import Model
+from gridbench.model.model import PipelineModel
 from gridbench.model.model_kind import TasksModel
-from gridbench.model.observation import Place, Situation
+from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.profiles import Given
+from gridbench.model.saved import load
 from gridbench.model.terminal import term_value
 from gridbench.model.terms import parameters_of
 from gridbench.simulate.start_up import Batch
@@ -26,7 +26,7 @@ class Fitted:
     """The models of an engine, each for a place."""
 
     path: Path
-    models: Sequence[Model]
+    models: Sequence[PipelineModel]
 
     def only(self) -> System:
         """The one system of the file. InputError if it has several."""
@@ -41,7 +41,7 @@ class Fitted:
         # Of a situation only its start and its bounds count here.
         return _system(model, Situation(cores=1, sleep=np.zeros(1)))
 
-    def for_run(self, place: Place, situation: Situation) -> System | None:
+    def for_run(self, place: EnginePlace, situation: Situation) -> System | None:
         """The system in the place of a run, with its bounds; None if there is no model of it."""
         for model in self.models:
             known = model.fit.place
@@ -76,7 +76,7 @@ def read_fitted(path: Path, engine: str) -> Fitted:
     return Fitted(path, found)
 
 
-def _system(model: Model, situation: Situation) -> System:
+def _system(model: PipelineModel, situation: Situation) -> System:
     fit = model.fit
     return System(
         name=fit.place.engine,
@@ -100,7 +100,7 @@ def _system(model: Model, situation: Situation) -> System:
     )
 
 
-def _place(model: Model) -> str:
+def _place(model: PipelineModel) -> str:
     place = model.fit.place
     if place.transport == "network":
         return "a network, from task logs"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridbench.formats import duration, percent
-from gridbench.model.pipeline import Link, Manager, Parameters, PipelineCase, Watch
+from gridbench.model.pipeline import Link, Manager, PipelineCase, PipelineParameters, TaskWatch
 from gridbench.simulate.simulation import Simulation, total_of
 from gridbench.simulate.systems import System
 
@@ -85,7 +85,7 @@ def uses(done: Simulation) -> list[Use]:
     return sorted(found, key=lambda use: -use.share)
 
 
-def _taking(known: Parameters, size: float) -> float:
+def _taking(known: PipelineParameters, size: float) -> float:
     """Seconds of the client's own work for a result of so many bytes."""
     return known.retrieve_cost + (known.take_output.of(size) if size else 0.0)
 
@@ -104,7 +104,7 @@ def _processor_time(done: Simulation) -> float:
     return len(case.sleep) * each + len(case.ready) * worker + once
 
 
-def gains(done: Simulation, watch: Watch | None = None) -> list[Gain]:
+def gains(done: Simulation, watch: TaskWatch | None = None) -> list[Gain]:
     """What the total would be without each thing that costs time, the largest gain first.
 
     Each is a run of its own: of more than `MOST_TASKS` tasks none is made.
@@ -139,15 +139,15 @@ def _without(case: PipelineCase, system: System) -> list[tuple[str, PipelineCase
     return found
 
 
-def _with(system: System, parameters: Parameters) -> System:
+def _with(system: System, parameters: PipelineParameters) -> System:
     return replace(system, parameters=parameters)
 
 
-def _handling(known: Parameters) -> bool:
+def _handling(known: PipelineParameters) -> bool:
     return _unhandled(known) != known
 
 
-def _unhandled(known: Parameters) -> Parameters:
+def _unhandled(known: PipelineParameters) -> PipelineParameters:
     """Only data takes time."""
 
     def bare(link: Link) -> Link:

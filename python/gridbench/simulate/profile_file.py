@@ -15,7 +15,7 @@ from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.model.pipeline import Parameters
+from gridbench.model.pipeline import PipelineParameters
 from gridbench.read_config import read_text
 from gridbench.records import RecordError, from_record
 from gridbench.simulate.start_up import KINDS, StartUp
@@ -39,7 +39,7 @@ class _File:
     files_per_task: bool = False
     resolution: float = 0.0
     measured_cores: int | None = None
-    parameters: Parameters
+    parameters: PipelineParameters
     start_up: dict[str, Any]
     throttling: Throttling | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from gridbench.analysis.transfer import MEGABYTE, block_span
 from gridbench.formats import as_given
-from gridbench.model.pipeline import Watch
+from gridbench.model.pipeline import TaskWatch
 from gridbench.published.printed import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.compared import Against, Comparison, Tell
 from gridbench.simulate.simulation import Simulation, simulate
@@ -25,7 +25,7 @@ _Follow = Callable[..., Simulation]
 """Simulates the work of this name with a profile, and its start-up if that is not the profile's."""
 
 
-def against_published(tell: Tell, watch: Watch | None = None) -> list[Against]:
+def against_published(tell: Tell, watch: TaskWatch | None = None) -> list[Against]:
     """Blocks of up to 400 cores on Symphony, and totals on 100 cores of both systems."""
 
     def follow(what: str, work: Work, profile: System, start_up: float | None = None) -> Simulation:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
-from gridbench.model.pipeline import PipelineCase, Stamps, Watch, evaluate
+from gridbench.model.pipeline import PipelineCase, Stamps, TaskWatch, evaluate
 from gridbench.simulate.systems import System
 from gridbench.simulate.throttling import Pressure, cautions, follow_throttled
 from gridbench.simulate.work import Work
@@ -45,7 +45,7 @@ def simulate(
     *,
     start_up: float | None = None,
     times: Floats | None = None,
-    watch: Watch | None = None,
+    watch: TaskWatch | None = None,
 ) -> Simulation:
     """Follow all tasks of the work through the system: a million of them take a few seconds.
 
@@ -80,13 +80,13 @@ def case_of(work: Work, system: System, start_up: float | None, times: Floats) -
     )
 
 
-def total_of(case: PipelineCase, system: System, watch: Watch | None = None) -> float:
+def total_of(case: PipelineCase, system: System, watch: TaskWatch | None = None) -> float:
     """The total time alone, seconds."""
     return _follow(case, system, watch)[0].total
 
 
 def _follow(
-    case: PipelineCase, system: System, watch: Watch | None
+    case: PipelineCase, system: System, watch: TaskWatch | None
 ) -> tuple[Stamps, Pressure | None]:
     if system.throttling is None:
         return evaluate(case, system.parameters, watch), None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Link, Manager, Parameters
+from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.model.profiles import Given, ninfg, symphony
 from gridbench.simulate.start_up import Batch, OneByOne, StartUp, Waves
 from gridbench.simulate.throttling import Throttling
@@ -26,7 +26,7 @@ class System:
 
     name: str
     title: str
-    parameters: Parameters
+    parameters: PipelineParameters
     start_up: StartUp
     link: float = GIGABIT
     """Bits per second of the network's links at which the rates hold; with others they are as large
@@ -187,7 +187,7 @@ def _condor() -> System:
     return System(
         name="condor",
         title="Condor: matching, then a process and all files for each task",
-        parameters=Parameters(
+        parameters=PipelineParameters(
             to_workers=star,
             from_workers=star,
             shared_rate=star.rate,
@@ -239,7 +239,7 @@ def _gridrpc() -> System:
     return System(
         name="gridrpc",
         title="gridrpc with native workers over TCP: client to worker",
-        parameters=Parameters(
+        parameters=PipelineParameters(
             manager=Manager(inward=Link(), outward=Link()),
             to_workers=link,
             from_workers=link,

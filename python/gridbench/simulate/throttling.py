@@ -21,7 +21,7 @@ from enum import IntEnum
 
 from gridbench.errors import InputError
 from gridbench.formats import percent, size
-from gridbench.model.pipeline import Parameters, PipelineCase, Stamps, Watch, stamps_of
+from gridbench.model.pipeline import PipelineCase, PipelineParameters, Stamps, TaskWatch, stamps_of
 from gridrpc import _native
 
 NEAR = 0.7
@@ -90,7 +90,10 @@ class Pressure:
 
 
 def follow_throttled(
-    case: PipelineCase, parameters: Parameters, throttling: Throttling, watch: Watch | None = None
+    case: PipelineCase,
+    parameters: PipelineParameters,
+    throttling: Throttling,
+    watch: TaskWatch | None = None,
 ) -> tuple[Stamps, Pressure]:
     """Follow all tasks of the case through a manager whose memory has bounds."""
     if parameters.manager is None or parameters.ahead:
@@ -105,7 +108,10 @@ def follow_throttled(
 
 
 def cautions(
-    case: PipelineCase, parameters: Parameters, throttling: Throttling, pressure: Pressure | None
+    case: PipelineCase,
+    parameters: PipelineParameters,
+    throttling: Throttling,
+    pressure: Pressure | None,
 ) -> tuple[str, ...]:
     """What a reader must know of a run in which the manager throttles, or comes near to it: as
     sentences. What tasks ask of the client's link tells that too, in runs that were seen to be
@@ -129,7 +135,7 @@ def cautions(
     return tuple(found)
 
 
-def _asked_of_link(case: PipelineCase, parameters: Parameters) -> float:
+def _asked_of_link(case: PipelineCase, parameters: PipelineParameters) -> float:
     """What the workers' tasks move in the time of a task, as share of what the link between client
     and manager moves meanwhile, in the busier direction."""
     manager, time = parameters.manager, float(case.sleep.mean())

@@ -1,4 +1,4 @@
-"""Synchronised rounds, as `gridbench.model_kind.ModelKind`.
+"""Synchronised rounds, as `gridbench.model.kind.ModelKind`.
 
 A round of n workers has three parts, each measured by itself:
 
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from gridbench.costs.formula import Cost, Formula, Part, Point
-from gridbench.costs.model import CostSubject
-from gridbench.costs.saved import from_formula, to_record
 from gridbench.jsonl_store import Header
-from gridbench.model_kind import FittedModel, Found, Parameter
+from gridbench.model.cost_model import CostSubject
+from gridbench.model.formula import Cost, Formula, FormulaPart, MeasuredCase
+from gridbench.model.kind import FittedModel, ModelParameter, ModelSubjects
+from gridbench.model.saved import cost_models
+from gridbench.model.saved import cost_record as to_record
 from gridbench.sync.cases import SyncCase, cases_of
 from gridbench.sync.record import FORM, STARTS, Round
 from gridbench.sync.tasks import BUILT_INS
@@ -29,7 +30,7 @@ from gridbench.sync.tasks import BUILT_INS
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 
 name = "synchronised rounds"
-parameters = (Parameter("workers", "workers"),)
+parameters = (ModelParameter("workers", "workers"),)
 _DIVIDES = "--total"
 """The option of built-in tasks by which workers divide a total."""
 FORMULA = Formula(
@@ -37,7 +38,7 @@ FORMULA = Formula(
     noun="case",
     parameters=parameters,
     parts=(
-        Part(
+        FormulaPart(
             name="hold",
             what="until all tasks are started and held",
             costs=(
@@ -55,7 +56,7 @@ FORMULA = Formula(
                 ),
             ),
         ),
-        Part(
+        FormulaPart(
             name="skew",
             what="from the first instruction of the first task to that of the last",
             costs=(
@@ -73,7 +74,7 @@ FORMULA = Formula(
                 ),
             ),
         ),
-        Part(
+        FormulaPart(
             name="work",
             what="until all tasks have ended",
             costs=(
@@ -93,7 +94,7 @@ FORMULA = Formula(
 )
 
 
-def read(folders: Sequence[Path]) -> Found:
+def read(folders: Sequence[Path]) -> ModelSubjects:
     """The cases of each task, parameter and way to start. InputError for a folder that cannot be
     used."""
     left_out: Counter[str] = Counter()
@@ -111,7 +112,7 @@ def read(folders: Sequence[Path]) -> Found:
         for case in cases:
             subject = (str(header.options.get("task", "")), f"{_told(case, header)}, {where}")
             found.setdefault(subject, {}).setdefault(case.workers, []).append(case)
-    return Found(
+    return ModelSubjects(
         subjects=[
             CostSubject(
                 formula=FORMULA,
@@ -131,14 +132,14 @@ def read(folders: Sequence[Path]) -> Found:
 
 
 def from_record(record: Any) -> Sequence[FittedModel]:
-    """The models in what `to_record` gives. RecordError if it is something else."""
-    return from_formula(FORMULA, record)
+    """The models in what `cost_record` gives. RecordError if it is something else."""
+    return cost_models(FORMULA, record)
 
 
-def _point(cases: Sequence[SyncCase]) -> Point:
+def _point(cases: Sequence[SyncCase]) -> MeasuredCase:
     """The same case, perhaps of several folders; those that do not count only if none does."""
     counting = [case for case in cases if case.counts] or list(cases)
-    return Point(
+    return MeasuredCase(
         {"workers": cases[0].workers},
         tuple(
             {

@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from gridbench.model.pipeline import Link, Parameters, PipelineCase, Stamps
+from gridbench.model.pipeline import Link, PipelineCase, PipelineParameters, Stamps
 from pipeline_reference.spreading import Spreading
 from pipeline_reference.stages import Clock, Evenly, Freely, InTurn, Stage, Then, Through
 
@@ -19,7 +19,7 @@ from pipeline_reference.stages import Clock, Evenly, Freely, InTurn, Stage, Then
 class Run:
     """What goes on in one evaluation. Each method is something that happens to a task or worker."""
 
-    def __init__(self, case: PipelineCase, parameters: Parameters) -> None:
+    def __init__(self, case: PipelineCase, parameters: PipelineParameters) -> None:
         self.case = case
         self.parameters = parameters
         self.clock = Clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from gridbench.model.pipeline import Parameters, PipelineCase
+from gridbench.model.pipeline import PipelineCase, PipelineParameters
 from gridbench.simulate.throttling import Level, Pressure, Throttling
 from pipeline_reference.run import Run
 from pipeline_reference.stages import InTurn
@@ -13,7 +13,9 @@ from pipeline_reference.stages import InTurn
 class ThrottledRun(Run):
     """A run through a manager whose memory has bounds."""
 
-    def __init__(self, case: PipelineCase, parameters: Parameters, throttling: Throttling) -> None:
+    def __init__(
+        self, case: PipelineCase, parameters: PipelineParameters, throttling: Throttling
+    ) -> None:
         self.throttling = throttling
         self.pressure = Pressure()
         self.used = 0.0

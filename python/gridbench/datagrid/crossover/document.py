@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gridbench.costs.held_out import HeldOut
 from gridbench.datagrid.crossover.answer import Answer, Pair, answer_of
 from gridbench.datagrid.crossover.conclusions import examples, headline, notices, subheading
 from gridbench.datagrid.crossover.crossing import Crossing
@@ -23,6 +22,7 @@ from gridbench.datagrid.crossover.tables import (
 )
 from gridbench.formats import counted, size
 from gridbench.jsonl_store import Header
+from gridbench.model.held_out import HeldOutErrors
 from gridbench.pages.document import (
     EVERYWHERE,
     Block,
@@ -226,7 +226,7 @@ def _model(fitted: Fitted[Any]) -> dict[str, Any]:
     }
 
 
-def _held_out(one: HeldOut) -> dict[str, Any]:
+def _held_out(one: HeldOutErrors) -> dict[str, Any]:
     return {"what": one.what, "typical": one.typical, "largest": one.largest}
 
 

@@ -23,9 +23,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from gridbench.analysis.columns import Floats
-from gridbench.costs.held_out import EACH, HeldOut, models_without
-from gridbench.costs.least_squares import crowded_least_squares, least_squares
 from gridbench.datagrid.crossover.crossing import Crossing, kind_of
+from gridbench.model.formula import crowded_least_squares, least_squares
+from gridbench.model.held_out import EACH, HeldOutErrors, models_without
 
 _SPARE = 1
 """Cases that there must be beyond the number of costs."""
@@ -125,7 +125,7 @@ class Fitted(Generic[M]):
     readers: tuple[int, int]
     """The fewest and the most that were measured."""
     bytes: tuple[int, int]
-    held_out: tuple[HeldOut, ...] = field(default=())
+    held_out: tuple[HeldOutErrors, ...] = field(default=())
 
 
 def fit_compute(times: Times) -> ComputeModel | None:
@@ -174,7 +174,7 @@ def _fit_reading(times: Times) -> tuple[float, float, float] | None:
     return start, one / filled, one
 
 
-def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[HeldOut, ...]:
+def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[HeldOutErrors, ...]:
     """How wrong `fit` is about each case if it is fitted to all others, and about all of the
     largest size if it is fitted to the smaller ones; without a way that has too few cases."""
     largest = max(size for _, size in times)
@@ -189,7 +189,7 @@ def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[H
         )
         if pairs:
             errors = [model.line(n).at(size) / times[n, size] - 1 for (n, size), model in pairs]
-            found.append(HeldOut(what=what, errors=tuple(errors)))
+            found.append(HeldOutErrors(what=what, errors=tuple(errors)))
     return tuple(found)
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from gridbench.costs.held_out import EACH
 from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.cases import Curve
 from gridbench.datagrid.crossover.crossing import Crossing
 from gridbench.datagrid.crossover.models import LARGEST, ComputeModel, Fitted, GridModel
 from gridbench.formats import NOTHING, amount, counted, percent, rounded, size
+from gridbench.model.held_out import EACH
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
 
 FittedCosts = Fitted[ComputeModel] | Fitted[GridModel]

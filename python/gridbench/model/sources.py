@@ -1,14 +1,12 @@
-"""A task log as a run that a model can be fitted to: of systems that are not there any more.
-
-A log names neither the system nor its machines, and its host names are not its workers. What it
-tells is the work, and five stamps of each task, those of the hosts on clocks of their own.
-"""
+"""The runs that a model is fitted to: folders of `gridbench run` and `scenario`, and task logs."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +15,24 @@ import pyarrow as pa
 from gridbench.analysis.clocks import clock_margin, corrected, offsets, resolution
 from gridbench.analysis.columns import Floats, seconds
 from gridbench.analysis.lanes import lanes
+from gridbench.errors import InputError
 from gridbench.formats import counted, rounded
-from gridbench.model.observation import Measured, Observation, Place, Situation, measure
+from gridbench.model.kind import none_serves
+from gridbench.model.observation import (
+    EnginePlace,
+    Observation,
+    RunTimes,
+    Situation,
+    measure,
+    observe,
+)
+from gridbench.run.recorder import RECORD
+from gridbench.scenario.results import CASES, CaseResult, read_cases
 from gridbench.tasklog import read_task_log
 
 ENGINE = "log"
 """What stands for the engine of a log, which does not name it."""
-PLACE = Place(engine=ENGINE, version="", host="", processors=1, transport="network")
+PLACE = EnginePlace(engine=ENGINE, version="", host="", processors=1, transport="network")
 """All logs that are given are taken for those of one system, on machines of their own."""
 _EVEN = 0.01
 """Tasks whose times differ by no more than this part were to take equally long."""
@@ -85,10 +94,10 @@ def _asked(slept: Floats) -> Floats:
     return np.full(len(slept), middle)
 
 
-def _measured(table: pa.Table, situation: Situation) -> Measured:
+def _measured(table: pa.Table, situation: Situation) -> RunTimes:
     if not _stamped(table):
         total = float(seconds(table, "retrieve").max())
-        return Measured(total, math.nan, math.nan, math.nan)
+        return RunTimes(total, math.nan, math.nan, math.nan)
     margin = clock_margin(table, same=False)
     table = corrected(table, offsets(table))
     found = measure(table, situation)
@@ -116,3 +125,78 @@ def _stamped(table: pa.Table) -> bool:
     computed = seconds(table, "calc_out") - seconds(table, "calc_in")
     slept = seconds(table, "slept")
     return bool(np.all(computed >= slept - np.maximum(resolution(table), 0.01 * slept)))
+
+
+REMEDY = (
+    "run them again, those of an overloaded machine when it has nothing else to do; or give logs"
+    " that have all of their tasks"
+)
+"""What helps if no run can serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """What was found in some folders."""
+
+    observations: tuple[Observation, ...]
+    left_out: Counter[str]
+    """Runs that cannot serve, by why."""
+
+    def by_place(self) -> dict[EnginePlace, list[Observation]]:
+        """Those of each engine, in each place, on its own."""
+        found: dict[EnginePlace, list[Observation]] = {}
+        for one in self.observations:
+            found.setdefault(one.place, []).append(one)
+        return found
+
+    def none_serves(self) -> InputError:
+        """What to raise if there are no observations."""
+        return none_serves(self.left_out, "run", REMEDY)
+
+
+def read_source(given: Sequence[Path], *, others: str = "") -> RunSource:
+    """All runs in and below folders, and those of task logs; `others`: what else could have been
+    given, for the message.
+
+    InputError if there are none, or for a folder or log that is none or is damaged.
+    """
+    found: dict[Path, Observation | str] = {}
+    for folder in given:
+        if folder.is_file():
+            found[folder.resolve()] = observe_log(folder)
+            continue
+        if not folder.is_dir():
+            what = "is not a folder" if folder.exists() else "does not exist"
+            raise InputError(what, file=folder, remedy="give folders of runs, or task logs")
+        own: dict[Path, Observation | str] = {}
+        scenarios = sorted(path.parent for path in folder.rglob(CASES))
+        for scenario in scenarios:
+            for case in read_cases(scenario):
+                if case.folder is not None:
+                    own[case.folder.resolve()] = _of_case(case, case.folder)
+        for record in sorted(folder.rglob(RECORD)):
+            place = record.parent
+            # What lies in a scenario's folder and is not in its results was not finished.
+            if not any(scenario in place.parents for scenario in scenarios):
+                own[place.resolve()] = observe(place)
+        if not own:
+            raise InputError(
+                "there are no runs in this folder",
+                file=folder,
+                remedy=f"give a folder of gridbench run or scenario{others}",
+            )
+        found |= own
+    usable = tuple(one for one in found.values() if isinstance(one, Observation))
+    return RunSource(usable, Counter(one for one in found.values() if isinstance(one, str)))
+
+
+def _of_case(case: CaseResult, folder: Path) -> Observation | str:
+    if case.status != "done":
+        return f"{case.status}: {case.reason_kind}"
+    if not (folder / RECORD).exists():
+        return "only its figures were kept, and a model is fitted to stamps of tasks"
+    one = observe(folder)
+    if isinstance(one, str):
+        return one
+    place = replace(one.place, transport=case.transport, nodes=case.nodes, link_rate=case.link_rate)
+    return replace(one, place=place, others=case.load.get("others", math.nan))

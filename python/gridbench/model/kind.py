@@ -1,25 +1,29 @@
-"""A kind of results that can be modelled, and what can be asked of its models."""
+"""A kind of results that can be modelled, and what its models answer."""
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from gridbench.costs.spans import Span
 from gridbench.errors import InputError
 from gridbench.formats import counted, duration, size, whole
+from gridbench.model.spans import Span
+from gridbench.results.kinds import all_kinds
+from gridbench.results.kinds import kind_of as result_kind_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 Unit = Literal["", "bytes", "s"]
 """Of a parameter; none: it is a whole number of something."""
-Watch = Callable[[int, int], None]
+SearchWatch = Callable[[int, int], None]
 """Told now and then how many steps of a fit have been done, and how many there will be."""
-Fitting = Callable[[str], Watch | None]
+Fitting = Callable[[str], SearchWatch | None]
 """Told what a model is fitted to next; returns who watches that."""
 
 
@@ -28,7 +32,7 @@ def nobody(_: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ModelParameter:
     """Something that decides what a measurement takes."""
 
     name: str
@@ -50,7 +54,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class CaseEstimate:
     """What a case is expected to take; seconds."""
 
     total: float
@@ -83,7 +87,7 @@ class FittedModel(Protocol):
     def measured(self) -> Mapping[str, Span]:
         """The span of each parameter, by its name, in the measurements that it is fitted to."""
 
-    def expect(self, case: Mapping[str, float]) -> Expected:
+    def expect(self, case: Mapping[str, float]) -> CaseEstimate:
         """What a case is expected to take, by the values of all parameters.
 
         InputError if there is no such case.
@@ -120,7 +124,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ModelSubjects:
     """What was found in folders."""
 
     subjects: Sequence[Subject]
@@ -152,9 +156,9 @@ class ModelKind(Protocol):
 
     name: str
     """What is modelled, in the plural: `tasks`; files of models say it."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ModelParameter, ...]
 
-    def read(self, folders: Sequence[Path]) -> Found:
+    def read(self, folders: Sequence[Path]) -> ModelSubjects:
         """All measurements in these folders. InputError for a folder that cannot be used."""
 
     def to_record(self, models: Sequence[Any]) -> dict[str, Any]:
@@ -162,3 +166,41 @@ class ModelKind(Protocol):
 
     def from_record(self, record: Any) -> Sequence[FittedModel]:
         """The models in what `to_record` gives. RecordError if it is something else."""
+
+
+def kind_of(folders: Sequence[Path]) -> ModelKind:
+    """The kind that all the folders are of. InputError if there is none, or they are of several."""
+    modules: dict[str, Path] = {}
+    for folder in folders:
+        results = result_kind_of([folder])
+        if results.model is None:
+            raise InputError(
+                f"holds results of {results.title}, of which there is no model",
+                file=folder,
+                remedy="give folders of gridbench run, scenario, data or sync",
+            )
+        modules.setdefault(results.model, folder)
+    if len(modules) > 1:
+        one, other = (_module(name).name for name in list(modules)[:2])
+        raise InputError(
+            f"holds {other}, and {folders[0]} holds {one}",
+            file=list(modules.values())[1],
+            remedy="fit a model to each of them alone",
+        )
+    return _module(next(iter(modules)))
+
+
+def kind_named(name: str) -> ModelKind | None:
+    """The kind of what files of models call so."""
+    return next((kind for kind in model_kinds() if kind.name == name), None)
+
+
+def model_kinds() -> Iterator[ModelKind]:
+    """All that there are."""
+    for name in dict.fromkeys(kind.model for kind in all_kinds()):
+        if name is not None:
+            yield _module(name)
+
+
+def _module(name: str) -> ModelKind:
+    return cast("ModelKind", importlib.import_module(name))

@@ -1,4 +1,4 @@
-"""A model of costs: its terms, how they were found, how wrong it is, and what it predicts."""
+"""A model of costs: its terms, how wrong it is, and what it predicts."""
 
 from __future__ import annotations
 
@@ -9,24 +9,34 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gridbench.costs.doubt import BEYOND, LEAST_ERROR, widening
-from gridbench.costs.fit import Costs, Found, drawn, fit, needed, spread, times, total
-from gridbench.costs.formula import Formula, Point
-from gridbench.costs.held_out import EACH, HeldOut, models_without
-from gridbench.costs.spans import Span, span_of
 from gridbench.errors import InputError
 from gridbench.formats import counted
-from gridbench.model_kind import Expected, Fitting, Parameter, nobody
+from gridbench.model.formula import (
+    Formula,
+    FoundCosts,
+    MeasuredCase,
+    PartCosts,
+    drawn,
+    fit,
+    needed,
+    spread,
+    times,
+    total,
+)
+from gridbench.model.held_out import EACH, HeldOutErrors, models_without
+from gridbench.model.kind import CaseEstimate, Fitting, ModelParameter, nobody
+from gridbench.model.spans import BEYOND, LEAST_ERROR, Span, span_of, widening
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 TOTAL = "all"
 """The name of all parts together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CostEstimate:
     """What was found for a term."""
 
     part: str
@@ -43,12 +53,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What is known of one engine or program, as `gridbench.model_kind.FittedModel`."""
+    """What is known of one engine or program, as `gridbench.model.kind.FittedModel`."""
 
     formula: Formula
     name: str
     told: str
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[CostEstimate, ...]
     measured: Mapping[str, Span]
     cases: int
     repeats: int
@@ -57,7 +67,7 @@ class CostModel:
     """Cases of which no measurement is valid: what is predicted then claims nothing."""
     spread: float
     """Typical difference between model and cases, as logarithm of a ratio."""
-    held_out: Mapping[str, tuple[HeldOut, ...]]
+    held_out: Mapping[str, tuple[HeldOutErrors, ...]]
     """By the names of parts, and `TOTAL`; none: not tried, or too few cases."""
 
     @property
@@ -66,14 +76,14 @@ class CostModel:
         return self.formula.quantity
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundCosts:
         """Its costs."""
         costs = {}
         for part in self.formula.parts:
             own = [one for one in self.estimates if one.part == part.name]
             filled = next((one.value for one in own if not one.unit), None)
             known = {one.name: one.value for one in own if one.unit and one.value is not None}
-            costs[part.name] = Costs(known, filled)
+            costs[part.name] = PartCosts(known, filled)
         return costs
 
     @property
@@ -85,14 +95,14 @@ class CostModel:
                 return max(LEAST_ERROR, spread(one.errors))
         return max(LEAST_ERROR, self.spread)
 
-    def expect(self, case: Mapping[str, float]) -> Expected:
+    def expect(self, case: Mapping[str, float]) -> CaseEstimate:
         """What a case takes, with a range from how wrong the model is; outside of what was
         measured it is wider, by so much for each factor of distance."""
         parts = times(self.formula, self.found, case)
         distance = sum(span.distance(case[name]) for name, span in self.measured.items())
         factor = widening(math.hypot(self.error, BEYOND * distance))
         whole = sum(parts.values())
-        return Expected(
+        return CaseEstimate(
             total=whole,
             low=whole / factor,
             high=whole * factor,
@@ -106,19 +116,19 @@ class CostModel:
 
     def show(self, console: Console) -> None:
         """Print all of it."""
-        from gridbench.costs.terminal import print_model
+        from gridbench.model.terminal import print_cost_model
 
-        print_model(console, self)
+        print_cost_model(console, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSubject:
-    """The cases of one engine or program, as `gridbench.model_kind.Subject`."""
+    """The cases of one engine or program, as `gridbench.model.kind.Subject`."""
 
     formula: Formula
     name: str
     told: str
-    points: tuple[Point, ...]
+    points: tuple[MeasuredCase, ...]
     uncounted: int = 0
 
     @property
@@ -162,14 +172,16 @@ class CostSubject:
         )
 
 
-def _estimates(formula: Formula, found: Found, others: Sequence[Found]) -> tuple[Estimate, ...]:
+def _estimates(
+    formula: Formula, found: FoundCosts, others: Sequence[FoundCosts]
+) -> tuple[CostEstimate, ...]:
     made = []
     for part in formula.parts:
         own = found[part.name]
         for cost in part.costs:
             seen = [one[part.name].values.get(cost.name) for one in others]
             made.append(
-                Estimate(
+                CostEstimate(
                     part=part.name,
                     name=cost.name,
                     meaning=cost.meaning,
@@ -180,7 +192,7 @@ def _estimates(formula: Formula, found: Found, others: Sequence[Found]) -> tuple
             )
         if part.sharing:
             made.append(
-                Estimate(
+                CostEstimate(
                     part=part.name,
                     name="filled",
                     meaning=part.filled,
@@ -202,9 +214,9 @@ def _ends(value: float | None, seen: Sequence[float | None]) -> dict[str, float 
 
 
 def _held_out(
-    formula: Formula, points: Sequence[Point], fitting: Fitting
-) -> dict[str, tuple[HeldOut, ...]]:
-    errors: dict[str, list[HeldOut]] = {}
+    formula: Formula, points: Sequence[MeasuredCase], fitting: Fitting
+) -> dict[str, tuple[HeldOutErrors, ...]]:
+    errors: dict[str, list[HeldOutErrors]] = {}
     for what, parts in _ways(formula.parameters, points):
         fitting(f"all but {what}")
         pairs = models_without(points, parts, lambda rest: fit(formula, rest))
@@ -216,7 +228,7 @@ def _held_out(
             sum(one.values()) / point.total - 1
             for one, point in zip(expected, measured, strict=True)
         ]
-        errors.setdefault(TOTAL, []).append(HeldOut(what=what, errors=tuple(of_all)))
+        errors.setdefault(TOTAL, []).append(HeldOutErrors(what=what, errors=tuple(of_all)))
         for part in formula.parts if len(formula.parts) > 1 else ():
             own = [
                 one[part.name] / point.time(part.name) - 1
@@ -224,13 +236,13 @@ def _held_out(
                 if point.time(part.name) > 0
             ]
             if own:
-                errors.setdefault(part.name, []).append(HeldOut(what=what, errors=tuple(own)))
+                errors.setdefault(part.name, []).append(HeldOutErrors(what=what, errors=tuple(own)))
     return {name: tuple(ways) for name, ways in errors.items()}
 
 
 def _ways(
-    parameters: Sequence[Parameter], points: Sequence[Point]
-) -> list[tuple[str, list[list[Point]]]]:
+    parameters: Sequence[ModelParameter], points: Sequence[MeasuredCase]
+) -> list[tuple[str, list[list[MeasuredCase]]]]:
     """Each case in turn, and all with the largest value of each parameter that varies, unless they
     are most of the cases."""
     ways = [(EACH, [[one] for one in points])]

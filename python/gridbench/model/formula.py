@@ -1,17 +1,127 @@
-"""Finding the costs of a formula from what was measured."""
+"""Formulas: times that are a sum of costs, and the costs that fit measured times best."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from gridbench.analysis.columns import Floats
-from gridbench.costs.formula import Cases, Formula, Part, Point, cases_of
-from gridbench.costs.least_squares import crowded_least_squares, least_squares
+from gridbench.model.kind import ModelParameter
+
+Cases = Mapping[str, Floats]
+"""By the names of parameters, their values in some cases, each of shape (cases,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A term."""
+
+    name: str
+    meaning: str
+    unit: Literal["s", "s/byte"]
+    times: Callable[[Cases], Floats]
+    """How often it counts, shape (cases,)."""
+    crowded: bool = False
+    """It takes longer where more share something than fill it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaPart:
+    """A time that is measured by itself: the sum of its costs."""
+
+    name: str
+    what: str
+    costs: tuple[Cost, ...]
+    """Where some of them cannot be told apart, the earlier ones stand for the later ones."""
+    sharing: str = ""
+    """The parameter that says how many share what is crowded; empty: nothing is."""
+    filled: str = ""
+    """What the number is that fills it."""
+
+    def columns(self, cases: Cases, crowd: Floats | float) -> list[Floats]:
+        """How often each cost counts, and how many times as long it takes: one of shape (cases,)
+        for each."""
+        return [
+            np.asarray(cost.times(cases) * (crowd if cost.crowded else 1.0)) for cost in self.costs
+        ]
+
+    def crowd(self, cases: Cases, filled: float) -> Floats | float:
+        """How many times as long it takes as for one alone."""
+        return np.maximum(1.0, cases[self.sharing] / filled) if self.sharing else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What a benchmark's measurements are made of, one part after the other."""
+
+    quantity: str
+    """What the parts are together, in words."""
+    noun: str
+    """What a measurement is called."""
+    parameters: tuple[ModelParameter, ...]
+    parts: tuple[FormulaPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCase:
+    """A case that was measured."""
+
+    values: Mapping[str, float]
+    """Of the parameters, by name."""
+    repeats: tuple[Mapping[str, float], ...]
+    """Seconds of each part, by name, once for each repeat; at least one."""
+
+    def time(self, part: str) -> float:
+        """The median of the repeats, seconds."""
+        return float(np.median([one[part] for one in self.repeats]))
+
+    @property
+    def total(self) -> float:
+        """The median of all parts together."""
+        return float(np.median([sum(one.values()) for one in self.repeats]))
+
+
+def cases_of(values: Sequence[Mapping[str, float]]) -> Cases:
+    """Cases by their parameters; at least one."""
+    return {name: np.array([one[name] for one in values]) for name in values[0]}
+
+
+_STEPS = 60
+"""Places tried, on a logarithmic scale, for how many fill what they share."""
+
+
+def least_squares(columns: Sequence[Floats], values: Floats) -> list[float]:
+    """Coefficients, none below 0, for the least sum of squares of relative errors."""
+    matrix = np.stack(columns, axis=1) / values[:, None]
+    # Bytes and seconds are many powers of ten apart.
+    scale = np.linalg.norm(matrix, axis=0)
+    found, _ = optimize.nnls(matrix / scale, np.ones(len(values)))
+    return [float(one) for one in found / scale]
+
+
+def crowded_least_squares(
+    columns: Callable[[Floats], Sequence[Floats]], sharing: Floats, values: Floats
+) -> tuple[list[float], float, float]:
+    """Coefficients; the sum of the squares of relative errors; and how many fill what they share:
+    with fewer each gets what one alone gets, and with more each waits `sharing` over that number
+    times as long.
+
+    `columns` makes the columns of how many times as long each case waits; `sharing` is how many
+    there are in each.
+    """
+    best: tuple[float, list[float], float] = (math.inf, [], 1.0)
+    for filled in np.geomspace(1.0, float(sharing.max()), _STEPS):
+        made = columns(np.maximum(1.0, sharing / filled))
+        found = least_squares(made, values)
+        errors = np.stack(made, axis=1) @ np.array(found) / values - 1
+        best = min(best, (float(errors @ errors), found, float(filled)))
+    return best[1], best[0], best[2]
+
 
 _SPARE = 1
 """Cases that there must be beyond the number of terms."""
@@ -25,7 +135,7 @@ _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class PartCosts:
     """What was found for a part."""
 
     values: Mapping[str, float]
@@ -33,7 +143,7 @@ class Costs:
     filled: float | None
     """How many fill what they share; None: nothing is crowded, or all cases have as many."""
 
-    def of(self, part: Part, cases: Cases) -> Floats:
+    def of(self, part: FormulaPart, cases: Cases) -> Floats:
         """Seconds that this part takes, shape (cases,)."""
         columns = part.columns(cases, part.crowd(cases, self.filled) if self.filled else 1.0)
         found = np.zeros(len(columns[0]))
@@ -42,28 +152,28 @@ class Costs:
         return found
 
 
-Found = Mapping[str, Costs]
+FoundCosts = Mapping[str, PartCosts]
 """By the names of parts."""
 
 
-def total(formula: Formula, found: Found, values: Mapping[str, float]) -> float:
+def total(formula: Formula, found: FoundCosts, values: Mapping[str, float]) -> float:
     """Seconds that a case takes."""
     return sum(times(formula, found, values).values())
 
 
-def times(formula: Formula, found: Found, values: Mapping[str, float]) -> dict[str, float]:
+def times(formula: Formula, found: FoundCosts, values: Mapping[str, float]) -> dict[str, float]:
     """The same of each part."""
     case = cases_of([values])
     return {part.name: float(found[part.name].of(part, case)[0]) for part in formula.parts}
 
 
-def needed(formula: Formula, points: Sequence[Point]) -> int:
+def needed(formula: Formula, points: Sequence[MeasuredCase]) -> int:
     """How many cases a fit to such points takes: one more than the terms that they tell apart."""
     cases = cases_of([one.values for one in points])
     return _SPARE + max(_terms(part, cases, _times(part, points)) for part in formula.parts)
 
 
-def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
+def fit(formula: Formula, points: Sequence[MeasuredCase]) -> FoundCosts | None:
     """The costs, from the medians of the repeats; None if there are too few cases."""
     if not points or len(points) < needed(formula, points):
         return None
@@ -71,7 +181,7 @@ def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
     return {part.name: _fit(part, cases, _times(part, points)) for part in formula.parts}
 
 
-def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
+def drawn(formula: Formula, points: Sequence[MeasuredCase]) -> list[FoundCosts]:
     """Fits to repeats that are drawn at random from those of each case, as many as it has: how far
     they differ is how far the medians leave the costs open. Empty without repeats."""
     if all(len(one.repeats) == 1 for one in points):
@@ -80,7 +190,7 @@ def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
     found = []
     for _ in range(_DRAWS):
         chosen = [
-            Point(
+            MeasuredCase(
                 one.values,
                 tuple(
                     one.repeats[again]
@@ -101,15 +211,15 @@ def spread(errors: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(logarithms)))) if logarithms else 0.0
 
 
-def _times(part: Part, points: Sequence[Point]) -> Floats:
+def _times(part: FormulaPart, points: Sequence[MeasuredCase]) -> Floats:
     return np.array([one.time(part.name) for one in points])
 
 
-def _fit(part: Part, cases: Cases, values: Floats) -> Costs:
+def _fit(part: FormulaPart, cases: Cases, values: Floats) -> PartCosts:
     names = _apart(part, cases, values)
     some, there = _with_time(cases, values)
     if not names:
-        return Costs({}, None)
+        return PartCosts({}, None)
 
     def columns(crowd: Floats | float) -> list[Floats]:
         made = zip(part.costs, part.columns(some, crowd), strict=True)
@@ -117,7 +227,7 @@ def _fit(part: Part, cases: Cases, values: Floats) -> Costs:
 
     if _crowds(part, some):
         return _fit_crowded(names, columns, some[part.sharing], there)
-    return Costs(dict(zip(names, least_squares(columns(1.0), there), strict=True)), None)
+    return PartCosts(dict(zip(names, least_squares(columns(1.0), there), strict=True)), None)
 
 
 def _fit_crowded(
@@ -125,7 +235,7 @@ def _fit_crowded(
     columns: Callable[[Floats | float], Sequence[Floats]],
     sharing: Floats,
     values: Floats,
-) -> Costs:
+) -> PartCosts:
     """Where many share something, they may take longer for that alone, or for a cost of each of
     them: a later cost is told apart from this only if it makes the errors clearly smaller."""
     best: tuple[int, list[float], float, float] | None = None
@@ -139,7 +249,7 @@ def _fit_crowded(
         if best is None or _clearly_less(error, best[2], terms - best[0], free):
             best = (terms, found, error, filled)
     assert best is not None, "there are names"
-    return Costs(dict(zip(names, best[1], strict=False)), best[3])
+    return PartCosts(dict(zip(names, best[1], strict=False)), best[3])
 
 
 def _clearly_less(error: float, before: float, more: int, free: int) -> bool:
@@ -160,16 +270,16 @@ def _with_time(cases: Cases, values: Floats) -> tuple[Cases, Floats]:
     return {name: column[there] for name, column in cases.items()}, values[there]
 
 
-def _terms(part: Part, cases: Cases, values: Floats) -> int:
+def _terms(part: FormulaPart, cases: Cases, values: Floats) -> int:
     return len(_apart(part, cases, values)) + _crowds(part, _with_time(cases, values)[0])
 
 
-def _crowds(part: Part, cases: Cases) -> bool:
+def _crowds(part: FormulaPart, cases: Cases) -> bool:
     """Whether cases have different numbers of those that share something."""
     return bool(part.sharing) and len(np.unique(cases[part.sharing])) > 1
 
 
-def _apart(part: Part, cases: Cases, values: Floats) -> list[str]:
+def _apart(part: FormulaPart, cases: Cases, values: Floats) -> list[str]:
     """The costs that can be told apart, in the order of the part."""
     some, there = _with_time(cases, values)
     names: list[str] = []
