@@ -19,7 +19,7 @@ from gridbench.micro.figures import RESULTS, Extent, Results
 from gridbench.micro.results import results_of
 from gridbench.results.kinds import rules_for
 from gridbench.rules import Finding
-from gridbench.sync.record import Phase, Round, Task
+from gridbench.sync.record import Phase, Round, TaskRun
 
 QUIET = {"judgement": "undisturbed", "told": ""}
 DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1.9 processors"}
@@ -36,7 +36,7 @@ def outcomes(source: Path) -> dict[str, str]:
     return {name: one.outcome for name, one in judged(source).items()}
 
 
-def tasks_of(count: int = 2) -> list[Task]:
+def tasks_of(count: int = 2) -> list[TaskRun]:
     phases = [Phase(name="write", seconds=0.5, bytes=1000)]
     return [
         sync_rounds.task_of(number, 0.0, 1.0, phases=phases, exit=0, output=f"output/{number}.txt")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbench.jsonl_store import Header
-from gridbench.sync.record import FORM, HostUse, Latency, Phase, Round, Sample, Status, Task
+from gridbench.sync.record import FORM, HostUse, Latency, Phase, Round, Sample, Status, TaskRun
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 DISTURBED = {"judgement": "disturbed", "told": "disturbed: other programs used 1.9 processors"}
@@ -33,8 +33,8 @@ def task_of(
     status: Status = "ok",
     phases: Sequence[Phase] = (),
     **more: object,
-) -> Task:
-    return Task(
+) -> TaskRun:
+    return TaskRun(
         worker=worker,
         host=host,
         rank=worker,
@@ -46,7 +46,7 @@ def task_of(
     )
 
 
-def round_of(tasks: Sequence[Task], **more: object) -> Round:
+def round_of(tasks: Sequence[TaskRun], **more: object) -> Round:
     values: dict[str, object] = {
         "workers": len(tasks),
         "parameter": "",

@@ -17,9 +17,8 @@ import pytest
 
 from gridbench.machine.processes import processor_time
 from gridbench.machine.unused import unused
-from gridbench.sync.counters import MOST, Counters, Watcher
-from gridbench.sync.programs import Programs
-from gridbench.sync.reading import Reading
+from gridbench.sync.host_counters import MOST, CounterReading, Counters, CounterSampler
+from gridbench.sync.watched_programs import WatchedPrograms
 from running import DEADLINE
 
 MEGABYTE = 1 << 20
@@ -194,7 +193,7 @@ def test_what_is_written_to_a_disk_is_counted(tmp_path: Path) -> None:
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if not block.exists():
         pytest.skip(f"{tmp_path} is on no disk")
-    watcher = Watcher("here")
+    watcher = CounterSampler("here")
     watcher.begin(time.monotonic())
     with (tmp_path / "file").open("wb") as file:
         file.write(os.urandom(8 * MEGABYTE))
@@ -214,7 +213,7 @@ def test_programs_that_are_watched_are_seen() -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(program("gb-watched")) for _ in range(2))
         other = stack.enter_context(program("gb-not-watched"))
-        watcher = Watcher("here")
+        watcher = CounterSampler("here")
         watcher.begin(time.monotonic(), ["gb-watched", "gb-nobody"], every=1000)
         first.compute(0.3)
         second.compute(0.1)
@@ -233,7 +232,7 @@ def test_programs_that_are_watched_are_seen() -> None:
 
 
 def test_programs_that_come_and_go_are_counted() -> None:
-    programs = Programs(["gb-comes"])
+    programs = WatchedPrograms(["gb-comes"])
     assert programs.look() == {"gb-comes": {}}
     with program("gb-comes") as short:
         short.compute(0.1)
@@ -252,7 +251,7 @@ def test_programs_that_come_and_go_are_counted() -> None:
 
 def test_a_program_is_known_by_its_name_soon_after_it_was_started() -> None:
     """What a shell starts has the shell's name first."""
-    programs = Programs(["gb-renamed"])
+    programs = WatchedPrograms(["gb-renamed"])
     script = "import sys\nsys.stdin.readline()\n" + _COMPUTE
     with subprocess.Popen(
         [sys.executable, "-c", script, "gb-renamed"],
@@ -275,8 +274,8 @@ def test_processes_are_looked_for_when_the_host_has_started_some(
         listed.append(sorted(known))
         return listed[-1]
 
-    monkeypatch.setattr("gridbench.sync.programs.ids", listing)
-    programs, known = Programs(["gb-late"]), {os.getpid()}
+    monkeypatch.setattr("gridbench.sync.watched_programs.ids", listing)
+    programs, known = WatchedPrograms(["gb-late"]), {os.getpid()}
     for _ in range(3):
         assert programs.look(forks=5) == {"gb-late": {}}
     assert len(listed) == 2  # a second time, as names of new processes may change
@@ -298,7 +297,7 @@ def test_a_host_tells_that_it_has_started_processes() -> None:
 
 
 def test_a_program_that_comes_during_a_round_is_seen() -> None:
-    watcher = Watcher("here")
+    watcher = CounterSampler("here")
     watcher.watch(["gb-during"])
     watcher.begin(time.monotonic(), ["gb-during"], every=1000)
     with program("gb-during") as process:
@@ -315,7 +314,7 @@ def test_a_program_that_comes_during_a_round_is_seen() -> None:
 
 def test_what_gets_its_name_late_has_used_nothing_yet() -> None:
     """When it used the processor before is not known."""
-    programs = Programs(["gb-second"])
+    programs = WatchedPrograms(["gb-second"])
     with program("gb-first") as process:
         process.compute(0.2)
         for _ in range(2):
@@ -332,16 +331,16 @@ def test_what_gets_its_name_late_has_used_nothing_yet() -> None:
 
 def test_long_names_are_known_by_what_linux_keeps_of_them() -> None:
     with program("a-very-long-name-of-a-server") as server:
-        found = Programs(["a-very-long-name-of-a-server"]).look()
+        found = WatchedPrograms(["a-very-long-name-of-a-server"]).look()
     assert [one.pid for one in found["a-very-long-name-of-a-server"]] == [server.pid]
 
 
 def test_an_id_that_is_used_again_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     with program("gb-again") as process:
         process.compute(0.1)
-        programs = Programs(["gb-again"])
+        programs = WatchedPrograms(["gb-again"])
         (first,) = programs.look()["gb-again"].items()
-        monkeypatch.setattr("gridbench.sync.programs.processor_time", lambda _: 0.0)
+        monkeypatch.setattr("gridbench.sync.watched_programs.processor_time", lambda _: 0.0)
         programs.look()
         found = programs.look()["gb-again"]
     # The old one keeps what it has used; the new one, here under the same id, begins anew.
@@ -368,7 +367,7 @@ class Counted(Counters):
         self.reached = threading.Event()
         self._left = most
 
-    def read(self, *, find: bool = True) -> Reading:
+    def read(self, *, find: bool = True) -> CounterReading:
         self._left -= 1
         if self._left == 0:
             self.reached.set()
@@ -376,7 +375,7 @@ class Counted(Counters):
 
 
 def test_a_short_round_is_not_looked_into() -> None:
-    watcher = Watcher("here")
+    watcher = CounterSampler("here")
     instant = time.monotonic() + 1000
     watcher.begin(instant)
     use = watcher.finish()
@@ -389,7 +388,7 @@ def test_a_short_round_is_not_looked_into() -> None:
 @pytest.mark.parametrize("looks", [1, MOST - 1, MOST, MOST + 1, 2 * MOST + 1])
 def test_a_long_round_has_as_many_samples_as_are_kept(looks: int) -> None:
     counted = Counted(looks + 1)  # one before the first look
-    watcher = Watcher("here", counted)
+    watcher = CounterSampler("here", counted)
     instant = time.monotonic()
     watcher.begin(instant, every=0.0002)
     assert counted.reached.wait(DEADLINE)
@@ -408,7 +407,7 @@ def test_a_long_round_has_as_many_samples_as_are_kept(looks: int) -> None:
 
 def test_rounds_follow_each_other_and_one_can_be_abandoned() -> None:
     counted = Counted(3)
-    watcher = Watcher("here", counted)
+    watcher = CounterSampler("here", counted)
     watcher.begin(time.monotonic(), every=0.0002)
     assert counted.reached.wait(DEADLINE)
     watcher.begin(time.monotonic(), every=1000)

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 from gridbench.errors import InputError
 from gridbench.sync.cases import cases_of, in_order, number_of, numbers_of
-from gridbench.sync.figures import clock_error, figures_of, parallelism, phases_of, task_times
-from gridbench.sync.record import FILE, FORM, Phase, Round, Task
-from gridbench.sync.stragglers import fence, often_late, stragglers, straggling_hosts
+from gridbench.sync.figures import (
+    clock_error,
+    fence,
+    figures_of,
+    frequent_stragglers,
+    parallelism,
+    phases_of,
+    stragglers,
+    straggling_hosts,
+    task_times,
+)
+from gridbench.sync.record import FILE, FORM, Phase, Round, TaskRun
 from sync_rounds import DISTURBED, four, round_of, sweep, task_of, write_folder
 
 
@@ -149,11 +158,11 @@ def test_workers_and_hosts_that_are_often_late_are_told() -> None:
     rounds = [alike(*slow, hosts=6, repeat=n) for n in range(3)]
     rounds += [alike(*[1.0] * 12, hosts=6, repeat=3)]
     assert straggling_hosts(rounds[0]) == ["node3"]
-    found = [(one.host, one.worker, one.times, one.rounds) for one in often_late(rounds)]
+    found = [(one.host, one.worker, one.times, one.rounds) for one in frequent_stragglers(rounds)]
     assert found == [("node3", None, 3, 4), ("node3", 3, 3, 4), ("node3", 9, 3, 4)]
     # Of two rounds nothing is told, nor of what is late in half of them.
-    assert often_late(rounds[:2]) == []
-    assert often_late([*rounds[:2], rounds[3], replace(rounds[3], repeat=4)]) == []
+    assert frequent_stragglers(rounds[:2]) == []
+    assert frequent_stragglers([*rounds[:2], rounds[3], replace(rounds[3], repeat=4)]) == []
 
 
 @pytest.mark.parametrize(
@@ -248,7 +257,7 @@ rounds = st.lists(st.tuples(times, times), min_size=1, max_size=30).map(
 
 
 @given(rounds)
-def test_simultaneity_is_a_share(tasks: list[Task]) -> None:
+def test_simultaneity_is_a_share(tasks: list[TaskRun]) -> None:
     found = figures_of(round_of(tasks))
     assert 0 <= found.simultaneity <= 1
     assert 0 < found.running <= len(tasks) * (1 + 1e-9) or found.span == 0 or not found.longest
@@ -256,7 +265,7 @@ def test_simultaneity_is_a_share(tasks: list[Task]) -> None:
 
 
 @given(rounds)
-def test_the_tasks_running_are_as_many_as_there_are_and_last_as_long(tasks: list[Task]) -> None:
+def test_the_tasks_running_are_as_many_as_there_are_and_last_as_long(tasks: list[TaskRun]) -> None:
     found = parallelism(tasks)
     assert found.running.min() >= 0
     assert found.running.max() <= len(tasks)

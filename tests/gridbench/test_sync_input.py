@@ -20,8 +20,8 @@ from gridbench.quantities import MOST_ELEMENTS, Counts, Texts
 from gridbench.read_config import LARGEST
 from gridbench.schema import keys_of, read_parameters, record_of
 from gridbench.shared_options import HostOptions, ResultsOptions
-from gridbench.sync.arguments import KNOWN, expand, placeholders, split
 from gridbench.sync.options import SyncParameters
+from gridbench.sync.tasks import PLACEHOLDERS, expand, placeholders_in, split_arguments
 from running import Run
 
 texts = Texts("parameter").read
@@ -204,8 +204,8 @@ def test_every_worker_has_a_place_of_its_own(
 
 
 def test_arguments_are_divided_before_placeholders_have_values() -> None:
-    arguments = split("-s {parameter} -o '{host} {rank}'.{worker} {total}/{round}")
-    assert placeholders(arguments) == set(KNOWN)
+    arguments = split_arguments("-s {parameter} -o '{host} {rank}'.{worker} {total}/{round}")
+    assert placeholders_in(arguments) == set(PLACEHOLDERS)
     assert expand(arguments, VALUES) == ["-s", "4 k", "-o", "node2 1.5", "56/0"]
 
 
@@ -214,8 +214,8 @@ def test_braces_are_written_twice() -> None:
 
 
 def test_lists_are_taken_as_they_are() -> None:
-    assert split(["a b", "'", "", "{host}"]) == ("a b", "'", "", "{host}")
-    assert split("") == ()
+    assert split_arguments(["a b", "'", "", "{host}"]) == ("a b", "'", "", "{host}")
+    assert split_arguments("") == ()
 
 
 @pytest.mark.parametrize(
@@ -235,22 +235,24 @@ def test_lists_are_taken_as_they_are() -> None:
 )
 def test_arguments_that_mean_nothing_are_refused(arguments: str | list[str], told: str) -> None:
     with pytest.raises(InputError) as caught:
-        split(arguments)
+        split_arguments(arguments)
     assert told in caught.value.what
     if "{" in str(arguments):
-        assert all(f"{{{name}}}" in caught.value.remedy for name in KNOWN)
+        assert all(f"{{{name}}}" in caught.value.remedy for name in PLACEHOLDERS)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)))
 def test_any_argument_can_be_written(arguments: list[str]) -> None:
     written = [one.replace("{", "{{").replace("}", "}}") for one in arguments]
-    assert expand(split(shlex.join(written)), VALUES) == arguments
+    assert expand(split_arguments(shlex.join(written)), VALUES) == arguments
 
 
-@given(st.dictionaries(st.sampled_from(KNOWN), st.text(max_size=20)))
+@given(st.dictionaries(st.sampled_from(PLACEHOLDERS), st.text(max_size=20)))
 def test_values_are_put_in_as_they_are(values: dict[str, str]) -> None:
     whole = VALUES | values
-    assert expand([f"{{{name}}}" for name in KNOWN], whole) == [whole[name] for name in KNOWN]
+    assert expand([f"{{{name}}}" for name in PLACEHOLDERS], whole) == [
+        whole[name] for name in PLACEHOLDERS
+    ]
 
 
 # ---- Lists

@@ -18,8 +18,8 @@ from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
 from gridbench.results.table import measures_of
+from gridbench.sync.bottlenecks import Bottleneck
 from gridbench.sync.cases import cases_of
-from gridbench.sync.limited import Limit
 from gridbench.sync.present import print_table, write_report
 from gridbench.sync.present.details import details, panels, shown_rounds
 from gridbench.sync.present.limiting import limited_by
@@ -51,14 +51,14 @@ from sync_rounds import (
 ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
 
 
-def saturated(one: Round) -> Sequence[Limit]:
+def saturated(one: Round) -> Sequence[Bottleneck]:
     """From four workers on, a server is."""
     if one.workers < 4:
         return ()
-    return (Limit("server saturated", f"gfmd used {one.workers} % too much."),)
+    return (Bottleneck("server saturated", f"gfmd used {one.workers} % too much."),)
 
 
-def nothing(_: Round) -> Sequence[Limit]:
+def nothing(_: Round) -> Sequence[Bottleneck]:
     return ()
 
 
@@ -259,7 +259,7 @@ def test_a_task_of_many_phases_has_the_first_ones_shown() -> None:
 def test_limits_are_looked_for_once() -> None:
     seen = []
 
-    def looked(one: Round) -> Sequence[Limit]:
+    def looked(one: Round) -> Sequence[Bottleneck]:
         seen.append(one.repeat)
         return saturated(one)
 
@@ -325,7 +325,7 @@ def test_the_table_in_markdown() -> None:
 
 def test_all_that_comes_from_outside_is_escaped(tmp_path: Path) -> None:
     header = replace(header_of(task=EVIL, x=EVIL), machine={"host": EVIL}, versions={EVIL: EVIL})
-    limits = lambda _: (Limit(EVIL, EVIL),)  # noqa: E731
+    limits = lambda _: (Bottleneck(EVIL, EVIL),)  # noqa: E731
     page = render(header, evil(), limits=limits, files=tmp_path)
     assert "<script>document.title" not in page
     assert "<b>bold</b>" not in page

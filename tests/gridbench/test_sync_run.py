@@ -15,11 +15,11 @@ from rich.console import Console
 
 from gridbench.hosts.place import open_place
 from gridbench.hosts.where import Where
-from gridbench.sync.crew import Crew
-from gridbench.sync.experiment import planned_of
+from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import FILE, FORM, PlannedRound, Round, Status
-from gridbench.sync.round import Rounds
+from gridbench.sync.round_runner import RoundRunner
+from gridbench.sync.task_group import TaskGroup
 from gridbench_testbed.batch import gridengine, slurm
 from gridbench_testbed.cluster import servers_of
 from gridbench_testbed.links import sshd
@@ -339,12 +339,12 @@ def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
         where = Where(names=tuple(servers_of(rig)))
         parameters = SyncParameters(task="/bin/true", workers=(2,))
         planned: list[list[Status]] = []
-        with open_place(where, 2, Console(quiet=True), Crew) as place:
-            rounds = Rounds(lambda: None)
+        with open_place(where, 2, Console(quiet=True), TaskGroup) as place:
+            rounds = RoundRunner(lambda: None)
 
             def statuses() -> list[Status]:
                 place.replace_lost()
-                tasks = planned_of(parameters, place.members, PlannedRound(workers=2))
+                tasks = planned_tasks(parameters, place.members, PlannedRound(workers=2))
                 ran = rounds.run(tasks, "entry", 30.0)
                 planned.append([task.status for task in ran.tasks])
                 return planned[-1]

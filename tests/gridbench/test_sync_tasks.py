@@ -10,9 +10,9 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.native import task_program
-from gridbench.sync.arguments import expand, split
+from gridbench.sync.record import PROGRAM
 from gridbench.sync.reports import reported
-from gridbench.sync.tasks import BUILT_INS, PROGRAM, command
+from gridbench.sync.tasks import BUILT_INS, command_of, expand, split_arguments
 from running import DEADLINE
 
 """Of the placeholders, but for the parameter."""
@@ -34,9 +34,9 @@ def expanded(words: tuple[str, ...], parameter: str) -> list[str]:
 def test_examples_run_and_report_their_phases(tmp_path: Path, name: str, example: str) -> None:
     assert name != "fio" or shutil.which("fio"), "make fio installs it"
     if name == "read":
-        written = command("write", split(f"--directory {tmp_path} --size 128K"))
+        written = command_of("write", split_arguments(f"--directory {tmp_path} --size 128K"))
         subprocess.run(expanded(written, ""), check=True, timeout=DEADLINE)
-    words = command(name, split(example.replace("/scratch", str(tmp_path))))
+    words = command_of(name, split_arguments(example.replace("/scratch", str(tmp_path))))
     ran = subprocess.run(
         expanded(words, PARAMETERS.get(name, "64K" if name != "shell" else "0.01")),
         capture_output=True,
@@ -64,7 +64,7 @@ def test_the_catalogue_is_one_of_names_and_lines() -> None:
 
 
 def test_arguments_follow_those_of_the_task() -> None:
-    assert command("write", split("--size {parameter} --directory '/a b'")) == (
+    assert command_of("write", split_arguments("--size {parameter} --directory '/a b'")) == (
         PROGRAM,
         "write",
         "--worker",
@@ -76,14 +76,14 @@ def test_arguments_follow_those_of_the_task() -> None:
         "--directory",
         "/a b",
     )
-    assert command("null", ()) == (PROGRAM, "null")
+    assert command_of("null", ()) == (PROGRAM, "null")
 
 
 def test_a_command_for_the_shell_stays_in_one_piece() -> None:
     text = "for f in *; do echo \"$f\" '{worker}'; done | wc -l"
-    assert command("shell", [text]) == ("/bin/sh", "-c", text)
+    assert command_of("shell", [text]) == ("/bin/sh", "-c", text)
     with pytest.raises(InputError, match="has no command"):
-        command("shell", [" "])
+        command_of("shell", [" "])
 
 
 def test_programs_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,18 +91,18 @@ def test_programs_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     program = tmp_path / "task.sh"
     program.write_text("#!/bin/sh\n")
     with pytest.raises(InputError, match="cannot be executed") as error:
-        command("./task.sh", ())
+        command_of("./task.sh", ())
     assert error.value.remedy == "chmod +x ./task.sh"
     program.chmod(0o755)
     for name in ("task.sh", "./task.sh", str(program)):
-        assert command(name, ["{worker}", "b c"]) == (str(program), "{worker}", "b c")
+        assert command_of(name, ["{worker}", "b c"]) == (str(program), "{worker}", "b c")
     # A file beside a built-in task of the same name.
     program.rename("write")
-    assert command("write", ())[0] == PROGRAM
-    assert command("./write", ()) == (str(tmp_path / "write"),)
+    assert command_of("write", ())[0] == PROGRAM
+    assert command_of("./write", ()) == (str(tmp_path / "write"),)
     # Hosts may have it, and the PATH.
-    assert command("/opt/elsewhere/task", ["x"]) == ("/opt/elsewhere/task", "x")
-    assert command("env", ["true"]) == ("env", "true")
+    assert command_of("/opt/elsewhere/task", ["x"]) == ("/opt/elsewhere/task", "x")
+    assert command_of("env", ["true"]) == ("env", "true")
 
 
 @pytest.mark.parametrize("task", ["", "reed", "./write", "nobody/has/it", "~nobody-of-this-name/x"])
@@ -111,12 +111,12 @@ def test_what_is_not_there_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
-        command(task, ())
+        command_of(task, ())
     assert "write-read" in str(error.value)
 
 
 def test_the_right_name_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean `read`"):
-        command("raed", ())
+        command_of("raed", ())
     with pytest.raises(InputError, match="a folder, and no program"):
-        command(str(tmp_path), ())
+        command_of(str(tmp_path), ())

@@ -6,7 +6,7 @@ from benchmarks.extent import Extent
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
-from gridbench.sync.record import Start
+from gridbench.sync.record import HoldPoint
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 56, Extent.FULL: 56}
 _REPEATS = {Extent.TRIAL: 2, Extent.USUAL: 5, Extent.FULL: 9}
@@ -17,7 +17,7 @@ def started(workers: int, repeats: int) -> Values:
     """Seconds of skew and span, held at entry, that again, and with exec inside."""
     with workers_at(workers) as all_workers:
 
-        def step(start: Start) -> Values:
+        def step(start: HoldPoint) -> Values:
             figures = all_workers.run("null", start=start).figures
             return {"skew": figures.skew, "span": figures.span}
 

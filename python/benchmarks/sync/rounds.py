@@ -13,12 +13,12 @@ from rich.console import Console
 from benchmarks.figures import Values
 from gridbench.hosts.place import Place, open_place
 from gridbench.hosts.where import Where
-from gridbench.sync.crew import Crew
-from gridbench.sync.experiment import planned_of
+from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.figures import RoundFigures, figures_of
 from gridbench.sync.options import SyncParameters
-from gridbench.sync.record import PlannedRound, Round, Start
-from gridbench.sync.round import Rounds
+from gridbench.sync.record import HoldPoint, PlannedRound, Round
+from gridbench.sync.round_runner import RoundRunner
+from gridbench.sync.task_group import TaskGroup
 
 _TIMEOUT = 300.0  # seconds for a round
 
@@ -40,16 +40,16 @@ class Workers:
     def __init__(self, place: Place, workers: int) -> None:
         self._place = place
         self._workers = workers
-        self._rounds = Rounds(_no_check)
+        self._rounds = RoundRunner(_no_check)
         self._count = 0
 
-    def run(self, task: str, *words: str, start: Start = "entry") -> Seen:
+    def run(self, task: str, *words: str, start: HoldPoint = "entry") -> Seen:
         """One round. RuntimeError if a task of it does not end well."""
         # On hosts of one core each as well as on hosts of many: the workers are what is asked for.
         parameters = SyncParameters(task=task, arguments=words, oversubscribe=True)
         case = PlannedRound(workers=self._workers, start=start, repeat=self._count)
         self._count += 1
-        planned = planned_of(parameters, self._place.members, case)
+        planned = planned_tasks(parameters, self._place.members, case)
         ran = self._rounds.run(planned, start, _TIMEOUT)
         bad = [one for one in ran.tasks if one.status != "ok"]
         if bad:
@@ -75,7 +75,7 @@ class Workers:
 def workers_at(workers: int, servers: Sequence[str] = ()) -> Iterator[Workers]:
     """So many, on this machine or on the hosts of these servers."""
     where = Where(names=tuple(servers))
-    with open_place(where, workers, Console(quiet=True), Crew) as place:
+    with open_place(where, workers, Console(quiet=True), TaskGroup) as place:
         yield Workers(place, workers)
 
 

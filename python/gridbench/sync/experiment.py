@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -13,24 +15,24 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
-from gridbench.hosts.hosts_file import place
-from gridbench.hosts.place import Member, Place, open_place
+from gridbench.hosts.hosts_file import Host, place
+from gridbench.hosts.place import Member, Place, near, open_place
 from gridbench.jsonl_store import RecordFile
 from gridbench.machine.watch import Watch
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
+from gridbench.run.machine import usable_processors
 from gridbench.schema import record_of
-from gridbench.sync.arguments import expand
-from gridbench.sync.crew import Crew
 from gridbench.sync.figures import figures_of
-from gridbench.sync.messages import Order
 from gridbench.sync.options import SyncParameters
-from gridbench.sync.record import ERRORS, FORM, OUTPUT, PlannedRound, Round, Task
-from gridbench.sync.round import Planned, Ran, Rounds
-from gridbench.sync.tasks import PROGRAM, USAGE
+from gridbench.sync.record import ERRORS, FORM, OUTPUT, PROGRAM, PlannedRound, Round, TaskRun
+from gridbench.sync.round_runner import PlannedTask, RoundOutcome, RoundRunner
+from gridbench.sync.task_group import TaskGroup, TaskOrder
+from gridbench.sync.tasks import USAGE, expand
+from gridbench.terminal import new_table
 
 _LEAST_FAILED = 3
-"""Rounds in which no task began, after which there is no sense in more."""
+"""Successive rounds without any task that began, after which the experiment ends."""
 
 
 class SyncExperiment(Experiment[PlannedRound, Round]):
@@ -39,12 +41,12 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
     form = FORM
 
     def __init__(self, parameters: SyncParameters) -> None:
-        """InputError for what cannot be meant."""
+        """InputError for contradictory parameters."""
         self.parameters = parameters
         self.command = parameters.command()
         self.where = parameters.hosts.where()
         self._place: Place | None = None
-        self._rounds: Rounds | None = None
+        self._runner: RoundRunner | None = None
         self._useless = 0
 
     @property
@@ -53,12 +55,12 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         return f"sync-{Path(self.parameters.task).name}"
 
     def record(self) -> dict[str, Any]:
-        """What is run, and where."""
+        """The parameters of all rounds."""
         own = record_of(self.parameters)
         return {**own, "arguments": list(self.command[1:]), **self.where.record()}
 
     def cases(self, bench: Bench) -> list[PlannedRound]:
-        """All rounds; if no numbers of workers are given, with as many as the hosts have cores."""
+        """All rounds; by default with one worker for each core of the hosts."""
         return self.rounds_with(self.parameters.workers or (self._at(bench).cores,))
 
     def rounds_with(self, counts: Sequence[int]) -> list[PlannedRound]:
@@ -73,14 +75,13 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         ]
 
     def _at(self, bench: Bench) -> Place:
-        """The hosts, which are opened when they are first needed. InputError if one cannot run the
-        program."""
+        """The hosts, opened when first needed. InputError if one cannot run the program."""
         if self._place is None:
             most = max(self.parameters.workers, default=0)
             self._place = bench.stack.enter_context(
-                open_place(self.where, most, bench.console, Crew, self.parameters.watch)
+                open_place(self.where, most, bench.console, TaskGroup, self.parameters.watch)
             )
-            self._rounds = Rounds(bench.interrupt.check)
+            self._runner = RoundRunner(bench.interrupt.check)
             for member in self._place.members:
                 why = member.remote.why_not(self.command[0], str(Path.cwd()))
                 if why:
@@ -95,12 +96,12 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
     def run(self, case: PlannedRound, bench: Bench) -> Round:
         """Run a round."""
         where = self._at(bench)
-        assert self._rounds is not None
+        assert self._runner is not None
         where.replace_lost()
-        planned = planned_of(self.parameters, where.members, case)
+        planned = planned_tasks(self.parameters, where.members, case)
         watch = Watch(os.getpid())
         watch.begin()
-        ran = self._rounds.run(planned, case.start, self.parameters.timeout)
+        ran = self._runner.run(planned, case.start, self.parameters.timeout)
         watch.end()
         watch.look_after()
         if told := self._refused(ran.tasks):
@@ -119,9 +120,9 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
             load=watch.record(),
         )
 
-    def _refused(self, tasks: Sequence[Task]) -> str:
-        """What the program of gridbench's own tasks says of its options, if that is the same for
-        all tasks and ended each of them before any work; else empty."""
+    def _refused(self, tasks: Sequence[TaskRun]) -> str:
+        """The message of a built-in task that refused its options, if all tasks ended with it;
+        else empty."""
         reasons = {task.why for task in tasks}
         if self.command[0] != PROGRAM or len(reasons) > 1:
             return ""
@@ -171,10 +172,46 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         write_report(folder, page)
 
 
-def planned_of(
+def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:
+    """Print all rounds, each with the command of its last worker. This contacts no host: those of a
+    grid or a cluster have numbers instead of names."""
+    where, parameters = experiment.where, experiment.parameters
+    cores = usable_processors()
+    hosts = where.hosts or (Host(platform.node(), cores),)
+    counts = parameters.workers or (sum(host.cores for host in hosts),)
+    if where.emulated or where.grid or where.names:
+        nodes = where.nodes if where.emulated else 1
+        hosts = tuple(Host(f"host-{n + 1}", -(-max(counts) // nodes)) for n in range(nodes))
+    members = [Member(host, None if near(where) else host.name) for host in hosts]
+    rows: list[dict[str, Any]] = []
+    for one in experiment.rounds_with(counts):
+        planned = planned_tasks(parameters, members, one)
+        order = planned[-1].order
+        command = shlex.join([order.program, *order.arguments])
+        rows.append(
+            {
+                "workers": one.workers,
+                "parameter": one.parameter,
+                "start": one.start,
+                "repeat": one.repeat,
+                "hosts": len({task.member.host.name for task in planned}),
+                "command": command.replace(shlex.quote(PROGRAM), "gridbench-task"),
+            }
+        )
+    table = new_table()
+    for head in ("round", "workers", "hosts", "parameter", "held at", "command of its last worker"):
+        table.add_column(head, justify="right" if head in ("round", "workers") else "left")
+    for number, row in enumerate(rows, 1):
+        shown = (row[name] for name in ("workers", "hosts", "parameter", "start", "command"))
+        table.add_row(f"{number:,}", *(f"{v:,}" if isinstance(v, int) else v for v in shown))
+    printing.tables().print(table)
+    printing.document(lambda: rows)
+
+
+def planned_tasks(
     parameters: SyncParameters, members: Iterable[Member], case: PlannedRound
-) -> list[Planned]:
-    """The tasks of a round, each with its place. InputError if the hosts have too few cores."""
+) -> list[PlannedTask]:
+    """The tasks of a round with their hosts. InputError if the hosts have too few cores."""
     by_name = {member.host.name: member for member in members}
     places = place(
         [member.host for member in by_name.values()],
@@ -194,19 +231,19 @@ def planned_of(
             "total": str(case.workers),
         }
         (folder,) = expand([parameters.chdir], values)
-        order = Order(
+        order = TaskOrder(
             worker=worker,
             program=program,
             arguments=tuple(expand(arguments, values)),
             directory=os.path.abspath(folder),
             environment={f"GRIDBENCH_{name.upper()}": value for name, value in values.items()},
         )
-        found.append(Planned(order, by_name[host], rank))
+        found.append(PlannedTask(order, by_name[host], rank))
     return found
 
 
-def _keep(case: PlannedRound, ran: Ran, results: Path) -> dict[int, str]:
-    """Write what tasks printed into files; their names below the folder of results."""
+def _keep(case: PlannedRound, ran: RoundOutcome, results: Path) -> dict[int, str]:
+    """Write the output of tasks into files; their names below the folder of results, by worker."""
     paths: dict[int, str] = {}
     if not ran.printed:
         return paths

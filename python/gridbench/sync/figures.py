@@ -1,12 +1,16 @@
-"""What a round shows: how simultaneous its tasks were, and how much they did.
+"""Figures of a round: how simultaneous its tasks were, how much they did, and which were slow.
 
-Times are on the client's clock, in seconds; what is not known is NaN.
+Times are seconds of the client's clock; unknown values are NaN.
 
-The rate of a phase, in bytes or operations, is all that the tasks did over the time of the slowest
-of them. IOR and mdtest report this: the slowest process ends their measurement. The sum of the
-tasks' own rates stands beside it; it is what they would do if no task ended before another, and is
-never below the first. A phase's begin is not recorded, so that this supposes that all tasks begin
-it together, as they do the first one.
+The rate of a phase, in bytes or operations, is the work of all tasks over the time of the slowest
+task, as IOR and mdtest report it. The sum of the tasks' own rates is never lower: it is the rate
+that they would have if all ended together. The begin of a phase is not recorded, so both assume
+that all tasks begin it together, as they do the first one.
+
+A task is a straggler if its time is above Tukey's outer fence, three times the distance between the
+quartiles above the upper one, and at least 5 % above the median: where nearly all tasks take the
+same time, the fence alone would mark differences of no importance. Fewer than five tasks have no
+stragglers, as their quartiles reach to the slowest.
 """
 
 from __future__ import annotations
@@ -19,16 +23,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridbench.sync.record import Latency, Phase, Round, Task
-from gridbench.sync.stragglers import stragglers
+from gridbench.sync.record import Latency, Phase, Round, TaskRun
 
 Numbers = NDArray[np.float64]
 NOT_KNOWN = math.nan
+_DISTANCES = 3.0
+_ABOVE_MEDIAN = 1.05
+_FEWEST_TASKS = 5
+_FEWEST_ROUNDS = 3
+"""Rounds from which on a worker or host can be a frequent straggler."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseFigures:
-    """A phase of all tasks that ended well and have it."""
+    """A phase, over all tasks that have it and ended well."""
 
     tasks: int
     seconds: float
@@ -43,8 +51,8 @@ class PhaseFigures:
     """Operations per second: all operations over `seconds`."""
     rate_summed: float
     latency: Latency | None
-    """The median of the tasks' medians; of 90 %, 99 % and the maximum the largest of all tasks.
-    That is an upper bound: percentiles of all cannot be put together from those of each."""
+    """p50 is the median of the tasks' medians. The others are the largest of all tasks, an upper
+    bound: percentiles of several tasks cannot be combined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,30 +62,30 @@ class RoundFigures:
     tasks: int
     ok: int
     skew: float
-    """From the first of the first instructions to the last, of all tasks that began."""
+    """From the first instruction of the first task to that of the last task."""
     clock_error: float
-    """By so much the skew may be wrong: what is not known of the clocks of the two worst hosts."""
+    """Possible error of the skew: the clock errors of the two worst hosts."""
     late: float
-    """The order to start came by so much too late to the worst worker."""
+    """Largest delay of the order to start after the agreed instant."""
     span: float
-    """From the first of the first instructions to the last end."""
+    """From the first instruction of the first task to the last end."""
     simultaneity: float
-    """The share of the span in which all tasks ran that began and ended, 0 to 1."""
+    """Share of the span, 0 to 1, in which all tasks that began and ended ran together."""
     running: float
-    """How many tasks ran at a time, on average over the span."""
+    """Mean number of running tasks over the span."""
     shortest: float
-    """Seconds from first instruction to end, of the tasks that ended well."""
+    """Seconds from first instruction to end, of tasks that ended well."""
     median: float
     longest: float
     stragglers: tuple[int, ...]
-    """Workers whose task was far slower than those of the others."""
+    """Workers whose tasks were stragglers."""
     phases: dict[str, PhaseFigures]
     """In the order of the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """How many tasks run, as a step function: `running[n]` from `times[n]` to the next time."""
+    """Number of running tasks as a step function: `running[n]` from `times[n]` to the next time."""
 
     times: Numbers
     running: NDArray[np.int64]
@@ -111,8 +119,8 @@ def figures_of(one: Round) -> RoundFigures:
     )
 
 
-def timed(tasks: Iterable[Task]) -> tuple[Numbers, Numbers]:
-    """When the tasks began and ended of which both is known."""
+def timed(tasks: Iterable[TaskRun]) -> tuple[Numbers, Numbers]:
+    """Begin and end of the tasks that have both."""
     known = [
         (task.began, task.ended)
         for task in tasks
@@ -122,14 +130,14 @@ def timed(tasks: Iterable[Task]) -> tuple[Numbers, Numbers]:
     return both[:, 0], both[:, 1]
 
 
-def task_times(tasks: Iterable[Task]) -> Numbers:
-    """Seconds that tasks took of which both ends are known."""
+def task_times(tasks: Iterable[TaskRun]) -> Numbers:
+    """Seconds from begin to end, of the tasks that have both."""
     began, ended = timed(tasks)
     return ended - began
 
 
-def clock_error(tasks: Iterable[Task]) -> float:
-    """By so much a difference between two tasks may be wrong: clocks of tasks of one host agree."""
+def clock_error(tasks: Iterable[TaskRun]) -> float:
+    """Possible error of a difference between two tasks; tasks of one host share a clock."""
     worst: dict[str, float] = {}
     for task in tasks:
         worst[task.host] = max(worst.get(task.host, 0.0), task.clock_error)
@@ -137,16 +145,16 @@ def clock_error(tasks: Iterable[Task]) -> float:
 
 
 def simultaneity(began: Numbers, ended: Numbers) -> float:
-    """The share of the time from the first begin to the last end in which all tasks run."""
+    """Share of the time from the first begin to the last end in which all tasks run."""
     if not began.size:
         return NOT_KNOWN
     span = ended.max() - began.min()
-    # Tasks that take no time at all, all at one moment, are simultaneous.
+    # Tasks without duration at one moment are simultaneous.
     return max(0.0, float((ended.min() - began.max()) / span)) if span > 0 else 1.0
 
 
-def parallelism(tasks: Iterable[Task]) -> Parallelism:
-    """How many tasks run at each time, of those whose begin and end are known."""
+def parallelism(tasks: Iterable[TaskRun]) -> Parallelism:
+    """The number of running tasks over time, of the tasks with begin and end."""
     began, ended = timed(tasks)
     moments = np.concatenate([began, ended])
     change = np.concatenate([np.ones_like(began), -np.ones_like(ended)]).astype(np.int64)
@@ -163,8 +171,8 @@ def _mean_running(began: Numbers, ended: Numbers) -> float:
     return float((ended - began).sum()) / span if span > 0 else float(began.size)
 
 
-def phases_of(tasks: Sequence[Task]) -> dict[str, PhaseFigures]:
-    """The phases that any of the tasks tells of, by name."""
+def phases_of(tasks: Sequence[TaskRun]) -> dict[str, PhaseFigures]:
+    """Figures of all phases that the tasks report, by name."""
     found: dict[str, list[list[Phase]]] = {}
     for task in tasks:
         own: dict[str, list[Phase]] = {}
@@ -176,7 +184,7 @@ def phases_of(tasks: Sequence[Task]) -> dict[str, PhaseFigures]:
 
 
 def _phase(tasks: list[list[Phase]]) -> PhaseFigures:
-    """One phase; a task that names it several times did it so often, one after another."""
+    """Figures of one phase. If a task reports it several times, these parts follow each other."""
     seconds = [sum(phase.seconds for phase in own) for own in tasks]
     sizes = [sum(phase.bytes for phase in own) for own in tasks]
     counts = [sum(phase.operations for phase in own) for own in tasks]
@@ -197,8 +205,8 @@ def _phase(tasks: list[list[Phase]]) -> PhaseFigures:
 
 
 def _rates(amounts: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
-    """All over the longest time, and the sum of each over its own; not known without any amount, or
-    if a time is not above 0."""
+    """The total over the longest time, and the sum of the single rates. NaN if nothing was done, or
+    if a time is 0."""
     if not any(amounts) or not min(seconds) > 0:
         return NOT_KNOWN, NOT_KNOWN
     own = (amount / time for amount, time in zip(amounts, seconds, strict=True))
@@ -212,3 +220,71 @@ def _together(latencies: Sequence[Latency]) -> Latency:
         p99=max(one.p99 for one in latencies),
         max=max(one.max for one in latencies),
     )
+
+
+# ---- Stragglers
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentStraggler:
+    """A worker or host that was a straggler in most of its rounds."""
+
+    host: str
+    worker: int | None
+    """None: the host as a whole."""
+    times: int
+    rounds: int
+
+
+def fence(times: Sequence[float]) -> float:
+    """The time above which a task is a straggler; infinite for too few times."""
+    if len(times) < _FEWEST_TASKS:
+        return math.inf
+    first, median, third = statistics.quantiles(times, n=4, method="inclusive")
+    return max(third + _DISTANCES * (third - first), _ABOVE_MEDIAN * median)
+
+
+def stragglers(one: Round) -> list[TaskRun]:
+    """The tasks of a round that ended well but late."""
+    well = _well_timed(one)
+    above = fence([seconds for _, seconds in well])
+    return [task for task, seconds in well if seconds > above]
+
+
+def straggling_hosts(one: Round) -> list[str]:
+    """The hosts of a round whose median task time is above the fence of all hosts' medians."""
+    medians = _medians(one)
+    above = fence(list(medians.values()))
+    return [host for host, median in medians.items() if median > above]
+
+
+def frequent_stragglers(rounds: Iterable[Round]) -> list[FrequentStraggler]:
+    """Hosts, then workers, that are stragglers in more than half of three or more rounds; the most
+    frequent first."""
+    seen: dict[tuple[str, int | None], list[bool]] = {}
+    for one in rounds:
+        hosts, tasks = set(straggling_hosts(one)), {task.worker for task in stragglers(one)}
+        for host in _medians(one):
+            seen.setdefault((host, None), []).append(host in hosts)
+        for task, _ in _well_timed(one):
+            seen.setdefault((task.host, task.worker), []).append(task.worker in tasks)
+    found = [
+        FrequentStraggler(host, worker, sum(late), len(late))
+        for (host, worker), late in seen.items()
+        if len(late) >= _FEWEST_ROUNDS and 2 * sum(late) > len(late)
+    ]
+    return sorted(
+        found,
+        key=lambda r: (r.worker is not None, -r.times / r.rounds, r.host, r.worker or 0),
+    )
+
+
+def _well_timed(one: Round) -> list[tuple[TaskRun, float]]:
+    return [(task, task.seconds) for task in one.tasks if task.seconds is not None]
+
+
+def _medians(one: Round) -> dict[str, float]:
+    by_host: dict[str, list[float]] = {}
+    for task, seconds in _well_timed(one):
+        by_host.setdefault(task.host, []).append(seconds)
+    return {host: statistics.median(times) for host, times in by_host.items()}

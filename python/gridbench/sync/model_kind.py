@@ -24,7 +24,7 @@ from gridbench.model.kind import FittedModel, ModelParameter, ModelSubjects
 from gridbench.model.saved import cost_models
 from gridbench.model.saved import cost_record as to_record
 from gridbench.sync.cases import SyncCase, cases_of
-from gridbench.sync.record import FORM, STARTS, Round
+from gridbench.sync.record import FORM, HOLD_POINTS, Round
 from gridbench.sync.tasks import BUILT_INS
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
@@ -166,7 +166,7 @@ def _told(case: SyncCase, header: Header) -> str:
     if task not in BUILT_INS or not words:
         words = [task, *words]
     parameter = f"parameter {case.parameter}" if case.parameter else ""
-    parts = [shlex.join(map(str, words)), parameter, STARTS[case.start]]
+    parts = [shlex.join(map(str, words)), parameter, HOLD_POINTS[case.start]]
     return ", ".join(part for part in parts if part)
 
 

@@ -25,11 +25,17 @@ from gridbench.shared_options import (
     dry_run_option,
     experiment_options,
 )
-from gridbench.sync.arguments import Arguments, placeholders, split
-from gridbench.sync.record import Start
-from gridbench.sync.tasks import BUILT_INS, command
+from gridbench.sync.record import HoldPoint
+from gridbench.sync.tasks import (
+    BUILT_INS,
+    Arguments,
+    command_of,
+    list_tasks,
+    placeholders_in,
+    split_arguments,
+)
 
-_STARTS: dict[str, tuple[Start, ...]] = {
+_STARTS: dict[str, tuple[HoldPoint, ...]] = {
     "entry": ("entry",),
     "exec": ("exec",),
     "both": ("entry", "exec"),
@@ -37,7 +43,7 @@ _STARTS: dict[str, tuple[Start, ...]] = {
 
 
 _WITH_ANY_OPTION = ("shell", "fio")
-"""Built-in tasks whose arguments are for another program."""
+"""Built-in tasks that pass their arguments to another program."""
 
 
 class TaskName(Quantity[str]):
@@ -46,7 +52,7 @@ class TaskName(Quantity[str]):
     name = "task"
 
     def read(self, value: Any, folder: Path | None = None) -> str:
-        """A path, or the name of a file beside that which names it, begins at the folder."""
+        """A relative path, or the name of a file in the folder, starts at the folder."""
         path = PathText().read(value, folder)
         is_path = "/" in value or (folder is not None and os.path.isfile(path))
         return path if is_path else str(value)
@@ -54,7 +60,7 @@ class TaskName(Quantity[str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncParameters:
-    """Which program runs at once, on how many workers and where."""
+    """Which program runs, on how many workers, and where."""
 
     task: str = argument(TaskName(), default="", older_name="TASK_FILE", record="task")
     workers: tuple[int, ...] = option(
@@ -102,7 +108,7 @@ class SyncParameters:
         help="How often each case is run.",
         default=3,
     )
-    start: tuple[Start, ...] = option(
+    start: tuple[HoldPoint, ...] = option(
         "--hold",
         Choice(_STARTS),
         help="Hold tasks at the entry of their program, so that it is loaded before; or before it"
@@ -146,8 +152,8 @@ class SyncParameters:
                 remedy=f"name a program, or one of {', '.join(BUILT_INS)}, as in"
                 " `gridbench sync null`",
             )
-        found = command(self.task, self.arguments)
-        used = placeholders(split([*found[1:], self.chdir]))
+        found = command_of(self.task, self.arguments)
+        used = placeholders_in(split_arguments([*found[1:], self.chdir]))
         if "parameter" in used and self.parameters == ("",):
             raise InputError(
                 "the arguments have {parameter}, and there are no parameters",
@@ -181,13 +187,13 @@ class SyncParameters:
 )
 @experiment_options(SyncParameters)
 @click.argument("argument_words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
-@click.option("--list", "list_tasks", is_flag=True, help="List what can be named, and exit.")
+@click.option("--list", "show_tasks", is_flag=True, help="List what can be named, and exit.")
 @dry_run_option
 def sync(
     *,
     argument_words: tuple[str, ...],
     config: Path | None,
-    list_tasks: bool,
+    show_tasks: bool,
     dry_run: bool,
     given: dict[str, Any],
     policy: Policy,
@@ -211,11 +217,10 @@ def sync(
     disturbed all rounds.
     """
     from gridbench.experiment import run_experiment
-    from gridbench.sync import listing
-    from gridbench.sync.experiment import SyncExperiment
+    from gridbench.sync.experiment import SyncExperiment, list_rounds
 
-    if list_tasks:
-        listing.list_tasks(printing)
+    if show_tasks:
+        list_tasks(printing)
         return
     if argument_words and given["arguments"] is not None:
         raise InputError(
@@ -227,14 +232,14 @@ def sync(
     parameters = read_parameters(SyncParameters, given, environment=os.environ, file=config)
     experiment = SyncExperiment(parameters)
     if dry_run:
-        listing.list_rounds(experiment, printing)
+        list_rounds(experiment, printing)
     else:
         sys.exit(run_experiment(experiment, parameters.results, policy, printing))
 
 
 def _look_for_own_options(task: str | None, words: Sequence[str]) -> None:
-    """InputError if an option of `sync` stands behind a task that has no such option; a warning if
-    the task may have one."""
+    """InputError if an option of `sync` stands behind a built-in task; a warning behind another
+    program."""
     known = {name for parameter in sync.params for name in parameter.opts if name[:2] == "--"}
     misplaced = next((word for word in words if word.partition("=")[0] in known), None)
     if misplaced is None:

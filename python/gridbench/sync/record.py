@@ -1,4 +1,4 @@
-"""What is kept of a round: one record of a file of records (gridbench/jsonl_store.py)."""
+"""The record of a synchronised round: one line of rounds.jsonl (gridbench/jsonl_store.py)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from gridbench.formats import counted
 from gridbench.jsonl_store import ResultsForm
 
 FILE = "rounds.jsonl"
-"""In the folder of results."""
+"""The file in the folder of results."""
 OUTPUT = "output"
-"""The folder beside it with what tasks printed."""
+"""The folder beside it with the output of tasks."""
 ERRORS = b"\n--- errors ---\n"
-"""What stands there between output and errors of a task that has both."""
+"""Separates standard output from standard error in the file of a task."""
 KEPT = 64 << 10
 """Bytes at the end of each that are kept."""
 
-Start = Literal["entry", "exec"]
-"""Where a prepared task waits: at the entry of its program, or just before that is executed."""
-STARTS: dict[Start, str] = {"entry": "held at entry", "exec": "held before exec"}
-"""Where tasks wait for the start."""
+PROGRAM = "<gridbench-task>"
+"""Stands in a command for the program of `gridbench.native.task_program`, whose path differs
+from host to host."""
+
+HoldPoint = Literal["entry", "exec"]
+"""Where a task is held until the start: at the entry of its program, or before exec."""
+HOLD_POINTS: dict[HoldPoint, str] = {"entry": "held at entry", "exec": "held before exec"}
 Status = Literal["ok", "failed", "timeout", "lost"]
-"""Of a task; `failed`: it ended with another exit status than 0; `lost`: its worker ended, or could
-not begin it."""
+"""Of a task. `failed`: its exit status is not 0. `lost`: its worker ended or could not start it."""
 
 STATUSES: dict[Status, str] = {
     "ok": "ok",
@@ -31,12 +33,12 @@ STATUSES: dict[Status, str] = {
     "timeout": "timed out",
     "lost": "lost",
 }
-"""How a task ended, in words."""
+"""How pages write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Of the operations of a phase, seconds."""
+    """Latencies of the operations of a phase, in seconds."""
 
     p50: float
     p90: float
@@ -46,7 +48,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """What a task says of a part of its work, such as writing a file, or making directories."""
+    """A part of a task's work as the task reports it, such as writing a file."""
 
     name: str
     seconds: float
@@ -56,56 +58,63 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What one worker did in a round. Times are on the client's clock, in seconds after the agreed
-    instant."""
+class TaskRun:
+    """The task of one worker in a round. Times are seconds after the agreed instant, on the
+    client's clock."""
 
     worker: int
     host: str
     rank: int
-    """Which of the workers of its host it is, from 0."""
+    """Number among the workers of its host, from 0."""
     status: Status
-    start: Start = "entry"
+    start: HoldPoint = "entry"
     began: float | None = None
-    """The first instruction; None: it was not reached."""
+    """Its first instruction; None: not reached."""
     ended: float | None = None
-    """When its process had ended."""
+    """The end of its process."""
     clock_error: float = 0.0
-    """By so much both may be wrong, on either side, against tasks of other hosts."""
+    """Possible error of both, in either direction, against tasks of other hosts."""
     late: float = 0.0
-    """The order to start came by so much after the agreed instant; 0: in time."""
+    """Time from the agreed instant until the order to start arrived; 0: in time."""
     exit: int | None = None
     """The exit status, or minus the number of the signal that ended it."""
     why: str = ""
-    """What went wrong, if something did."""
+    """The reason of a failure."""
     user: float = 0.0
     """Processor time, seconds."""
     system: float = 0.0
     memory: int = 0
-    """The most that was resident, bytes."""
+    """Peak resident memory, bytes."""
     phases: tuple[Phase, ...] = ()
     output: str = ""
-    """The file with what it printed, below the folder of results; empty: it printed nothing."""
+    """File with its output, below the folder of results; empty: it printed nothing."""
+
+    @property
+    def seconds(self) -> float | None:
+        """From first instruction to end, of a task that ended well."""
+        if self.status != "ok" or self.began is None or self.ended is None:
+            return None
+        return self.ended - self.began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A look at a host during the round; what counts is counted since the look before."""
+    """Counters of a host during a part of a round."""
 
     at: float
-    """Seconds after the agreed instant."""
+    """End of the part, seconds after the agreed instant."""
     seconds: float
-    """That passed since the look before."""
+    """Length of the part."""
     processors: float
-    """Busy, of the host's."""
+    """Number of busy processors."""
     waiting: float
-    """Processors idle while something waited for a disk."""
+    """Processors that were idle while something waited for a disk."""
     disk_busy: float
-    """Share of the time in which the busiest disk had something to do."""
+    """Share of the time in which the busiest disk was busy."""
     disk: str
-    """That disk; empty: none."""
+    """Name of that disk; empty: none."""
     disk_queue: float = 0.0
-    """Requests that it had not done yet, in the mean."""
+    """Mean length of its queue."""
     disk_read: float
     """Bytes per second, all disks."""
     disk_written: float
@@ -115,38 +124,38 @@ class Sample:
     loopback: float
     """Bytes per second."""
     link: str = ""
-    """The interface that used the most of its speed, of those whose speed is known."""
+    """The interface with the highest share of its speed in use, if speeds are known."""
     link_used: float = 0.0
-    """That share, in the direction in which it is larger."""
+    """That share, in the busier direction."""
     dirty: int
-    """Bytes in memory that are still to be written."""
+    """Bytes in memory that are not yet written to disks."""
     dirtied: int = 0
-    """By so much they became more since the look before."""
+    """Growth of `dirty` during the part."""
     available: int
-    """Bytes of memory."""
+    """Available memory, bytes."""
     pressure: dict[str, float] = field(default_factory=dict)
     """Share of the time in which some process waited for `cpu`, `io`, `memory` (Linux' PSI)."""
     watched: dict[str, float] = field(default_factory=dict)
-    """Processors that programs used which the user named, by name, all processes together."""
+    """Processors used by watched programs, by name, all processes together."""
     watched_busiest: dict[str, float] = field(default_factory=dict)
-    """The same of the busiest one of their processes."""
+    """Processors used by the busiest process of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """What happened on a host during a round."""
+    """Use of a host's resources during a round."""
 
     host: str
     cores: int
     memory: int
     """Bytes."""
     boot: str = ""
-    """Of its kernel. Hosts that share it are one machine, such as containers: what their
-    processors, memory and disks count is the same."""
+    """Boot id of its kernel. Hosts that share it, such as containers, are one machine with the same
+    counters of processors, memory and disks."""
     whole: Sample | None = None
-    """From before the instant to after the last end; None: it is not known."""
+    """From before the instant to after the last end; None: not known."""
     during: tuple[Sample, ...] = ()
-    """Looks meanwhile; none in a short round."""
+    """Samples during the round; none in a short one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,24 +164,24 @@ class PlannedRound:
 
     workers: int
     parameter: str = ""
-    """Empty: there are none."""
+    """Empty: none."""
     repeat: int = 0
     """From 0."""
-    start: Start = "entry"
+    start: HoldPoint = "entry"
 
     @property
-    def identity(self) -> tuple[int, str, Start, int]:
-        """Of all records of a file, one has it."""
+    def identity(self) -> tuple[int, str, HoldPoint, int]:
+        """Unique among the records of a file."""
         return self.workers, self.parameter, self.start, self.repeat
 
     def told(self) -> str:
-        """In words, without the repeat."""
+        """`56 workers, 4k`, without the repeat."""
         parts = [counted(self.workers, "worker"), self.parameter]
-        parts += [STARTS[self.start]] if self.start == "exec" else []
+        parts += [HOLD_POINTS[self.start]] if self.start == "exec" else []
         return ", ".join(filter(None, parts))
 
     def named(self) -> str:
-        """`56 workers, 4k, round 2`: of people, the first is round 1."""
+        """`56 workers, 4k, round 2`, counted from 1."""
         return f"{self.told()}, round {self.repeat + 1}"
 
 
@@ -183,13 +192,13 @@ class Round(PlannedRound):
     at: str
     """The agreed instant, ISO 8601."""
     status: Literal["done", "failed"]
-    """`failed`: a task of it did not end well."""
+    """`failed`: one of its tasks did not end well."""
     prepared_in: float
-    """Seconds until all tasks waited."""
-    tasks: tuple[Task, ...]
+    """Seconds until all tasks were held."""
+    tasks: tuple[TaskRun, ...]
     hosts: tuple[HostUse, ...] = ()
     load: dict[str, Any] | None = None
-    """What other programs did meanwhile, as that of a run's record."""
+    """Load by other programs, as in the record of a run."""
 
 
 FORM: ResultsForm[Round] = ResultsForm(

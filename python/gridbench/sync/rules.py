@@ -13,7 +13,7 @@ from gridbench.formats import counted
 from gridbench.jsonl_store import Header, folder_of
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 from gridbench.sync.cases import SyncCase, cases_of, counts
-from gridbench.sync.record import ERRORS, FORM, KEPT, Round, Task
+from gridbench.sync.record import ERRORS, FORM, KEPT, Round, TaskRun
 from gridbench.sync.reports import reported
 
 _EXACT = 1e-6
@@ -41,7 +41,7 @@ class Measured:
         return sum(len(case.rounds) for case in self.cases) - len(self.rounds)
 
     @property
-    def tasks(self) -> Iterator[tuple[str, Task]]:
+    def tasks(self) -> Iterator[tuple[str, TaskRun]]:
         """Of the same rounds, with what each is called."""
         for one in self.rounds:
             for task in one.tasks:
@@ -82,7 +82,7 @@ def _order(found: Measured) -> Seen:
     return broken_by(wrong, "a task began before the instant, or ended before it began", told)
 
 
-def _in_order(task: Task) -> bool:
+def _in_order(task: TaskRun) -> bool:
     if task.began is None or task.ended is None:  # another rule is against that
         return True
     early = -task.clock_error - _EXACT
@@ -94,7 +94,7 @@ def _phases(found: Measured) -> Seen:
     return broken_by(wrong, "a phase is longer than its task", "no phase is longer than its task")
 
 
-def _fits(task: Task) -> bool:
+def _fits(task: TaskRun) -> bool:
     if task.began is None or task.ended is None:
         return True
     longest = max((phase.seconds for phase in task.phases), default=0.0)
@@ -115,7 +115,7 @@ def _printed(found: Measured) -> Seen:
     return broken_by(wrong, "other phases are recorded than were printed", told)
 
 
-def _as_printed(task: Task, folder: Path) -> bool | None:
+def _as_printed(task: TaskRun, folder: Path) -> bool | None:
     """Whether the phases are those that it printed; None: that is not kept as a whole."""
     file = (folder / task.output).resolve()
     # The name comes from a record, and may lead nowhere else.

@@ -1,38 +1,49 @@
-"""What a task of a synchronised round runs: a built-in task, or a program of the user's."""
+"""What the tasks of a synchronised round run: a built-in task or a program, and its arguments.
+
+Arguments may have placeholders for what differs from worker to worker, such as
+`-o {host}.{rank} -s {parameter}`. `{{` and `}}` are braces.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.printing import Printing
+from gridbench.quantities import Quantity, text_or_texts
+from gridbench.sync.record import PROGRAM
 from gridbench.workload.numbers import shown
 
-PROGRAM = "<gridbench-task>"
-"""In a command: the program of `gridbench.native.task_program`, which each host has in another
-place."""
 USAGE = 2
-"""The exit status of that program if it was not told properly what to do, and has done nothing."""
+"""Exit status of `gridbench-task` for wrong options; it has done nothing then."""
+PLACEHOLDERS = ("parameter", "worker", "rank", "host", "round", "total")
+"""The parameter of the round; the number of the worker, and its number among the workers of its
+host; that host; the number of the repeat; the number of workers. Numbers start at 0."""
+
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """A task that nobody has to write."""
+    """A task of gridbench's own."""
 
     name: str
     help: str
-    """A line."""
+    """One line."""
     command: tuple[str, ...]
-    """Program and arguments, which the user's arguments follow."""
+    """Program and arguments, before the user's arguments."""
     phases: tuple[str, ...] = ()
-    """Those that it can report."""
+    """Phases that it can report."""
     examples: tuple[str, ...] = ()
-    """Arguments of the user's."""
+    """Arguments that a user may give."""
 
 
 _PLACE = ("--worker", "{worker}", "--of", "{total}")
@@ -116,12 +127,12 @@ BUILT_INS = {
 """By name."""
 
 
-def command(task: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Program and arguments of a task, which may have placeholders and PROGRAM in them.
+def command_of(task: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Program and arguments of a task; they may have placeholders and PROGRAM in them.
 
-    `task`: the name of a built-in task, the path of a program, or the name of one that is found on
-    the PATH, of each host. `words`: its arguments; those of the task `shell` are a command. A path
-    that begins with no slash is one from the current folder. Raises InputError.
+    `task`: the name of a built-in task, the path of a program, or the name of a program on the PATH
+    of each host. A relative path starts at the current folder. `words`: the arguments; those of the
+    task `shell` are one command. InputError if there is no such task.
     """
     built_in = BUILT_INS.get(task)
     if built_in is None:
@@ -134,6 +145,27 @@ def command(task: str, words: Sequence[str]) -> tuple[str, ...]:
             )
         return (*built_in.command, text)
     return (*built_in.command, *words)
+
+
+def list_tasks(printing: Printing) -> None:
+    """Print the built-in tasks."""
+    from gridbench.terminal import new_table
+
+    table = new_table()
+    table.add_column("task", no_wrap=True)
+    table.add_column("what it does, and with which arguments, such as")
+    for one in BUILT_INS.values():
+        phases = f"; reports {', '.join(one.phases)}" if one.phases else ""
+        table.add_row(
+            one.name, "\n".join([f"{one.help}{phases}", *map("  {}".format, one.examples)])
+        )
+    printing.tables().print(table)
+    printing.document(
+        lambda: {
+            one.name: {"help": one.help, "phases": one.phases, "examples": one.examples}
+            for one in BUILT_INS.values()
+        }
+    )
 
 
 def _program(task: str) -> str:
@@ -161,3 +193,76 @@ def _instead(task: str) -> str:
     like = difflib.get_close_matches(task, BUILT_INS, 1)
     perhaps = f"did you mean `{like[0]}`? " if like else ""
     return f"{perhaps}built-in tasks are {', '.join(BUILT_INS)}"
+
+
+# ---- Arguments
+
+
+class Arguments(Quantity[tuple[str, ...]]):
+    """The arguments of a task: a text, or a list."""
+
+    name = "arguments"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The single arguments."""
+        del folder
+        return split_arguments(text_or_texts(value))
+
+
+def split_arguments(arguments: str | Sequence[str]) -> tuple[str, ...]:
+    """Split a text as a shell does; a list is split already. The value of a placeholder is never
+    split. InputError for an open quote or an unknown placeholder."""
+    if isinstance(arguments, str):
+        try:
+            words = shlex.split(arguments)
+        except ValueError as error:
+            raise InputError(
+                f"the arguments `{shown(arguments)}` cannot be divided: {str(error).lower()}",
+                remedy="close the quotes, or give the arguments as a list",
+            ) from None
+    else:
+        words = list(arguments)
+    for word in words:
+        if "\0" in word:
+            raise InputError(
+                f"the argument `{shown(word)}` holds a zero byte, which no program can be given"
+            )
+        list(_pieces(word))
+    return tuple(words)
+
+
+def placeholders_in(arguments: Iterable[str]) -> frozenset[str]:
+    """Names of the placeholders in these arguments."""
+    return frozenset(name for word in arguments for _, name in _pieces(word) if name)
+
+
+def expand(arguments: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """The arguments of one worker; `values` has all PLACEHOLDERS. InputError for an unknown one."""
+    return [
+        "".join(values[name] if name else text for text, name in _pieces(word))
+        for word in arguments
+    ]
+
+
+def _pieces(argument: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a text and the name of a placeholder; one of the two is empty."""
+    end = 0
+    for piece in _PIECE.finditer(argument):
+        yield argument[end : piece.start()], ""
+        end = piece.end()
+        if piece[0] in ("{{", "}}"):
+            yield piece[0][0], ""
+        elif piece[1] in PLACEHOLDERS:
+            yield "", piece[1]
+        else:
+            raise _unknown(argument, piece[0])
+    yield argument[end:], ""
+
+
+def _unknown(argument: str, piece: str) -> InputError:
+    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    what = "is a single brace" if len(piece) == 1 else "is not known"
+    return InputError(
+        f"`{shown(piece)}` in the argument `{shown(argument)}` {what}",
+        remedy=f"known are {known}; a brace is written twice, as {{{{ or }}}}",
+    )

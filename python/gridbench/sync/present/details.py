@@ -11,9 +11,8 @@ from gridbench.formats import NOTHING, amount, fixed, percent, processors, round
 from gridbench.machine.rule import disturbed
 from gridbench.pages.downsample import evenly
 from gridbench.sync.cases import SyncCase
-from gridbench.sync.figures import figures_of, timed
-from gridbench.sync.record import STATUSES, HostUse, Round, Sample, Task
-from gridbench.sync.stragglers import stragglers
+from gridbench.sync.figures import figures_of, stragglers, timed
+from gridbench.sync.record import STATUSES, HostUse, Round, Sample, TaskRun
 
 _MOST_ROUNDS = 40
 _MOST_TASKS = 12_000
@@ -188,7 +187,7 @@ def _hosts_of(one: Round) -> list[str]:
     return list(dict.fromkeys([*(t.host for t in tasks), *(use.host for use in one.hosts)]))
 
 
-def _hover(task: Task) -> list[str]:
+def _hover(task: TaskRun) -> list[str]:
     told = [f"worker {task.worker} on {task.host}: {STATUSES[task.status]}"]
     if task.began is not None:
         told.append(f"began {amount(task.began, 's')} after the agreed instant")

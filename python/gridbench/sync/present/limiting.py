@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from gridbench.sync.limited import Limit
+from gridbench.sync.bottlenecks import Bottleneck
 from gridbench.sync.record import Round
 
-Limits = Callable[[Round], Sequence[Limit]]
+Limits = Callable[[Round], Sequence[Bottleneck]]
 
 
 def remembered(limits: Limits) -> Limits:
     """The same limits, each round's looked for once, as long as its rounds are not let go."""
-    known: dict[int, Sequence[Limit]] = {}
+    known: dict[int, Sequence[Bottleneck]] = {}
 
-    def of(one: Round) -> Sequence[Limit]:
+    def of(one: Round) -> Sequence[Bottleneck]:
         if id(one) not in known:
             known[id(one)] = limits(one)
         return known[id(one)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gridbench.pages.markdown import escaped, table_lines
+from gridbench.sync.bottlenecks import bottlenecks as limits_of
 from gridbench.sync.cases import cases_of
-from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices, own_part
 from gridbench.sync.present.rows import cases_table

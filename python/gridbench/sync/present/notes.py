@@ -12,13 +12,11 @@ from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
 from gridbench.statistics.interval import Interval, measured
-from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of
-from gridbench.sync.figures import RoundFigures
-from gridbench.sync.knee import knees
+from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of, scaling_of
+from gridbench.sync.figures import RoundFigures, frequent_stragglers
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.present.rows import between, not_ok
-from gridbench.sync.record import STARTS, Round
-from gridbench.sync.stragglers import often_late
+from gridbench.sync.record import HOLD_POINTS, Round
 
 _MOST_PHASES = 6
 _MOST_LATE = 3
@@ -133,8 +131,8 @@ def knee_sentences(rounds: Sequence[Round]) -> list[str]:
     count or, if none does, of all."""
     several = len({one.start for one in rounds}) > 1
     found = []
-    for knee in knees([one for one in rounds if counts(one)] or rounds):
-        held = STARTS[knee.start] if several else ""
+    for knee in scaling_of([one for one in rounds if counts(one)] or rounds):
+        held = HOLD_POINTS[knee.start] if several else ""
         name = ", ".join(part for part in (knee.phase, knee.parameter, held) if part)
         found.append(f"{name}: {knee.told}")
     more = len(found) - _MOST_CASES
@@ -171,7 +169,7 @@ def _together(cases: Sequence[SyncCase]) -> list[str]:
         hosts = {task.host for case in largest for one in case.rounds for task in one.tasks}
         error = max(one.clock_error for one in figures)
         sure = f", and the clocks are certain to ±{amount(error, 's')}" if error else ""
-        held = f", {STARTS[start]}," if len(starts) > 1 or start == "exec" else ""
+        held = f", {HOLD_POINTS[start]}," if len(starts) > 1 or start == "exec" else ""
         found.append(
             f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
             f" within {_with_range(skew, 's')} of each other{sure}."
@@ -249,7 +247,7 @@ def _late(cases: Sequence[SyncCase]) -> list[str]:
     tasks = [len(found.stragglers) for case in cases for found in case.all_figures]
     if not any(tasks):
         return []
-    late = often_late(_rounds(cases))
+    late = frequent_stragglers(_rounds(cases))
     named = [
         f"{one.host if one.worker is None else f'worker {one.worker} on {one.host}'} in {one.times}"
         f" of {one.rounds}"

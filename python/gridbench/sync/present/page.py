@@ -13,8 +13,8 @@ from gridbench.jsonl_store import Header, folder_of
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
+from gridbench.sync.bottlenecks import bottlenecks as limits_of
 from gridbench.sync.cases import SyncCase, cases_of
-from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present import details, pictures
 from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import (

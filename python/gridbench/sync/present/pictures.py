@@ -16,7 +16,7 @@ from gridbench.pages.downsample import evenly
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import SyncCase, in_order, numbers_of, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
-from gridbench.sync.record import STARTS
+from gridbench.sync.record import HOLD_POINTS
 
 _MOST_LINES = 10
 _MOST_PHASES = 8
@@ -217,7 +217,7 @@ def delays(cases: Sequence[SyncCase]) -> dict[str, Any] | None:
     found: dict[str, list[float]] = {}
     several = len({case.start for case in cases}) > 1
     for case in _of_some_workers(cases):
-        parts = [counted(case.workers, "worker"), STARTS[case.start] if several else ""]
+        parts = [counted(case.workers, "worker"), HOLD_POINTS[case.start] if several else ""]
         name = ", ".join(part for part in parts if part)
         for one in case.counting:
             began = [task.began for task in one.tasks if task.began is not None]
@@ -246,7 +246,7 @@ def _groups(
     found: dict[str, list[SyncCase]] = {}
     several = len({case.start for case in cases}) > 1
     for case in cases:
-        parts = [name(case), STARTS[case.start] if several else ""]
+        parts = [name(case), HOLD_POINTS[case.start] if several else ""]
         found.setdefault(", ".join(part for part in parts if part), []).append(case)
     return evenly(list(found.items()), _MOST_LINES)
 

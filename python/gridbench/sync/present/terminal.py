@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from gridbench.pages.terminal import fitted
+from gridbench.sync.bottlenecks import bottlenecks as limits_of
 from gridbench.sync.cases import cases_of
-from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import NOT_COUNTED, cases_table

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from gridbench.formats import NOTHING, amount, times
 from gridbench.pages.table import Cell, Table
 from gridbench.sync.cases import SyncCase
-from gridbench.sync.record import STATUSES, Task
-from gridbench.sync.stragglers import Repeated, often_late
+from gridbench.sync.figures import FrequentStraggler, frequent_stragglers
+from gridbench.sync.record import STATUSES, TaskRun
 
 _MOST = 200
 
@@ -61,13 +61,13 @@ def trouble_of(cases: Sequence[SyncCase], files: Path | None) -> Trouble:
         len(stragglers),
         Table(
             ["", "host", "rounds in which it was a straggler"],
-            _often(often_late(rounds)),
+            _often(frequent_stragglers(rounds)),
             style="left",
         ),
     )
 
 
-def _often(found: Iterable[Repeated]) -> list[list[str]]:
+def _often(found: Iterable[FrequentStraggler]) -> list[list[str]]:
     return [
         [
             "the host as a whole" if one.worker is None else f"worker {one.worker}",
@@ -78,7 +78,7 @@ def _often(found: Iterable[Repeated]) -> list[list[str]]:
     ]
 
 
-def _how(task: Task) -> str:
+def _how(task: TaskRun) -> str:
     word = STATUSES[task.status]
     if task.exit is None:
         return word
@@ -87,7 +87,7 @@ def _how(task: Task) -> str:
     return f"{word}, exit status {task.exit}"
 
 
-def _output(task: Task, files: Path | None) -> Cell:
+def _output(task: TaskRun, files: Path | None) -> Cell:
     """The file with what it printed. The name comes from a record, and may lead nowhere else."""
     if not task.output:
         return Cell(NOTHING)

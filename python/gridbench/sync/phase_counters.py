@@ -1,9 +1,9 @@
-"""What the hosts' counters say of a phase of a round.
+"""Counters of the hosts during each phase of a round.
 
-When a task's phases began is not recorded. It is taken that they follow each other from the task's
-first instruction on, without gaps. Shares, such as how busy a disk was, are those from when half of
-a host's tasks had begun the phase until half had ended it; amounts, such as bytes that were read,
-are from the first begin to the last end.
+The begin of a phase is not recorded: phases are taken to follow each other without gaps from the
+task's first instruction. Shares, such as that of a busy disk, are of the time from when half of a
+host's tasks had begun the phase until half had ended it; amounts, such as bytes read, are of the
+time from the first begin to the last end.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gridbench.formats import counted
-from gridbench.sync.record import HostUse, Round, Sample, Task
+from gridbench.sync.record import HostUse, Round, Sample, TaskRun
 
 SHORTEST = 0.1
-"""Seconds; in less, counters that tick in hundredths of a second tell no shares."""
+"""Seconds; in less time, counters that tick in hundredths of a second give no shares."""
 _COVERED = 0.8
-"""Of what was counted, as a share of the time: with less in the phase it says nothing of it."""
+"""Share of a sample that must lie in a phase for the sample to count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A machine during a phase; several hosts may be on it."""
+class MachineCounters:
+    """Counters of a machine, which may be several hosts, during a phase."""
 
     hosts: tuple[HostUse, ...]
     tasks: int
-    """That it ran."""
+    """Number of tasks that ran on it."""
     bytes: int
-    """What they say that they read or wrote."""
+    """Bytes that they report as read or written."""
     mean: Sample | None
-    """Its counters; None: they do not tell."""
+    """None: too short to tell."""
     read: float
-    """Bytes, of its disks; NaN: not known, as are the others."""
+    """Bytes read from its disks; NaN if unknown, as for the others."""
     written: float
     dirtied: float
     received: float
@@ -44,14 +44,14 @@ class Machine:
 
     @property
     def name(self) -> str:
-        """That of a host, and of how many there are beside it."""
+        """The name of its first host, and the number of the others."""
         more = len(self.hosts) - 1
         others = f" and {counted(more, 'other host')} on the same machine" if more else ""
         return self.hosts[0].host + others
 
     @property
     def cores(self) -> int:
-        """Processors."""
+        """Number of processors."""
         return self.hosts[0].cores
 
     @property
@@ -61,101 +61,97 @@ class Machine:
 
     @property
     def busy(self) -> float:
-        """Share of its processors that was used; NaN if not known."""
+        """Share of its processors that was busy; NaN if unknown."""
         return self.mean.processors / self.cores if self.mean else math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
-    """All machines during a phase."""
+class PhaseCounters:
+    """Counters of all machines during a phase."""
 
     phase: str
-    """Empty: tasks tell of none, and it is the whole round."""
-    machines: tuple[Machine, ...]
-    """Those that ran tasks, and others that were looked at."""
+    """Empty: the tasks report no phases, and this is the whole round."""
+    machines: tuple[MachineCounters, ...]
+    """Machines that ran tasks, and others that were sampled."""
     complete: bool
-    """All that ran tasks were looked at."""
+    """Whether all machines that ran tasks were sampled."""
     bytes: int
     operations: int
     task_seconds: float
-    """Of all tasks together."""
+    """Sum over all tasks."""
     computed: float
-    """Share of the time of these tasks in which they used a processor, in all of their phases."""
+    """Share of the tasks' time, over all of their phases, in which they used a processor."""
 
     @property
-    def working(self) -> list[Machine]:
+    def working(self) -> list[MachineCounters]:
         """The machines that ran tasks."""
         return [machine for machine in self.machines if machine.tasks]
 
-    def total(self, of: Callable[[Machine], float], *, everywhere: bool = False) -> float:
-        """Of the machines that ran tasks, or of all; NaN if it is not known of one."""
+    def total(self, of: Callable[[MachineCounters], float], *, everywhere: bool = False) -> float:
+        """Sum over the machines that ran tasks, or over all; NaN if unknown for one."""
         return math.fsum(map(of, self.machines if everywhere else self.working))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TaskPhase:
     """A phase of a task."""
 
-    task: Task
+    task: TaskRun
     began: float
     ended: float
     bytes: int
     operations: int
 
 
-def meanwhile(one: Round) -> list[Meanwhile]:
-    """Each phase of the round, in the order of the tasks."""
-    parts: dict[str, list[_Part]] = {}
+def phase_counters(one: Round) -> list[PhaseCounters]:
+    """The counters of each phase of a round."""
+    parts: dict[str, list[_TaskPhase]] = {}
     for task in one.tasks:
         for name, part in _parts(task):
             parts.setdefault(name, []).append(part)
     return [_of_phase(name, found, one.hosts) for name, found in parts.items()]
 
 
-def _parts(task: Task) -> Iterable[tuple[str, _Part]]:
+def _parts(task: TaskRun) -> Iterable[tuple[str, _TaskPhase]]:
     if task.began is None or task.ended is None or task.status != "ok":
         return
     if not task.phases:
-        yield "", _Part(task, task.began, task.ended, 0, 0)
+        yield "", _TaskPhase(task, task.began, task.ended, 0, 0)
     at = task.began
     for phase in task.phases:
-        yield phase.name, _Part(task, at, at + phase.seconds, phase.bytes, phase.operations)
+        yield phase.name, _TaskPhase(task, at, at + phase.seconds, phase.bytes, phase.operations)
         at += phase.seconds
 
 
-def _of_phase(name: str, parts: Sequence[_Part], uses: Sequence[HostUse]) -> Meanwhile:
+def _of_phase(name: str, parts: Sequence[_TaskPhase], uses: Sequence[HostUse]) -> PhaseCounters:
     machines: dict[str, list[HostUse]] = {}
     for use in uses:
         machines.setdefault(use.boot or use.host, []).append(use)
     tasks = {part.task.worker: part.task for part in parts}
     used = math.fsum(task.user + task.system for task in tasks.values())
-    return Meanwhile(
+    return PhaseCounters(
         phase=name,
         machines=tuple(_of_machine(tuple(hosts), parts) for hosts in machines.values()),
         complete={task.host for task in tasks.values()} <= {use.host for use in uses},
         bytes=sum(part.bytes for part in parts),
         operations=sum(part.operations for part in parts),
         task_seconds=math.fsum(part.ended - part.began for part in parts),
-        computed=used / (math.fsum(map(_lasted, tasks.values())) or math.inf),
+        computed=used / (math.fsum(task.seconds or 0.0 for task in tasks.values()) or math.inf),
     )
 
 
-def _lasted(task: Task) -> float:
-    return (task.ended or 0.0) - (task.began or 0.0)
-
-
-def _of_machine(hosts: tuple[HostUse, ...], parts: Sequence[_Part]) -> Machine:
+def _of_machine(hosts: tuple[HostUse, ...], parts: Sequence[_TaskPhase]) -> MachineCounters:
     names = {host.host for host in hosts}
     own = [part for part in parts if part.task.host in names]
-    # One without tasks may have a server that all tasks used.
+    # A machine without tasks may have a server that all tasks used.
     counting = own or parts
     half = [statistics.median(part.began for part in counting)]
     half.append(statistics.median(part.ended for part in counting))
     all_of_it = min(p.began for p in counting), max(p.ended for p in counting)
     first = _within(hosts[0], *all_of_it)
-    # Hosts on one machine have interfaces of their own.
+    # Each host on a machine has its own interfaces.
     each = [sample for host in hosts for sample in _within(host, *all_of_it)]
-    return Machine(
+    return MachineCounters(
         hosts=hosts,
         tasks=len({part.task.worker for part in own}),
         bytes=sum(part.bytes for part in own),
@@ -170,7 +166,7 @@ def _of_machine(hosts: tuple[HostUse, ...], parts: Sequence[_Part]) -> Machine:
 
 
 def _within(use: HostUse, began: float, ended: float) -> list[tuple[Sample, float]]:
-    """Samples with the share of each that lies in a time; in a short round that of all of it."""
+    """Samples with the share of each that lies in a time span; in a short round the whole round."""
     if not use.during:
         return [(use.whole, 1.0)] if use.whole else []
     pairs = [(sample, _inside(sample, began, ended) / sample.seconds) for sample in use.during]
@@ -187,7 +183,7 @@ def _amount(samples: Iterable[tuple[Sample, float]], of: Callable[[Sample], floa
 
 
 def _mean(use: HostUse, began: float, ended: float) -> Sample | None:
-    """The counters of a time, of samples that are mostly of it."""
+    """The mean of the samples that lie mostly in a time span."""
     found = [
         sample
         for sample in use.during or ((use.whole,) if use.whole else ())
@@ -199,8 +195,7 @@ def _mean(use: HostUse, began: float, ended: float) -> Sample | None:
 
 
 def mean_of(samples: Sequence[Sample]) -> Sample:
-    """One sample of several that follow each other; the disk and the link are those that were
-    busiest over all of them."""
+    """The mean of successive samples, with the disk and the link that were busiest over all."""
     seconds = math.fsum(sample.seconds for sample in samples)
 
     def mean(of: Callable[[Sample], float]) -> float:

@@ -1,4 +1,4 @@
-"""The processor time of the processes that have certain names, such as a server's."""
+"""Processor time of all processes with certain names, such as those of a server."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from typing import NamedTuple
 
 from gridbench.machine.processes import ids, process, processor_time
 
-_NAME = 15  # bytes of a name that Linux keeps
+_NAME = 15  # bytes of a process name that Linux keeps
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Process(NamedTuple):
-    """An id can be used again."""
+class ProcessId(NamedTuple):
+    """An id with the start time, as ids are reused."""
 
     pid: int
     began: int
     """Ticks since the host was started."""
 
 
-class Programs:
-    """The processes with some names. One that has lived between two looks is not seen, and of one
-    that has ended what it used after the last look is not known."""
+class WatchedPrograms:
+    """Processor time of the processes with certain names, such as a server's. A process that lives
+    only between two looks is missed, and so is what a process uses between its last look and its
+    end."""
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = frozenset(names)
         self._by_name = {name.encode()[:_NAME].decode(errors="ignore"): name for name in names}
-        self._used: dict[str, dict[Process, float]] = {name: {} for name in names}
-        self._running: dict[int, tuple[str, Process, float]] = {}
-        """With what each had used before it was known."""
+        self._used: dict[str, dict[ProcessId, float]] = {name: {} for name in names}
+        self._running: dict[int, tuple[str, ProcessId, float]] = {}
+        """Name, process, and what it had used before it was known."""
         self._others: set[int] = set()
-        """Those with other names, which are not looked at again."""
+        """Processes with other names, which are not looked at again."""
         self._once: set[int] = set()
-        """Such that were looked at once: a program has the name of the shell that starts it first,
-        and its own a little later."""
+        """Processes that were looked at once: a program first has the name of the shell that
+        starts it."""
         self._forks: int | None = None
         self._looked = -math.inf
-        """When that was, in seconds since the host was started."""
+        """Time of the last look, in seconds since the host was started."""
 
     def look(
         self, forks: int | None = None, *, find: bool = True
-    ) -> dict[str, dict[Process, float]]:
-        """Seconds that each has used, by name; those that have ended as well. Only differences
-        between two looks mean something. `forks`: how many processes and threads the host has
-        started so far; if that is no more than before, there are no new ones to find. `find`: look
-        for new ones at all."""
+    ) -> dict[str, dict[ProcessId, float]]:
+        """Seconds that each process has used, by name, ended ones included. Only differences
+        between two looks have a meaning. `forks`: number of processes and threads that the host
+        has started; if it is unchanged there are no new ones. `find`: look for new ones."""
         if not self.names:
             return {}
         self._update_all()
@@ -58,12 +58,12 @@ class Programs:
         return {name: dict(used) for name, used in self._used.items()}
 
     def look_at_all_again(self) -> None:
-        """At the next look: names may have changed, and ids may be those of new processes."""
+        """Look at all processes at the next look: names change, and ids are reused."""
         self._once |= self._others
         self._others.clear()
 
     def forget_ended(self) -> None:
-        """Of what has ended nothing is told from now on."""
+        """Drop the processes that have ended."""
         self._update_all()
         running = {one for _, one, _ in self._running.values()}
         for name, used in self._used.items():
@@ -88,15 +88,15 @@ class Programs:
                 self._used[name][one] = used - before
 
     def _meet(self, pid: int) -> bool:
-        """Whether the process has one of the names; it may have ended."""
+        """Whether the process has one of the names."""
         found = process(pid)
         if found is None or found.name not in self._by_name:
             return False
-        name, one = self._by_name[found.name], Process(pid, found.began)
+        name, one = self._by_name[found.name], ProcessId(pid, found.began)
         used = processor_time(pid)
         used = found.used if used is None else used
-        # One that is older than the last look had another name then: when it used what is not
-        # known.
+        # If it is older than the last look it had another name then, and nobody knows when it used
+        # how much.
         before = used if (found.began + 1) / _TICKS < self._looked else 0.0
         self._used[name][one] = used - before
         self._running[pid] = name, one, before

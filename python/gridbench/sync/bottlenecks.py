@@ -1,8 +1,8 @@
-"""What limited a round, as far as the hosts' counters show it.
+"""Bottlenecks of a round, as the counters of its hosts show them.
 
-Each limit is told for a phase of the tasks, as a round that writes and then reads has two of them.
-What counters cannot show is not told: a round of less than a tenth of a second has no limits, and
-a server on a host that nobody looks at is none.
+Each bottleneck belongs to a phase of the tasks, as a round that writes and then reads has two.
+Counters do not show all: a round of less than a tenth of a second has no bottlenecks, and neither
+has a server on a host without samples.
 """
 
 from __future__ import annotations
@@ -14,59 +14,64 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gridbench.formats import amount, counted, digits, duration, percent, size
-from gridbench.sync.meanwhile import SHORTEST, Machine, Meanwhile, meanwhile
+from gridbench.sync.phase_counters import (
+    SHORTEST,
+    MachineCounters,
+    PhaseCounters,
+    phase_counters,
+)
 from gridbench.sync.record import Round, Sample
 
 DISK_BUSY = 0.9
-"""Share of the time from which on a disk is saturated: what more could be had is a ninth."""
+"""Share of the time from which on a disk is saturated: at most a ninth more is possible."""
 DISK_QUEUE = 1.5
-"""Requests in it, on average, below which they come one after the other: then each waits for the
-one before, and it is not the disk's bandwidth that limits."""
+"""Mean queue length below which requests come one after the other: then the disk's latency limits,
+not its bandwidth."""
 CACHED = 0.1
-"""Of what tasks read, the share below which disks and network had no part in their speed."""
+"""Share of the bytes read below which disks and network had no part in the speed."""
 FROM_DISK = 0.5
-"""The share from which on the disks had most of it."""
+"""Share from which on most bytes came from disks."""
 FITS = 0.8
-"""Share of the memory that files can have: programs and the kernel need the rest."""
+"""Share of the memory that files can use; programs and the kernel need the rest."""
 REACHED_DISK = 0.5
-"""Of what tasks wrote: below it, most of it was written to memory alone."""
+"""Share of the bytes written below which most of them only reached memory."""
 ONE_PROCESSOR = (0.9, 1.1)
-"""What a process uses that computes in one thread all the time; one that uses more has several."""
+"""Processors used by a process with one thread that computes all the time."""
 SERVER_BUSY = 0.9
-"""The share of all processors from which on the processes of a server have no more to gain."""
+"""Share of all processors from which on a server is saturated."""
 PROCESSORS_BUSY = 0.95
-"""Share; the rest goes to starting and ending of tasks."""
+"""Share; the rest goes to starting and ending tasks."""
 MOSTLY = 0.5
-"""Share of what processors did that known programs have to have, or others are told of."""
+"""Share of the busy processors below which known programs do not explain the load."""
 MEMORY_PRESSURE = 0.1
-"""Share of the time in which some process waits for memory: more than a tenth can be gained."""
+"""Share of the time in which some process waits for memory."""
 LINK_BUSY = 0.9
-"""Share of its speed: what lies between packets is not among the bytes that are counted."""
+"""Share of its speed; the gaps between packets are not counted as bytes."""
 COMPUTING = 0.9
-"""Share of its time in which a task computes that waits for nothing."""
+"""Share of its time in which a task computes if it waits for nothing."""
 LITTLE = 0.5
-"""Below this share of processors and disks, tasks wait for something else most of the time."""
+"""Share of processors and disks below which tasks mostly wait for something else."""
 HOSTS_DIFFER = 1.25
-"""Ratio of the hosts' median task times; a smaller one is what hosts of the same kind show."""
+"""Ratio of the hosts' median task times that hosts of the same kind do not reach."""
 
 _READS = re.compile(r"\b(?:rand|seq)?read\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:rand|seq)?write\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """Something that limited a round."""
+class Bottleneck:
+    """A resource that limited a round."""
 
     what: str
-    """In a few words, with the phase in which it did."""
+    """A few words, with the phase."""
     told: str
-    """Whole sentences with the figures that show it."""
+    """Sentences with the figures that show it."""
 
 
-def limits(one: Round) -> tuple[Limit, ...]:
-    """All that limited the round, phase by phase."""
-    found: list[Limit] = []
-    for phase in meanwhile(one):
+def bottlenecks(one: Round) -> tuple[Bottleneck, ...]:
+    """All bottlenecks of a round, phase by phase."""
+    found: list[Bottleneck] = []
+    for phase in phase_counters(one):
         known = [*_disks(phase), *_servers(phase), *_processors(phase), *_memory(phase)]
         known += _network(phase)
         found += [*known, *_read_from(phase), *_written_to(phase)]
@@ -75,10 +80,10 @@ def limits(one: Round) -> tuple[Limit, ...]:
     return (*found, *_uneven_hosts(one))
 
 
-# ---- What was saturated
+# ---- Saturated resources
 
 
-def _disks(phase: Meanwhile) -> Iterator[Limit]:
+def _disks(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if not (found := _worst(phase, lambda mean, _: mean.disk_busy, DISK_BUSY)):
         return
     mean = found.mean
@@ -89,30 +94,30 @@ def _disks(phase: Meanwhile) -> Iterator[Limit]:
         " average."
     )
     if mean.disk_queue < DISK_QUEUE:
-        yield Limit(
+        yield Bottleneck(
             _what("disk, one request at a time", phase),
             f"{told} Requests came one after the other, as they do if each has to be on the disk"
             " before the next (fsync): its latency limits, and not its bandwidth.",
         )
     else:
-        yield Limit(
+        yield Bottleneck(
             _what("disk saturated", phase),
             f"{told} It can do little more, unless it serves many requests at once.",
         )
 
 
-def _servers(phase: Meanwhile) -> Iterator[Limit]:
+def _servers(phase: PhaseCounters) -> Iterator[Bottleneck]:
     means = [machine.mean for machine in phase.machines if machine.mean]
     for name in dict.fromkeys(name for mean in means for name in mean.watched):
         if found := _worst(phase, functools.partial(_used_by_all, name), SERVER_BUSY):
-            yield Limit(
+            yield Bottleneck(
                 _what(f"{name} saturated", phase),
                 f"The processes of {name} used {digits(found.mean.watched[name])} of the"
                 f" {counted(found.machine.cores, 'processor')}{found.of}{_during(phase)}"
                 f"{found.others}: there are no more.",
             )
         elif found := _worst(phase, functools.partial(_used_by_one, name), ONE_PROCESSOR[0]):
-            yield Limit(
+            yield Bottleneck(
                 _what(f"{name} saturated", phase),
                 f"A process of {name}{found.of} used"
                 f" {digits(found.mean.watched_busiest[name])} processors{_during(phase)}"
@@ -120,17 +125,17 @@ def _servers(phase: Meanwhile) -> Iterator[Limit]:
             )
 
 
-def _used_by_all(name: str, mean: Sample, machine: Machine) -> float:
+def _used_by_all(name: str, mean: Sample, machine: MachineCounters) -> float:
     return mean.watched.get(name, 0.0) / machine.cores
 
 
-def _used_by_one(name: str, mean: Sample, _: Machine) -> float:
+def _used_by_one(name: str, mean: Sample, _: MachineCounters) -> float:
     used = mean.watched_busiest.get(name, 0.0)
-    # What uses more than one processor has several threads, and may use still more.
+    # A process that uses more than one processor has several threads, and may use still more.
     return used if used < ONE_PROCESSOR[1] else 0.0
 
 
-def _processors(phase: Meanwhile) -> Iterator[Limit]:
+def _processors(phase: PhaseCounters) -> Iterator[Bottleneck]:
     found = _worst(phase, lambda mean, machine: mean.processors / machine.cores, PROCESSORS_BUSY)
     if not found:
         return
@@ -139,7 +144,7 @@ def _processors(phase: Meanwhile) -> Iterator[Limit]:
         f"The {cores}{found.of} were busy for {percent(machine.busy, 0)} of the"
         f" time{_during(phase)}{found.others}"
     )
-    # What tasks used is only known of all of their phases together.
+    # The use by tasks is only known over all of their phases.
     tasks = (
         {counted(machine.tasks, "task"): machine.tasks * phase.computed} if machine.tasks else {}
     )
@@ -147,13 +152,13 @@ def _processors(phase: Meanwhile) -> Iterator[Limit]:
     told += "".join(f", {digits(much, 2)} by {who}" for who, much in used.items()) + "."
     if sum(used.values()) < MOSTLY * found.mean.processors:
         told += " Most of it was done by other programs, perhaps for these."
-    yield Limit(_what("processors saturated", phase), told)
+    yield Bottleneck(_what("processors saturated", phase), told)
 
 
-def _memory(phase: Meanwhile) -> Iterator[Limit]:
+def _memory(phase: PhaseCounters) -> Iterator[Bottleneck]:
     found = _worst(phase, lambda mean, _: mean.pressure.get("memory", 0.0), MEMORY_PRESSURE)
     if found:
-        yield Limit(
+        yield Bottleneck(
             _what("memory pressure", phase),
             f"Some process{found.of} waited for memory for"
             f" {percent(found.mean.pressure['memory'], 0)} of the time{_during(phase)}"
@@ -162,10 +167,10 @@ def _memory(phase: Meanwhile) -> Iterator[Limit]:
         )
 
 
-def _network(phase: Meanwhile) -> Iterator[Limit]:
+def _network(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if found := _worst(phase, lambda mean, _: mean.link_used, LINK_BUSY):
         mean = found.mean
-        yield Limit(
+        yield Bottleneck(
             _what("network saturated", phase),
             f"The interface {mean.link}{found.of} used {percent(mean.link_used, 0)} of its speed"
             f"{_during(phase)}{found.others}: {_rate(mean.network_in)} were received and"
@@ -174,19 +179,21 @@ def _network(phase: Meanwhile) -> Iterator[Limit]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Where something is saturated."""
+class _SaturatedMachine:
+    """The machine on which a resource is most saturated."""
 
-    machine: Machine
+    machine: MachineCounters
     mean: Sample
     of: str
-    """Of which machine, if there are several."""
+    """` of MACHINE`, if there are several."""
     others: str
-    """On how many others it is so too."""
+    """The number of other machines with the same bottleneck."""
 
 
-def _worst(phase: Meanwhile, of: Callable[[Sample, Machine], float], least: float) -> _Found | None:
-    """The machine that has most of something, if that is `least` or more."""
+def _worst(
+    phase: PhaseCounters, of: Callable[[Sample, MachineCounters], float], least: float
+) -> _SaturatedMachine | None:
+    """The machine with the highest value, if that is at least `least`."""
     found = [
         (value, place)
         for place, machine in enumerate(phase.machines)
@@ -198,13 +205,13 @@ def _worst(phase: Meanwhile, of: Callable[[Sample, Machine], float], least: floa
     assert machine.mean is not None
     more = len(found) - 1
     others = f" (and so on {counted(more, 'other machine')})" if more else ""
-    return _Found(machine, machine.mean, _place(" of ", phase, machine), others)
+    return _SaturatedMachine(machine, machine.mean, _place(" of ", phase, machine), others)
 
 
 # ---- Where bytes came from and went to
 
 
-def _read_from(phase: Meanwhile) -> Iterator[Limit]:
+def _read_from(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if not phase.complete or not phase.bytes or not _READS.search(phase.phase):
         return
     disks = phase.total(lambda machine: machine.read, everywhere=True)
@@ -217,7 +224,7 @@ def _read_from(phase: Meanwhile) -> Iterator[Limit]:
             if looped >= FROM_DISK * phase.bytes
             else ""
         )
-        yield Limit(
+        yield Bottleneck(
             _what("page cache", phase),
             f"{tasks} and the network {size(arrived)}{server}: files were in memory, so that this"
             " says nothing of a disk.",
@@ -225,7 +232,7 @@ def _read_from(phase: Meanwhile) -> Iterator[Limit]:
     elif disks >= FROM_DISK * phase.bytes:
         most = max(phase.working, key=lambda machine: machine.bytes / max(1, machine.memory))
         fits = most.bytes <= FITS * most.memory
-        yield Limit(
+        yield Bottleneck(
             _what("read from disks" if fits else "page cache exceeded", phase),
             f"{tasks} ({percent(min(1.0, disks / phase.bytes), 0)}): files of {size(most.bytes)}"
             + _place(" on ", phase, most)
@@ -235,15 +242,15 @@ def _read_from(phase: Meanwhile) -> Iterator[Limit]:
         )
 
 
-def _written_to(phase: Meanwhile) -> Iterator[Limit]:
+def _written_to(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if not phase.complete or not phase.bytes or not _WRITES.search(phase.phase):
         return
     disks = phase.total(lambda machine: machine.written, everywhere=True)
     left = phase.total(lambda machine: machine.sent)
     waiting = phase.total(lambda machine: machine.dirtied, everywhere=True)
-    # A file system in memory has nothing to write later.
+    # A file system in memory writes nothing later.
     if disks + left < REACHED_DISK * phase.bytes <= disks + left + 2 * waiting:
-        yield Limit(
+        yield Bottleneck(
             _what("writes in memory", phase),
             f"Of the {size(phase.bytes)} that tasks wrote{_during(phase)}, {size(disks)} had"
             f" reached disks at its end, and {size(waiting)} more than before waited in memory to"
@@ -251,10 +258,10 @@ def _written_to(phase: Meanwhile) -> Iterator[Limit]:
         )
 
 
-# ---- Nothing of it
+# ---- Nothing saturated
 
 
-def _elsewhere(phase: Meanwhile) -> Iterator[Limit]:
+def _elsewhere(phase: PhaseCounters) -> Iterator[Bottleneck]:
     means = [machine.mean for machine in phase.working if machine.mean]
     if not phase.complete or not means or len(means) < len(phase.working):
         return
@@ -266,32 +273,32 @@ def _elsewhere(phase: Meanwhile) -> Iterator[Limit]:
     )
     told += f", and the disk {disk.disk} for {percent(disk.disk_busy, 0)}." if disk.disk else "."
     if phase.computed >= COMPUTING:
-        yield Limit(
+        yield Bottleneck(
             _what("processors of the tasks", phase),
             f"{told} But tasks computed for {percent(phase.computed, 0)} of their time: more"
             " workers can do more, as long as there are processors.",
         )
         return
     if max(busiest.busy, disk.disk_busy) >= LITTLE:
-        yield Limit(_what("nothing saturated", phase), told)
+        yield Bottleneck(_what("nothing saturated", phase), told)
         return
     if phase.operations:
         each = duration(phase.task_seconds / phase.operations)
         told += f" An operation took {each} of its task's time."
-    yield Limit(
+    yield Bottleneck(
         _what("waits elsewhere", phase),
         f"{told} Tasks wait for something else most of the time, such as a server, the network, a"
         " lock, or a time to pass; more workers can do more, until something is saturated.",
     )
 
 
-def _uneven_hosts(one: Round) -> Iterator[Limit]:
-    """Hosts on which tasks take longer than on others."""
+def _uneven_hosts(one: Round) -> Iterator[Bottleneck]:
+    """Hosts whose tasks take longer than those of others."""
     times: dict[str, list[float]] = {}
     error = 0.0
     for task in one.tasks:
-        if task.status == "ok" and task.began is not None and task.ended is not None:
-            times.setdefault(task.host, []).append(task.ended - task.began)
+        if task.seconds is not None:
+            times.setdefault(task.host, []).append(task.seconds)
             error = max(error, task.clock_error)
     medians = {host: statistics.median(found) for host, found in times.items()}
     if len(medians) < 2:
@@ -306,7 +313,7 @@ def _uneven_hosts(one: Round) -> Iterator[Limit]:
         + (f" on {counted(cores[host], 'processor')}" if host in cores else "")
         for host in (slow, fast)
     ]
-    yield Limit(
+    yield Bottleneck(
         "hosts differ",
         f"Tasks on {slow} took {duration(longest)} in the median ({placed[0]}), and those on {fast}"
         f" {duration(shortest)} ({placed[1]}): the slowest host decides when a round ends.",
@@ -316,16 +323,16 @@ def _uneven_hosts(one: Round) -> Iterator[Limit]:
 # ---- Words
 
 
-def _what(limit: str, phase: Meanwhile) -> str:
+def _what(limit: str, phase: PhaseCounters) -> str:
     return f"{limit} ({phase.phase})" if phase.phase else limit
 
 
-def _during(phase: Meanwhile) -> str:
+def _during(phase: PhaseCounters) -> str:
     return f" in the phase {phase.phase}" if phase.phase else ""
 
 
-def _place(word: str, phase: Meanwhile, machine: Machine) -> str:
-    """Which machine it is, where there are several."""
+def _place(word: str, phase: PhaseCounters, machine: MachineCounters) -> str:
+    """The name of the machine, if there are several."""
     return word + machine.name if len(phase.machines) > 1 else ""
 
 

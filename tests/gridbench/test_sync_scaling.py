@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.analysis.scaling import Scalability, fit_scalability
-from gridbench.sync.knee import Knee, knees
-from gridbench.sync.record import Phase, Round, Start, Task
+from gridbench.sync.cases import PhaseScaling, scaling_of
+from gridbench.sync.record import HoldPoint, Phase, Round, TaskRun
 
 COUNTS = [1, 2, 4, 7, 14, 28, 56]
 
@@ -22,7 +22,7 @@ def one_round(
     *,
     of_bytes: bool = False,
     parameter: str = "",
-    start: Start = "entry",
+    start: HoldPoint = "entry",
     repeat: int = 0,
     failed: bool = False,
 ) -> Round:
@@ -33,7 +33,7 @@ def one_round(
         bytes=amount if of_bytes else 0, operations=0 if of_bytes else amount,
     )  # fmt: skip
     tasks = tuple(
-        Task(worker=n, host="a", rank=n, status="ok", began=0.0, ended=1.0, phases=(phase,))
+        TaskRun(worker=n, host="a", rank=n, status="ok", began=0.0, ended=1.0, phases=(phase,))
         for n in range(workers)
     )
     return Round(
@@ -42,8 +42,8 @@ def one_round(
     )  # fmt: skip
 
 
-def knee(rates: Mapping[int, float], *, of_bytes: bool = False) -> Knee:
-    (found,) = knees(one_round(n, rate, of_bytes=of_bytes) for n, rate in rates.items())
+def knee(rates: Mapping[int, float], *, of_bytes: bool = False) -> PhaseScaling:
+    (found,) = scaling_of(one_round(n, rate, of_bytes=of_bytes) for n, rate in rates.items())
     return found
 
 
@@ -141,7 +141,7 @@ def test_what_does_not_follow_the_law_is_not_told_by_it() -> None:
 
 
 def test_each_sweep_is_told_by_itself() -> None:
-    starts: tuple[Start, ...] = ("entry", "exec")
+    starts: tuple[HoldPoint, ...] = ("entry", "exec")
     rounds = [
         one_round(n, 10_000.0 * n * scale, parameter=parameter, start=start, repeat=repeat)
         for start in starts
@@ -149,7 +149,7 @@ def test_each_sweep_is_told_by_itself() -> None:
         for n in (1, 2, 4)
         for repeat, scale in enumerate((1.0, 5.0, 1.0))  # the median of which counts
     ]
-    found = knees(rounds)
+    found = scaling_of(rounds)
     assert [(one.start, one.parameter) for one in found] == [
         ("entry", "4k"), ("entry", "8k"), ("exec", "4k"), ("exec", "8k"),
     ]  # fmt: skip
@@ -157,9 +157,9 @@ def test_each_sweep_is_told_by_itself() -> None:
 
 
 def test_few_counts_and_failed_rounds_tell_nothing() -> None:
-    assert knees([one_round(1, 100.0), one_round(2, 200.0)]) == ()
-    assert knees([one_round(n, 100.0 * n, failed=n == 4) for n in (1, 2, 4)]) == ()
-    assert knees([]) == ()
+    assert scaling_of([one_round(1, 100.0), one_round(2, 200.0)]) == ()
+    assert scaling_of([one_round(n, 100.0 * n, failed=n == 4) for n in (1, 2, 4)]) == ()
+    assert scaling_of([]) == ()
 
 
 @given(st.dictionaries(st.integers(1, 50), st.floats(1e3, 1e9), min_size=3, max_size=6))

@@ -1,8 +1,8 @@
-"""The crew of a host: a remote object that prepares the tasks of its workers, lets them go at the
-agreed instant and tells how they ended.
+"""The tasks of one host: a remote object that starts and holds them, releases them at the agreed
+instant, and reports how they ended.
 
-There is one on each host, so that at the instant nothing of gridbench runs beside the tasks but one
-thread, which waits for their ends.
+There is one on each host, so that nothing of gridbench runs beside the tasks but one thread, which
+waits for their ends. Times in its messages are nanoseconds of that host's monotonic clock.
 """
 
 from __future__ import annotations
@@ -14,36 +14,100 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gridbench.formats import as_given
-from gridbench.sync.counters import Watcher
-from gridbench.sync.messages import CrewFacts, Done, Order, Prepared, TaskOutcome
-from gridbench.sync.record import KEPT, Start
+from gridbench.sync.host_counters import CounterSampler
+from gridbench.sync.record import KEPT, PROGRAM, HoldPoint, HostUse, Phase, Status
 from gridbench.sync.reports import reported
-from gridbench.sync.tasks import PROGRAM
 from gridrpc._native import EndedTask, HeldTask, processors, wait_for_held
 
 _READ = 8 << 20
-"""Bytes of it that are looked through for what the task reports."""
+"""Bytes at the end of a task's output that are searched for its report."""
 _TO_DIE = 10.0
-"""Seconds that a killed process is waited for: one that hangs in the kernel may take for ever."""
+"""Seconds to wait for a killed process: one that hangs in the kernel may never end."""
 
 
-class Crew:
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """A host."""
+
+    host: str
+    """The name that it has for itself."""
+    cores: int
+    python: str
+    """The version."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrder:
+    """A task to start and hold."""
+
+    worker: int
+    program: str
+    """A file, a name on the PATH, or gridbench.sync.record.PROGRAM."""
+    arguments: tuple[str, ...]
+    directory: str
+    """The folder that it runs in; made if missing."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Additional variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReply:
+    """Whether a task is held."""
+
+    worker: int
+    start: HoldPoint
+    why_not: str = ""
+    """Empty: it is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """How a task ended."""
+
+    worker: int
+    start: HoldPoint
+    status: Status
+    began: int | None = None
+    ended: int | None = None
+    exit: int | None = None
+    why: str = ""
+    user: float = 0.0
+    system: float = 0.0
+    memory: int = 0
+    phases: tuple[Phase, ...] = ()
+    output: bytes = b""
+    """The last part of its standard output."""
+    errors: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOutcome:
+    """A round on one host."""
+
+    late: int
+    """Nanoseconds from the instant until the tasks were released, if that was too late."""
+    outcomes: tuple[TaskOutcome, ...]
+    use: HostUse | None
+
+
+class TaskGroup:
     """Holds the tasks of a round from `prepare` to the end of `run`."""
 
     def __init__(self, watched: Sequence[str] = ()) -> None:
-        """`watched`: names of programs whose processor time is of interest."""
+        """`watched`: names of programs whose processor time is recorded."""
         self._folder = Path(tempfile.mkdtemp(prefix="gridbench-sync-"))
-        self._held: dict[int, tuple[HeldTask, Start]] = {}
-        self._watcher = Watcher(platform.node())
+        self._held: dict[int, tuple[HeldTask, HoldPoint]] = {}
+        self._sampler = CounterSampler(platform.node())
         self._watched = tuple(watched)
-        self._watcher.watch(self._watched)
+        self._sampler.watch(self._watched)
 
-    def facts(self) -> CrewFacts:
-        """About the host."""
-        return CrewFacts(platform.node(), processors(), platform.python_version())
+    def facts(self) -> HostFacts:
+        """Name, cores and Python of the host."""
+        return HostFacts(platform.node(), processors(), platform.python_version())
 
     def why_not(self, program: str, directory: str) -> str:
         """Why this host cannot run the program; empty if it can."""
@@ -59,15 +123,15 @@ class Crew:
         """The time."""
         return time.monotonic_ns()
 
-    def prepare(self, orders: Sequence[Order], start: Start) -> list[Prepared]:
-        """Start these tasks, which then wait. Those that still waited are ended."""
+    def prepare(self, orders: Sequence[TaskOrder], start: HoldPoint) -> list[HeldReply]:
+        """Start and hold these tasks. Tasks that are still held are ended first."""
         self._held.clear()
         return [self._hold(order, start) for order in orders]
 
-    def run(self, at: int, timeout: float) -> Done:
-        """Let all that wait go on at this time, and wait until all have ended, or for `timeout`
-        seconds: then the rest is killed."""
-        self._watcher.begin(at / 1e9, self._watched)
+    def run(self, at: int, timeout: float) -> HostOutcome:
+        """Release all held tasks at this time and wait for their ends. Kill those that still run
+        after `timeout` seconds."""
+        self._sampler.begin(at / 1e9, self._watched)
         for task, _ in self._held.values():
             task.release(at)
         late = max(0, time.monotonic_ns() - at)
@@ -79,19 +143,19 @@ class Crew:
         for worker in over_time:
             self._held[worker][0].kill()
         wait_for_held(tasks, time.monotonic_ns() + round(_TO_DIE * 1e9))
-        use = self._watcher.finish()
+        use = self._sampler.finish()
         told = f"it was ended after {as_given(timeout)}"
         outcomes = [self._outcome(w, told if w in over_time else "") for w in self._held]
         self._held.clear()
-        return Done(late, tuple(outcomes), use)
+        return HostOutcome(late, tuple(outcomes), use)
 
     def close(self) -> None:
-        """End what still waits, and remove the files."""
+        """End held tasks and remove the files."""
         self._held.clear()
-        self._watcher.close()
+        self._sampler.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _hold(self, order: Order, start: Start) -> Prepared:
+    def _hold(self, order: TaskOrder, start: HoldPoint) -> HeldReply:
         environment = {**os.environ, **order.environment}
         try:
             os.makedirs(order.directory, exist_ok=True)
@@ -99,13 +163,13 @@ class Crew:
             where = order.arguments, [*environment.items()], order.directory
             files = self._out(order.worker), self._errors(order.worker)
             if start == "entry":
-                with contextlib.suppress(ValueError):  # it cannot be held there
+                with contextlib.suppress(ValueError):  # this program cannot be held there
                     self._held[order.worker] = HeldTask(program, *where, *files, True), "entry"
-                    return Prepared(order.worker, "entry")
+                    return HeldReply(order.worker, "entry")
             self._held[order.worker] = HeldTask(program, *where, *files, False), "exec"
         except OSError as error:
-            return Prepared(order.worker, start, error.strerror or str(error))
-        return Prepared(order.worker, "exec")
+            return HeldReply(order.worker, start, error.strerror or str(error))
+        return HeldReply(order.worker, "exec")
 
     def _outcome(self, worker: int, over_time: str) -> TaskOutcome:
         task, start = self._held[worker]
@@ -146,8 +210,8 @@ class Crew:
 
 
 def _file_of(program: str, directory: str) -> Path:
-    """The file of a program, which may be a name to be looked for, or be relative to a folder.
-    OSError if there is none."""
+    """The file of a program: a name on the PATH, or a path relative to a folder. OSError if it is
+    not found."""
     if program == PROGRAM:
         from gridbench.native import task_program
 
@@ -168,7 +232,7 @@ def _over(task: HeldTask) -> bool:
 
 
 def _why(ended: EndedTask, errors: bytes) -> str:
-    """What went wrong, with the last line of what it printed as errors."""
+    """The reason of a failure, with the last line of standard error."""
     if ended.status == 0:
         return ""
     last = errors.decode(errors="replace").strip().rpartition("\n")[2][:300]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.sync.limited import Limit, limits
-from gridbench.sync.meanwhile import mean_of, meanwhile
-from gridbench.sync.record import HostUse, Phase, Round, Sample, Task
+from gridbench.sync.bottlenecks import Bottleneck, bottlenecks
+from gridbench.sync.phase_counters import mean_of, phase_counters
+from gridbench.sync.record import HostUse, Phase, Round, Sample, TaskRun
 
 GIGABYTE = 1 << 30
 IDLE: dict[str, Any] = {
@@ -36,8 +36,10 @@ def host(name: str = "a", seconds: int = 4, **changed: Any) -> HostUse:
     )
 
 
-def task(worker: int = 0, on: str = "a", *phases: Phase, seconds: float = 4.0, **more: Any) -> Task:
-    return Task(
+def task(
+    worker: int = 0, on: str = "a", *phases: Phase, seconds: float = 4.0, **more: Any
+) -> TaskRun:
+    return TaskRun(
         worker=worker, host=on, rank=0, status="ok", began=0.0, ended=seconds, phases=phases, **more
     )
 
@@ -46,20 +48,20 @@ def phase(name: str = "cpu", seconds: float = 4.0, bytes: int = 0, operations: i
     return Phase(name=name, seconds=seconds, bytes=bytes, operations=operations)
 
 
-def one_round(tasks: Sequence[Task], *hosts: HostUse) -> Round:
+def one_round(tasks: Sequence[TaskRun], *hosts: HostUse) -> Round:
     return Round(
         workers=len(tasks), parameter="", repeat=0, start="entry", at="2026-01-01T00:00:00Z",
         status="done", prepared_in=0.1, tasks=tuple(tasks), hosts=hosts,
     )  # fmt: skip
 
 
-def only(tasks: Sequence[Task], *hosts: HostUse) -> Limit:
-    (found,) = limits(one_round(tasks, *hosts))
+def only(tasks: Sequence[TaskRun], *hosts: HostUse) -> Bottleneck:
+    (found,) = bottlenecks(one_round(tasks, *hosts))
     return found
 
 
-def whats(tasks: Sequence[Task], *hosts: HostUse) -> list[str]:
-    found = limits(one_round(tasks, *hosts))
+def whats(tasks: Sequence[TaskRun], *hosts: HostUse) -> list[str]:
+    found = bottlenecks(one_round(tasks, *hosts))
     for limit in found:
         assert limit.told.endswith(".")
         assert limit.told[0].isupper()
@@ -70,7 +72,7 @@ def whats(tasks: Sequence[Task], *hosts: HostUse) -> list[str]:
 # ---- What is saturated
 
 
-def test_a_disk_that_is_always_busy_limits() -> None:
+def test_a_disk_that_is_always_busy_bottlenecks() -> None:
     found = only([task()], host(disk_busy=0.97, disk_queue=12.3, disk_written=2e8))
     assert found.what == "disk saturated"
     assert "The disk sda was busy for 97 % of the time" in found.told
@@ -150,25 +152,25 @@ def test_all_that_is_saturated_is_told() -> None:
 
 def test_files_that_come_from_memory_are_told() -> None:
     reads = [task(n, "a", phase("read", 4.0, bytes=GIGABYTE)) for n in range(2)]
-    found = limits(one_round(reads, host(disk_read=1e6, processors=4.0)))
+    found = bottlenecks(one_round(reads, host(disk_read=1e6, processors=4.0)))
     assert [limit.what for limit in found] == ["processors saturated (read)", "page cache (read)"]
     assert "Of the 2 GB that tasks read in the phase read, disks gave 3.815 MB" in found[1].told
     # What came over the network was not in this host's memory.
     assert "page cache (read)" not in whats(reads, host(network_in=5e8))
     # From a server on the same host.
-    found = limits(one_round(reads, host(loopback=5e8)))
+    found = bottlenecks(one_round(reads, host(loopback=5e8)))
     assert "over the loopback" in found[0].told
 
 
 def test_files_that_come_from_disks_are_compared_with_the_memory() -> None:
     reads = [task(n, "a", phase("read", 4.0, bytes=2 * GIGABYTE)) for n in range(2)]
     busy = {"disk_busy": 1.0, "disk_queue": 4.0, "disk_read": 0.8 * GIGABYTE}
-    found = limits(one_round(reads, host(**busy)))
+    found = bottlenecks(one_round(reads, host(**busy)))
     assert [one.what for one in found] == ["disk saturated (read)", "page cache exceeded (read)"]
     assert "disks gave 3.2 GB (80 %): files of 4 GB do not fit into its memory of 4 GB" in (
         found[1].told
     )
-    found = limits(one_round(reads, host(memory=64 * GIGABYTE, **busy)))
+    found = bottlenecks(one_round(reads, host(memory=64 * GIGABYTE, **busy)))
     assert found[1].what == "read from disks (read)"
     assert "would fit into its memory of 64 GB, but were not there" in found[1].told
 
@@ -176,7 +178,7 @@ def test_files_that_come_from_disks_are_compared_with_the_memory() -> None:
 def test_writes_to_memory_are_told() -> None:
     writes = [task(0, "a", phase("write", 4.0, bytes=GIGABYTE))]
     grown = {"dirtied": GIGABYTE // 5, "disk_written": GIGABYTE / 20}
-    found = limits(one_round(writes, host(**grown)))
+    found = bottlenecks(one_round(writes, host(**grown)))
     assert [one.what for one in found] == ["writes in memory (write)", "waits elsewhere (write)"]
     assert "204.8 MB had reached disks at its end, and 819.2 MB more than before" in found[0].told
     # With fsync they are on the disk; in /dev/shm there is nothing to write later.
@@ -212,11 +214,11 @@ def test_hosts_on_one_machine_are_counted_once() -> None:
     uses = [host(name, boot="same", disk_read=0.1 * GIGABYTE, processors=4.0) for name in names]
     found = whats(reads, *uses)
     assert found == ["processors saturated (read)", "page cache (read)"]
-    (machine,) = meanwhile(one_round(reads, *uses))[0].machines
+    (machine,) = phase_counters(one_round(reads, *uses))[0].machines
     assert (machine.tasks, machine.bytes) == (8, 8 * GIGABYTE)
     assert machine.read == pytest.approx(0.4 * GIGABYTE)
     assert machine.name == "node0 and 7 other hosts on the same machine"
-    told = limits(one_round(reads, *uses))[0].told
+    told = bottlenecks(one_round(reads, *uses))[0].told
     assert "by 8 tasks" in told
     assert "machine" not in told  # there is only this one
 
@@ -261,7 +263,7 @@ def test_a_round_without_looks_meanwhile_is_known_as_a_whole() -> None:
 def test_hosts_that_are_slower_than_others_are_told() -> None:
     tasks = [task(n, name, seconds=s) for n, (name, s) in enumerate([("a", 1), ("b", 2), ("b", 2)])]
     uses = [host("a", seconds=2, cores=8), host("b", seconds=2, cores=2)]
-    found = limits(one_round(tasks, *uses))[-1]
+    found = bottlenecks(one_round(tasks, *uses))[-1]
     assert found.what == "hosts differ"
     assert found.told.startswith(
         "Tasks on b took 2.000 s in the median (2 workers on 2 processors), and those on a 1.000 s"

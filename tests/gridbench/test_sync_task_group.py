@@ -10,38 +10,36 @@ from pathlib import Path
 import pytest
 
 from gridbench.hosts.clock import Clock, ask, between
-from gridbench.sync.crew import Crew
-from gridbench.sync.messages import Done, Order, TaskOutcome
-from gridbench.sync.record import Phase, Start
-from gridbench.sync.tasks import PROGRAM
+from gridbench.sync.record import PROGRAM, HoldPoint, Phase
+from gridbench.sync.task_group import HostOutcome, TaskGroup, TaskOrder, TaskOutcome
 from running import alive, until
 
-STARTS: tuple[Start, ...] = ("entry", "exec")
+HOLD_POINTS: tuple[HoldPoint, ...] = ("entry", "exec")
 SOON = 0.05
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    crew = Crew(watched=("sh",))
+def crew() -> Iterator[TaskGroup]:
+    crew = TaskGroup(watched=("sh",))
     yield crew
     crew.close()
 
 
-def shell(worker: int, text: str, folder: Path) -> Order:
-    return Order(worker, "/bin/sh", ("-c", text), str(folder), {"OWN": f"of {worker}"})
+def shell(worker: int, text: str, folder: Path) -> TaskOrder:
+    return TaskOrder(worker, "/bin/sh", ("-c", text), str(folder), {"OWN": f"of {worker}"})
 
 
-def run(crew: Crew, timeout: float = 30.0) -> Done:
+def run(crew: TaskGroup, timeout: float = 30.0) -> HostOutcome:
     return crew.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
 
 
-def only(done: Done) -> TaskOutcome:
+def only(done: HostOutcome) -> TaskOutcome:
     (outcome,) = done.outcomes
     return outcome
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_all_start_at_the_instant(crew: Crew, start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", HOLD_POINTS)
+def test_all_start_at_the_instant(crew: TaskGroup, start: HoldPoint, tmp_path: Path) -> None:
     orders = [shell(n, "sleep 0.2; echo $OWN; echo bad >&2", tmp_path) for n in range(5)]
     assert [one.why_not for one in crew.prepare(orders, start)] == [""] * 5
     at = time.monotonic_ns() + round(SOON * 1e9)
@@ -63,7 +61,7 @@ def test_all_start_at_the_instant(crew: Crew, start: Start, tmp_path: Path) -> N
     assert crew.run(time.monotonic_ns(), 1).outcomes == ()
 
 
-def test_what_fails_is_told(crew: Crew, tmp_path: Path) -> None:
+def test_what_fails_is_told(crew: TaskGroup, tmp_path: Path) -> None:
     crew.prepare([shell(0, "echo this is why >&2; exit 3", tmp_path)], "entry")
     failed = only(run(crew))
     assert (failed.status, failed.exit, failed.why) == ("failed", 3, "exit status 3: this is why")
@@ -72,9 +70,9 @@ def test_what_fails_is_told(crew: Crew, tmp_path: Path) -> None:
     assert (failed.status, failed.exit, failed.why) == ("failed", -11, "signal 11 ended it")
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", HOLD_POINTS)
 def test_one_that_takes_too_long_is_ended_with_its_children(
-    crew: Crew, start: Start, tmp_path: Path
+    crew: TaskGroup, start: HoldPoint, tmp_path: Path
 ) -> None:
     text = "sleep 1000 & echo $! >child; echo said; wait"
     crew.prepare([shell(0, text, tmp_path), shell(1, "true", tmp_path)], start)
@@ -86,19 +84,19 @@ def test_one_that_takes_too_long_is_ended_with_its_children(
     until(lambda: not alive(child))
 
 
-def test_late_orders_are_told(crew: Crew, tmp_path: Path) -> None:
+def test_late_orders_are_told(crew: TaskGroup, tmp_path: Path) -> None:
     crew.prepare([shell(0, "true", tmp_path)], "entry")
     done = crew.run(time.monotonic_ns() - 10**9, 30)
     assert done.late >= 10**9
     assert only(done).status == "ok"
 
 
-def test_what_cannot_be_run_does_not_hold_up_the_others(crew: Crew, tmp_path: Path) -> None:
+def test_what_cannot_be_run_does_not_hold_up_the_others(crew: TaskGroup, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     orders = [
-        Order(0, "/no/such/program", (), str(tmp_path)),
-        Order(1, "/bin/true", (), str(tmp_path / "file")),
-        Order(2, "/bin/true", (), str(tmp_path / "made" / "for it")),
+        TaskOrder(0, "/no/such/program", (), str(tmp_path)),
+        TaskOrder(1, "/bin/true", (), str(tmp_path / "file")),
+        TaskOrder(2, "/bin/true", (), str(tmp_path / "made" / "for it")),
     ]
     prepared = crew.prepare(orders, "entry")
     assert prepared[0].why_not == "No such file or directory"
@@ -107,7 +105,7 @@ def test_what_cannot_be_run_does_not_hold_up_the_others(crew: Crew, tmp_path: Pa
     assert [one.worker for one in run(crew).outcomes] == [2]
 
 
-def test_programs_are_found_or_refused(crew: Crew, tmp_path: Path) -> None:
+def test_programs_are_found_or_refused(crew: TaskGroup, tmp_path: Path) -> None:
     here = str(tmp_path)
     (tmp_path / "text").write_text("no program")
     assert crew.why_not(sys.executable, here) == ""
@@ -118,9 +116,9 @@ def test_programs_are_found_or_refused(crew: Crew, tmp_path: Path) -> None:
     assert crew.why_not("./missing", here) == "there is no such file"
 
 
-def test_built_in_tasks_report(crew: Crew, tmp_path: Path) -> None:
+def test_built_in_tasks_report(crew: TaskGroup, tmp_path: Path) -> None:
     arguments = ("write-read", "--worker", "0", "--of", "1", "--size", "1M", "--directory", ".")
-    crew.prepare([Order(0, PROGRAM, arguments, str(tmp_path))], "entry")
+    crew.prepare([TaskOrder(0, PROGRAM, arguments, str(tmp_path))], "entry")
     done = only(run(crew))
     assert done.status == "ok", done
     assert [(phase.name, phase.bytes) for phase in done.phases] == [
@@ -128,7 +126,7 @@ def test_built_in_tasks_report(crew: Crew, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_report_that_cannot_be_used_is_a_failure(crew: Crew, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_used_is_a_failure(crew: TaskGroup, tmp_path: Path) -> None:
     crew.prepare([shell(0, """echo '{"phases": [{"name": "x"}]}'""", tmp_path)], "entry")
     done = only(run(crew))
     assert done.status == "failed"
@@ -138,7 +136,7 @@ def test_a_report_that_cannot_be_used_is_a_failure(crew: Crew, tmp_path: Path) -
     assert only(run(crew)).phases == (Phase(name="x", seconds=2.5),)
 
 
-def test_only_the_end_of_a_long_output_comes_back(crew: Crew, tmp_path: Path) -> None:
+def test_only_the_end_of_a_long_output_comes_back(crew: TaskGroup, tmp_path: Path) -> None:
     crew.prepare([shell(0, "seq 1000000; seq 1000000 >&2", tmp_path)], "entry")
     done = only(run(crew))
     for text in (done.output, done.errors):
@@ -147,7 +145,7 @@ def test_only_the_end_of_a_long_output_comes_back(crew: Crew, tmp_path: Path) ->
 
 
 def test_tasks_that_nobody_lets_go_end_with_the_crew(tmp_path: Path) -> None:
-    crew = Crew()
+    crew = TaskGroup()
     crew.prepare([shell(0, "touch began", tmp_path)], "entry")
     pids = [task.pid for task, _ in crew._held.values()]
     crew.prepare([shell(1, "touch began", tmp_path)], "exec")
