@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from benchmarks.rules import RULES
-from gridbench.check.command import check
+from gridbench.results.check import check_results
 from gridbench.rules import Rules
 from gridbench.usage import run_command
 
@@ -40,7 +40,7 @@ def check_files(context: click.Context, files: tuple[Path, ...], as_json: bool) 
 
     Exit status 1 says that a rule is broken, so that nothing should be claimed from the file.
     """
-    context.exit(check(files, as_json=as_json, rules_for=rules_for))
+    context.exit(check_results(files, as_json=as_json, rules_for=rules_for))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ COMMANDS = {
         "Write a one-page recommendation from any results.",
     ),
     "report": Entry(
-        START, "results.options:report", "Make a page, a table or a comparison of results."
+        START, "results.command:report", "Make a page, a table or a comparison of results."
     ),
     "engines": Entry(
         START, "engines.options:engines", "List the engines, and install or remove them."
@@ -70,7 +70,7 @@ COMMANDS = {
         SPECIAL, "simulate.options:simulate", "Simulate a workload on systems that you don't have."
     ),
     "check": Entry(
-        LABORATORY, "check.options:check", "Check results against the rules for valid claims."
+        LABORATORY, "results.check:check", "Check results against the rules for valid claims."
     ),
     "model": Entry(
         LABORATORY,

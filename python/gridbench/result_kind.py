@@ -1,19 +1,31 @@
-"""A kind of results, and what can be asked of it."""
+"""Kinds of results: how each is read, shown, compared and judged."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from gridbench.errors import InputError
+from gridbench.rules import Rules
 
-Quantity = tuple[str, str]
+FigureName = tuple[str, str]
 """The engine, and what was measured of it: what figures are known by."""
 
 
 Better = Literal["less", "more"]
+SCENARIO, RUNS = "gridbench.scenario", "gridbench.report"
+_PACKAGES = (
+    "gridbench.micro",
+    SCENARIO,
+    "gridbench.sync",
+    "gridbench.datagrid",
+    "gridbench.datagrid.crossover",
+    "gridbench.compare",
+)
+"""Those that have one, in the order in which they are asked; what is left are runs and logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +98,30 @@ def only(sources: Sequence[Path], title: str) -> Path:
             remedy="make a report of them alone, or compare two of them",
         )
     return sources[0]
+
+
+def kind_of(sources: Sequence[Path]) -> ResultKind:
+    """The kind that any of the sources is of."""
+    kinds = map(module_of, _PACKAGES)
+    return next((kind for kind in kinds if any(map(kind.holds, sources))), module_of(RUNS))
+
+
+def all_kinds() -> Iterator[ResultKind]:
+    """All that there are."""
+    yield from map(module_of, (*_PACKAGES, RUNS))
+
+
+def module_of(package: str) -> ResultKind:
+    """What the package has."""
+    return cast("ResultKind", importlib.import_module(f"{package}.result_kind"))
+
+
+def rules_for(source: Path) -> Rules[Any] | None:
+    """What a folder or file is judged by, if it is of another kind than runs and logs."""
+    kind = next((kind for kind in map(module_of, _PACKAGES) if kind.holds(source)), None)
+    return None if kind is None else rules_of(kind)
+
+
+def rules_of(kind: ResultKind) -> Rules[Any]:
+    """What results of this kind are judged by."""
+    return cast("Rules[Any]", importlib.import_module(kind.rules).RULES)

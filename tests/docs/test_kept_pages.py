@@ -18,7 +18,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.formats import amount, percent
 from gridbench.records import from_record
-from gridbench.results.kinds import kind_of
+from gridbench.result_kind import kind_of
 
 KEPT = ROOT / "docs" / "benchmarks"
 

@@ -17,7 +17,7 @@ from gridbench.datagrid.record import DataGridCase as DataCase
 from gridbench.jsonl_store import Header
 from gridbench.micro.figures import RESULTS, Extent, Results
 from gridbench.micro.results import results_of
-from gridbench.results.kinds import rules_for
+from gridbench.result_kind import rules_for
 from gridbench.rules import Finding
 from gridbench.sync.record import Phase, Round, TaskRun
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gridbench.check.command import check
 from gridbench.report import rules
 from gridbench.report.rules import RULES, ReportCase, read_case
+from gridbench.results.check import check_results
 from gridbench.rules import Finding
 from gridbench.run.load import load_run
 from running import MakeSetup, Run
@@ -164,7 +164,7 @@ def test_each_run_is_read_once(
 
     monkeypatch.setattr(rules, "load_run", counting)
     # It was run once, however often it is named.
-    assert check([good, good.parent], as_json=True) == 1
+    assert check_results([good, good.parent], as_json=True) == 1
     assert read == [good]
     assert json.loads(capsys.readouterr().out)["all"][0]["outcome"] == "broken"
 

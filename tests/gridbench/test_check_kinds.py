@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rules import RULES
-from gridbench.results.kinds import RUNS, all_kinds, module_of, rules_of
+from gridbench.result_kind import RUNS, all_kinds, module_of, rules_of
 from gridbench.rules import Rules
 from judging import (
     DISTURBED,

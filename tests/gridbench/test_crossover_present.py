@@ -38,8 +38,8 @@ from gridbench.datagrid.crossover.tables import costs, place, sized, spread
 from gridbench.errors import InputError
 from gridbench.pages.markdown import markdown
 from gridbench.pages.terminal import print_document
+from gridbench.result_kind import kind_of
 from gridbench.results.compare import compared
-from gridbench.results.kinds import kind_of
 from gridbench.results.table import measures_of
 from running import Run
 

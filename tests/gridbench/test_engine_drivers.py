@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from gridbench.run.load import load_run
-from gridbench.run.rows import JOURNAL
+from gridbench.run.recorder import JOURNAL
 from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until, went_well
 
 NAMES = sorted(

@@ -22,11 +22,11 @@ from gridbench.engines.environments import MARKER, Environment
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.registry import find_engine
 from gridbench.process.leftovers import Leftovers
+from gridbench.run.client import Plan
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 from gridbench.run.load import load_run
-from gridbench.run.plan import Plan
-from gridbench.run.rows import JOURNAL, Row
+from gridbench.run.recorder import JOURNAL, Row
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until, went_well
 
 ENGINE = "loky"

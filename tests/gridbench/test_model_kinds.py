@@ -20,7 +20,7 @@ from gridbench.model.kind import kind_of, model_kinds
 from gridbench.model.model import PipelineModel
 from gridbench.model.model_kind import TasksModel
 from gridbench.model.saved import load, save, save_models
-from gridbench.results.kinds import all_kinds
+from gridbench.result_kind import all_kinds
 from gridbench.simulate.cases import predict
 from gridbench.sync import model_kind as rounds
 from running import Run

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridbench.run import harness
-from gridbench.run.harness import harness_seconds
-from gridbench.run.plan import Plan
+from gridbench.run import runner
+from gridbench.run.client import Plan
+from gridbench.run.runner import harness_seconds
 from running import MakeSetup, Run
 
 
@@ -73,7 +73,7 @@ def test_it_grows_with_the_tasks_only() -> None:
 
 def test_a_pause_in_one_pass_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     took = iter((84e-6, 8e-6, None))
-    monkeypatch.setattr(harness, "_pass", lambda _: next(took))
+    monkeypatch.setattr(runner, "_pass", lambda _: next(took))
     assert harness_seconds(PLAN) == 8e-6
-    monkeypatch.setattr(harness, "_pass", lambda _: None)
+    monkeypatch.setattr(runner, "_pass", lambda _: None)
     assert harness_seconds(PLAN) is None

@@ -11,7 +11,7 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.micro.figures import Results
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import FigureName, Measure
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.table import measures_of
 from micro_results import made
@@ -137,7 +137,7 @@ def test_disturbed_values_of_micro_benchmarks_do_not_count(tmp_path: Path) -> No
             ),
         )
 
-    def measures(results: Results) -> dict[Quantity, Measure]:
+    def measures(results: Results) -> dict[FigureName, Measure]:
         (tmp_path / "results.json").write_text(json.dumps(results.to_record()))
         return measures_of(tmp_path)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.results.kinds import kind_of
+from gridbench.result_kind import kind_of
 from gridbench.scenario.present.published import NINFG, SYMPHONY
 from micro_results import made
 from running import REPOSITORY, Run

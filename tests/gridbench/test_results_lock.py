@@ -20,7 +20,7 @@ from rich.console import Console
 from gridbench.bench.points import POINTS
 from gridbench.errors import InputError
 from gridbench.results_lock import LOCK, sole_use, sole_use_of_file
-from gridbench.run.folders import prepare
+from gridbench.run.recorder import prepare
 from gridbench.sync.record import FILE
 from running import PROGRAM, MakeSetup, Run, until
 
@@ -28,7 +28,7 @@ _HOLDS = """
 import os, sys
 from pathlib import Path
 from rich.console import Console
-from gridbench.run.folders import prepare
+from gridbench.run.recorder import prepare
 from gridbench.results_lock import sole_use, sole_use_of_file
 name, place, forks = sys.argv[1:]
 with (sole_use if name == "folder" else sole_use_of_file)(Path(place), Console()):

@@ -15,9 +15,9 @@ from rich.console import Console
 from gridbench.errors import InputError
 from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
-from gridbench.report.rounds import studies_of, together
+from gridbench.report.run_analysis import studies_of, together
 from gridbench.report.verdict import verdict
-from gridbench.run.comparison import ahead
+from gridbench.run.present import ahead
 from gridbench.run.rounds import Rounds, run_rounds
 from gridbench.run.runner import Verdict
 from gridbench.scenario.grids import Choice, cases_of

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from gridbench.engines.base import Task
-from gridbench.run.checksums import inspect_length
+from gridbench.run.client import inspect_length
 from gridbench.run.exchange import Exchange
 from gridbench.run.load import load_run
 from running import REPOSITORY, MakeSetup, Run, went_well

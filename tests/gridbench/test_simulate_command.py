@@ -18,8 +18,8 @@ from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.printing import Printing
-from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
+from gridbench.run.recorder import prepare
 from gridbench.simulate import command
 from gridbench.simulate.command import SimulationRequest, run_simulation
 from gridbench.simulate.compared import Comparison, against_runs

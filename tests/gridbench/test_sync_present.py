@@ -14,9 +14,8 @@ from rich.console import Console
 from browsing import drawn, opened
 from gridbench.errors import InputError
 from gridbench.pages.downsample import evenly
-from gridbench.result_kind import Measure
+from gridbench.result_kind import Measure, kind_of
 from gridbench.results.compare import compared
-from gridbench.results.kinds import kind_of
 from gridbench.results.table import measures_of
 from gridbench.sync.bottlenecks import Bottleneck
 from gridbench.sync.cases import cases_of

@@ -14,7 +14,7 @@ from gridbench.engines.servers import Servers, ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.model.observation import Observation
-from gridbench.report.hosts import place
+from gridbench.report.source import place
 from gridbench.terminal import say
 
 _PATIENCE = 180.0

@@ -46,6 +46,7 @@ from gridbench.analysis.lanes import Lanes
 
 _ROUNDING = 1e-8
 """Seconds: stamps are written down to the nanosecond, and so are the times between them."""
+PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +240,6 @@ def _moments(table: pa.Table, lanes: Lanes, *, cold: bool) -> _Moments:
     begin = np.fmax(submit, free)
     sent = np.where(queued > begin, np.minimum(queued, calc_in), calc_in)
     return _Moments(free, begin, sent)
-
-
-PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True, slots=True)

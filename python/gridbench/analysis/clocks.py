@@ -53,6 +53,26 @@ _SOME = 0.1
 _NEARLY_ALL = 0.9
 """If so many hosts have the same slope it is the client that takes results more slowly, or its own
 clock, and no host's drift."""
+_NEEDED = ("submit", "calc_in", "calc_out", "retrieve")
+_STAMPS = (*_NEEDED, "queued")
+_FINEST = 1e-6
+"""Seconds: what reading a clock and being scheduled to do so add, at the least."""
+_CLOSE = 1e-9
+"""Seconds by which a stamp may be off a multiple of a step: no closer to it can a float of some
+hundred seconds always be."""
+_FEWEST = 9
+"""Stamps from which their resolution can be told."""
+_FEW = 5
+"""Returns, or hosts, from which their scatter can be told."""
+_SEVERAL = 3
+"""Hosts from which their clocks can be said to be as often ahead as behind."""
+_LIKELY = 3.0
+"""A clock that differs by no more than so many times the scatter of returns may be right."""
+_MAD = 1.4826
+"""Times the median absolute deviation is the standard deviation, of a normal distribution."""
+_OF_MEDIAN = 1.2533
+"""The standard error of a median by that of a mean."""
+_QUANTILE = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,28 +161,6 @@ def _common(slopes: Floats, hosts: int) -> bool:
     usual = float(np.median(slopes))
     same: Booleans = np.abs(slopes - usual) < abs(usual) / 3
     return float(same.mean()) >= _NEARLY_ALL
-
-
-_NEEDED = ("submit", "calc_in", "calc_out", "retrieve")
-_STAMPS = (*_NEEDED, "queued")
-_FINEST = 1e-6
-"""Seconds: what reading a clock and being scheduled to do so add, at the least."""
-_CLOSE = 1e-9
-"""Seconds by which a stamp may be off a multiple of a step: no closer to it can a float of some
-hundred seconds always be."""
-_FEWEST = 9
-"""Stamps from which their resolution can be told."""
-_FEW = 5
-"""Returns, or hosts, from which their scatter can be told."""
-_SEVERAL = 3
-"""Hosts from which their clocks can be said to be as often ahead as behind."""
-_LIKELY = 3.0
-"""A clock that differs by no more than so many times the scatter of returns may be right."""
-_MAD = 1.4826
-"""Times the median absolute deviation is the standard deviation, of a normal distribution."""
-_OF_MEDIAN = 1.2533
-"""The standard error of a median by that of a mean."""
-_QUANTILE = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

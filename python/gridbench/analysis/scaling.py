@@ -12,6 +12,11 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.statistics.interval import Interval
 
+JUMP = 2.0
+"""A cost that is more than so many times that without data has jumped."""
+LEAST_COUNTS = 4
+"""Numbers of workers that a fit of the scalability law takes: it has three parameters."""
+
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
@@ -40,10 +45,6 @@ def fit_line(x: Floats, y: Floats) -> FittedLine:
     from_middle = x - x.mean()
     slope = float(from_middle @ y / (from_middle @ from_middle))
     return FittedLine(float(y.mean() - slope * x.mean()), slope)
-
-
-JUMP = 2.0
-"""A cost that is more than so many times that without data has jumped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,6 @@ def largest_good(values: Mapping[int, float], least: float) -> int | None:
             break
         found = size
     return found
-
-
-LEAST_COUNTS = 4
-"""Numbers of workers that a fit of the scalability law takes: it has three parameters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from gridbench.errors import InputError
 from gridbench.formats import counted, duration, size, whole
 from gridbench.model.spans import Span
-from gridbench.results.kinds import all_kinds
-from gridbench.results.kinds import kind_of as result_kind_of
+from gridbench.result_kind import all_kinds
+from gridbench.result_kind import kind_of as result_kind_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,9 +20,8 @@ from gridbench.formats import duration, size, whole
 from gridbench.machine.rule import is_quiet
 from gridbench.machine.words import DISTURBED
 from gridbench.model.spans import UNKNOWN, Span, span_of
-from gridbench.report.hosts import grid_hosts, place
-from gridbench.run.recorder import RECORD
-from gridbench.run.rows import TIMELINE
+from gridbench.report.source import grid_hosts, place
+from gridbench.run.recorder import RECORD, TIMELINE
 from gridbench.workload.workload import is_trace, kind_of
 
 Transport = Literal["one host", "links", "network"]

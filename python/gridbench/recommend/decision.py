@@ -20,7 +20,7 @@ from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Situation
 from gridbench.model.sources import read_source
 from gridbench.recommend.evidence import Evidence
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import FigureName, Measure
 from gridbench.results.compare import Compared
 from gridbench.statistics.claims import decided
 from gridbench.workload.body import SPIN
@@ -185,7 +185,7 @@ def _workloads(evidence: Sequence[Evidence]) -> dict[str, tuple[bool, dict[str, 
     return found
 
 
-def _by_workload(figures: Mapping[Quantity, Measure]) -> dict[str, dict[str, Measure]]:
+def _by_workload(figures: Mapping[FigureName, Measure]) -> dict[str, dict[str, Measure]]:
     found: dict[str, dict[str, Measure]] = {}
     for (engine, what), measure in figures.items():
         found.setdefault(what, {})[engine] = measure

@@ -15,12 +15,18 @@ from gridbench.machine.words import DISTURBED
 from gridbench.micro.figures import load_results
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import load_models
-from gridbench.report.prose import counts, disturbed_only
-from gridbench.report.run_analysis import study
+from gridbench.report.run_analysis import counts, disturbed_only, study
 from gridbench.report.source import load_runs, section
-from gridbench.result_kind import Measure, Quantity, ResultKind
-from gridbench.results.kinds import RUNS, SCENARIO, kind_of, module_of
-from gridbench.run.folders import runs_below
+from gridbench.result_kind import (
+    RUNS,
+    SCENARIO,
+    FigureName,
+    Measure,
+    ResultKind,
+    kind_of,
+    module_of,
+)
+from gridbench.run.recorder import runs_below
 from gridbench.scenario.results import folders_of_results, read_results
 
 ADVISE = "gridbench advise"
@@ -41,9 +47,9 @@ class Evidence:
     """Processors of the machine; 0: not known."""
     date: str
     """ISO 8601, in minutes; empty: not known."""
-    figures: Mapping[Quantity, Measure]
+    figures: Mapping[FigureName, Measure]
     """Of undisturbed measurements."""
-    provisional: Mapping[Quantity, Measure]
+    provisional: Mapping[FigureName, Measure]
     """Figures of which there are only disturbed measurements."""
     models: tuple[PipelineModel, ...] = ()
     told: str = ""
@@ -93,8 +99,8 @@ def _of_runs(source: Path) -> Iterator[Evidence]:
         machine = section(one.run.record, "machine")
         by_host.setdefault((_host(machine), _cores(machine)), []).append(path)
     for (host, cores), paths in by_host.items():
-        sure: dict[Quantity, list[float]] = {}
-        busy: dict[Quantity, list[float]] = {}
+        sure: dict[FigureName, list[float]] = {}
+        busy: dict[FigureName, list[float]] = {}
         for path in paths:
             one = studies[path]
             target = sure if counts(one) else busy if disturbed_only(one) else None
@@ -111,8 +117,8 @@ def _of_runs(source: Path) -> Iterator[Evidence]:
 
 def _of_scenario(folder: Path) -> Evidence:
     header, results = read_results(folder)
-    sure: dict[Quantity, list[float]] = {}
-    busy: dict[Quantity, list[float]] = {}
+    sure: dict[FigureName, list[float]] = {}
+    busy: dict[FigureName, list[float]] = {}
     for one in results:
         busy_only = one.status == "invalid" and one.reason_kind == DISTURBED
         target = sure if one.status == "done" else busy if busy_only else None
@@ -132,8 +138,8 @@ def _of_scenario(folder: Path) -> Evidence:
 
 def _of_kind(source: Path, kind: ResultKind) -> Evidence:
     machine, date = _header_of(source, kind)
-    sure: dict[Quantity, Measure] = {}
-    busy: dict[Quantity, Measure] = {}
+    sure: dict[FigureName, Measure] = {}
+    busy: dict[FigureName, Measure] = {}
     for row in kind.rows(source):
         target = sure if row.valid else busy
         before = target.get((row.engine, row.what), Measure((), row.unit, row.better))
@@ -180,8 +186,8 @@ def _of_totals(
     source: Path,
     machine: Mapping[str, Any],
     date: str,
-    sure: Mapping[Quantity, Sequence[float]],
-    busy: Mapping[Quantity, Sequence[float]],
+    sure: Mapping[FigureName, Sequence[float]],
+    busy: Mapping[FigureName, Sequence[float]],
     *,
     command: str,
     told: str = "",

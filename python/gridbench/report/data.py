@@ -16,8 +16,7 @@ import pyarrow as pa
 from gridbench.analysis.breakdown import Distribution
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds
 from gridbench.analysis.summary import thinned
-from gridbench.report.prose import counts
-from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, label
+from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, counts, label
 from gridbench.timeline import SCHEMA
 
 MOST_TASKS = 1_500

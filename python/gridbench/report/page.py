@@ -16,13 +16,11 @@ from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
 from gridbench.report.data import most_tasks, page_data
-from gridbench.report.hosts import grid_hosts
 from gridbench.report.prose import certain, notices, sentences
-from gridbench.report.rounds import studies_of
-from gridbench.report.run_analysis import Study, label
-from gridbench.report.source import Run, section
+from gridbench.report.run_analysis import Study, label, studies_of
+from gridbench.report.source import Run, grid_hosts, section
 from gridbench.report.verdict import verdict
-from gridbench.run.rows import TIMELINE
+from gridbench.run.recorder import TIMELINE
 
 _FIRST = 5
 """Figures that stand above the others."""

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent, rough
-from gridbench.machine.words import DISTURBED
-from gridbench.report.run_analysis import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
-from gridbench.report.source import Run, section
+from gridbench.report.run_analysis import (
+    BETWEEN_CLOCKS,
+    Study,
+    interrupted,
+    invalid_because,
+    label,
+    nothing_lost,
+)
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""
@@ -105,7 +110,7 @@ def notices(study: Study) -> list[Notice]:
                 "No task ran: its stamps are those of a model, with the parameters in its record.",
             )
         )
-    reasons = _invalid_because(run)
+    reasons = invalid_because(run)
     if reasons:
         found.append(
             Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
@@ -195,25 +200,3 @@ def _clocks(study: Study) -> Notice:
         )
         + f".{drift} The source holds the stamps as they were logged.",
     )
-
-
-def counts(study: Study) -> bool:
-    """Whether a run is complete, without failures, and valid."""
-    return not (_incomplete(study) or _invalid_because(study.run))
-
-
-def disturbed_only(study: Study) -> bool:
-    """Whether a run does not count for the sole reason that other programs used the machine."""
-    disturbed = section(study.run.record, "load").get("judgement") == DISTURBED
-    return disturbed and len(_invalid_because(study.run)) == 1 and not _incomplete(study)
-
-
-def _incomplete(study: Study) -> bool:
-    summary = study.summary
-    return bool(summary.failed or summary.missing or interrupted(study.run))
-
-
-def _invalid_because(run: Run) -> list[str]:
-    """Why a run does not count, in the words of its record; empty if it does."""
-    reasons = run.record.get("invalid_because")
-    return [str(reason) for reason in reasons] if isinstance(reasons, list) else []

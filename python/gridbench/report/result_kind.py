@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.result_kind import Quantity, ResultRow
+from gridbench.result_kind import FigureName, ResultRow
 
 title = "gridbench run"
 model = "gridbench.model.model_kind"
@@ -16,7 +16,7 @@ compares = False
 
 def holds(source: Path) -> bool:
     """Whether there are runs, or what may be a task log."""
-    from gridbench.run.folders import runs_below
+    from gridbench.run.recorder import runs_below
 
     return source.is_file() or bool(runs_below(source))
 
@@ -25,12 +25,11 @@ def rows(source: Path) -> Iterator[ResultRow]:
     """Total times of runs. InputError if they cannot be read."""
     from collections import Counter
 
-    from gridbench.report.prose import counts
-    from gridbench.report.run_analysis import study
+    from gridbench.report.run_analysis import counts, study
     from gridbench.report.source import load_runs
-    from gridbench.run.folders import runs_below
+    from gridbench.run.recorder import runs_below
 
-    repeats: Counter[Quantity] = Counter()
+    repeats: Counter[FigureName] = Counter()
     # Runs that were repeated lie in folders of their own.
     for run in load_runs(runs_below(source) or [source]):
         one = study(run)
@@ -74,7 +73,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
 def markdown(sources: Sequence[Path]) -> str:
     """The tables of all of them."""
     from gridbench.report.markdown import markdown as made
-    from gridbench.report.rounds import studies_of
+    from gridbench.report.run_analysis import studies_of
 
     return made(studies_of(_places(sources)))
 
@@ -82,7 +81,7 @@ def markdown(sources: Sequence[Path]) -> str:
 def _places(sources: Sequence[Path]) -> list[Path]:
     """The folders and logs of single runs: the folder of a run on several engines stands for all of
     them."""
-    from gridbench.run.folders import run_folders
+    from gridbench.run.recorder import run_folders
 
     places: list[Path] = []
     for source in sources:

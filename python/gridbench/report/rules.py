@@ -22,9 +22,8 @@ from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, duration, percent, plain
 from gridbench.rules import Rules, Seen, named
-from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
-from gridbench.run.recorder import LOG
+from gridbench.run.recorder import LOG, runs_below
 from gridbench.statistics.claims import ENOUGH
 from gridbench.workload.body import keeps_time
 from gridbench.workload.workload import is_trace, kind_of

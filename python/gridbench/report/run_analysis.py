@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +26,18 @@ from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, tex
 from gridbench.analysis.critical_path import Step, critical_path
 from gridbench.analysis.lanes import Lanes, assign_lanes
 from gridbench.analysis.summary import Concurrency, Summary, running_over_time, summarise
-from gridbench.report.hosts import HostRow, host_rows
-from gridbench.report.source import Run, section
+from gridbench.machine.words import DISTURBED
+from gridbench.report.source import HostRow, Run, host_rows, load_runs, section
+from gridbench.statistics.interval import index_of_median
 
 _COARSE = 1e-3
 """Seconds: a resolution that can be seen."""
+BETWEEN_CLOCKS = frozenset({"start_up", "dispatch", "input", "output"})
+"""Phases that begin on one host's clock and end on another's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class RoundTotals:
     """Several runs of the same, one after the other."""
 
     totals: tuple[float, ...]
@@ -78,7 +83,7 @@ class Study:
     """What the last result waited for; nothing if not all that workers did is known."""
     round_trip: Distribution
     handling: Distribution
-    rounds: Rounds | None = None
+    rounds: RoundTotals | None = None
     """The rounds of its engine that it stands for; None: it was run once."""
 
     @property
@@ -117,10 +122,6 @@ class Study:
         """1 or 0.001 if all stamps as recorded are whole seconds or milliseconds, else 0."""
         step = resolution(self.logged)
         return step if step >= _COARSE else 0.0
-
-
-BETWEEN_CLOCKS = frozenset({"start_up", "dispatch", "input", "output"})
-"""Phases that begin on one host's clock and end on another's."""
 
 
 def label(column: str) -> str:
@@ -187,3 +188,52 @@ def study(run: Run) -> Study:
         round_trip=trip,
         handling=handling(phases),
     )
+
+
+def counts(study: Study) -> bool:
+    """Whether a run is complete, without failures, and valid."""
+    return not (_incomplete(study) or invalid_because(study.run))
+
+
+def disturbed_only(study: Study) -> bool:
+    """Whether a run does not count for the sole reason that other programs used the machine."""
+    disturbed = section(study.run.record, "load").get("judgement") == DISTURBED
+    return disturbed and len(invalid_because(study.run)) == 1 and not _incomplete(study)
+
+
+def _incomplete(study: Study) -> bool:
+    summary = study.summary
+    return bool(summary.failed or summary.missing or interrupted(study.run))
+
+
+def invalid_because(run: Run) -> list[str]:
+    """Why a run does not count, in the words of its record; empty if it does."""
+    reasons = run.record.get("invalid_because")
+    return [str(reason) for reason in reasons] if isinstance(reasons, list) else []
+
+
+def studies_of(sources: Iterable[Path]) -> list[Study]:
+    """The runs that a report on the sources shows. InputError as for `load_runs`."""
+    return together([study(run) for run in load_runs(sources)])
+
+
+def together(studies: Iterable[Study]) -> list[Study]:
+    """The rounds of each engine in the same results as one study: that of median time of those that
+    count. Where a round has not ended well it is that round: an engine that loses a task in one
+    round of five has not done its work. Other runs are as they were."""
+    groups: dict[object, list[Study]] = {}
+    for number, one in enumerate(studies):
+        groups.setdefault(one.run.repeated or number, []).append(one)
+    return [_shown(group) for group in groups.values()]
+
+
+def _shown(group: list[Study]) -> Study:
+    if group[0].run.repeated is None:
+        return group[0]
+    good = [one for one in group if counts(one)]
+    busy = [one for one in group if disturbed_only(one)]
+    bad = [one for one in group if not counts(one) and not disturbed_only(one)]
+    middle = good or busy
+    shown = bad[0] if bad else middle[index_of_median([one.end for one in middle])]
+    totals, disturbed = (tuple(one.end for one in own) for own in (good, busy))
+    return replace(shown, rounds=RoundTotals(totals, len(group), disturbed=disturbed))

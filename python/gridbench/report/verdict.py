@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from gridbench.formats import counted
 from gridbench.provisional import is_provisional
-from gridbench.report.prose import counts, disturbed_only
-from gridbench.report.run_analysis import Rounds, Study
-from gridbench.run.comparison import ahead
+from gridbench.report.run_analysis import RoundTotals, Study, counts, disturbed_only
+from gridbench.run.present import ahead
 
 
 def verdict(studies: Sequence[Study]) -> str:
-    """One sentence on runs of the same work, see `gridbench.run.comparison`; empty for a single run
+    """One sentence on runs of the same work, see `gridbench.run.present`; empty for a single run
     that counts."""
     if len(studies) < 2 and not any(s.rounds or disturbed_only(s) for s in studies):
         return ""
@@ -26,7 +25,7 @@ def verdict(studies: Sequence[Study]) -> str:
     for study in studies:
         alone = (study.end,)
         rounds = study.rounds or (
-            Rounds(alone, 1) if counts(study) else Rounds((), 1, disturbed=alone)
+            RoundTotals(alone, 1) if counts(study) else RoundTotals((), 1, disturbed=alone)
         )
         totals[study.run.engine] += rounds.totals
         disturbed[study.run.engine] += rounds.disturbed

@@ -7,16 +7,26 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from rich.console import Console
+from rich.text import Text
+
 from gridbench.errors import InputError
-from gridbench.formats import counted, percent
+from gridbench.formats import amount, counted, digits, percent
+from gridbench.pages import render as pages
+from gridbench.pages.table import Table
 from gridbench.provisional import provisional
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import FigureName, Measure
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.interval import ratio_bounds
+from gridbench.terminal import new_table
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
+_HEAD = ("figure", "first", "second", "ratio", "95 % bounds", "")
+_WORDS = {"better": "better", "worse": "worse", "no difference": "–", "too few": "too few"}
+_STYLES = {"worse": "red", "better": "green", "no difference": "", "too few": "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class Compared:
 
 
 def compared(
-    before: Mapping[Quantity, Measure], after: Mapping[Quantity, Measure]
+    before: Mapping[FigureName, Measure], after: Mapping[FigureName, Measure]
 ) -> list[Compared]:
     """What both have, the worst first. InputError if that is nothing."""
     common = [
@@ -134,3 +144,43 @@ def _ratio(one: float, other: float) -> float:
     if other:
         return one / other
     return math.inf if one else 1.0
+
+
+def print_compared(console: Console, found: Sequence[Compared]) -> None:
+    """One sentence, and a line for each figure, the worst first."""
+    table = new_table("Second by first, in the medians", words=_HEAD[:1], numbers=_HEAD[1:])
+    for one in found:
+        table.add_row(*_cells(one), style=_STYLES[one.verdict])
+    console.print(table)
+    console.print(Text(told(found), style="bold"))
+
+
+def render_compared(found: Sequence[Compared], first: Path, second: Path) -> str:
+    """The same as a page."""
+    return pages.render(
+        "results/compare.html",
+        f"gridbench report: {first.name} and {second.name}",
+        {},
+        scripts=[],
+        kind="gridbench report",
+        heading=f"{second.name} against {first.name}",
+        subheading=f"first: {first} · second: {second}",
+        navigation=[],
+        verdict=told(found),
+        compared=Table(_HEAD, [_cells(one) for one in found]),
+    )
+
+
+def _cells(one: Compared) -> list[str]:
+    return [
+        f"{one.engine}: {one.what}",
+        _value(one.before),
+        _value(one.after),
+        digits(one.ratio),
+        " – ".join(map(digits, one.bounds)),
+        _WORDS[one.verdict],
+    ]
+
+
+def _value(measure: Measure) -> str:
+    return amount(statistics.median(measure.values), measure.unit)

@@ -9,16 +9,15 @@ from typing import Any
 
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
-from gridbench.results.kinds import kind_of
+from gridbench.result_kind import FigureName, Measure, kind_of
 
 _Columns = dict[str, list[Any]]
 
 
-def measures_of(source: Path) -> dict[Quantity, Measure]:
+def measures_of(source: Path) -> dict[FigureName, Measure]:
     """The valid values of each figure. InputError if there are none, with the reason."""
     kind = kind_of([source])
-    found: dict[Quantity, Measure] = {}
+    found: dict[FigureName, Measure] = {}
     for row in kind.rows(source):
         if row.valid:
             before = found.get((row.engine, row.what), Measure((), row.unit, row.better))

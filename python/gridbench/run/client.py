@@ -1,23 +1,114 @@
-"""The client of an engine: who starts it, hands it tasks, and takes and stamps what comes back."""
+"""The client of an engine: starts it, hands it tasks, and takes and stamps what comes back.
+
+A client may be in a process of its own (host.py, hosting.py); the messages between them are plain
+objects, as the two need not have the same packages.
+"""
 
 from __future__ import annotations
 
 import abc
 import threading
 import time
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gridbench.engines.base import Bytes, Engine
+import numpy as np
+
+from gridbench.engines.base import Bytes, Engine, Outcome, Task
 from gridbench.engines.python_tasks import one_line
 from gridbench.formats import as_given
-from gridbench.run.checksums import digest_inspector, inspect_length
 from gridbench.run.exchange import Exchange, Returned
-from gridbench.run.plan import Plan
-from gridbench.run.rows import OK, Row
-from gridbench.workload.body import keeps_time
+from gridbench.run.recorder import OK, Row
+from gridbench.workload.body import SLEEP, keeps_time
+from gridbench.workload.task import DIGEST_BYTES, digests, pattern
 
+if TYPE_CHECKING:
+    from gridbench.workload.task_times import Seconds
+
+
+DATA_SEED = 20
+"""Seed of the task data and the shared data, so that runs of one set-up carry the same bytes."""
 GLANCE = 0.1  # seconds between looks at signals and the display
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A workload, and how it is to be run. Sizes are in bytes."""
+
+    workers: int
+    warm: bool
+    """All workers have answered before t = 0; else starting them counts."""
+    sleeps: Seconds
+    """Seconds to sleep, scaled, shape (ntasks,)."""
+    task_bytes: int
+    shared_bytes: int
+    output_bytes: int
+    most_outstanding: int
+    """At most so many tasks are in the engine's hands at one time."""
+    start_timeout: float
+    """Seconds that the engine may take to start."""
+    body: str = SLEEP
+    """What tasks do for their time: see `gridbench.workload.body`."""
+
+    def make_data(self) -> tuple[Bytes, Bytes]:
+        """The data of every task and the shared data: random bytes that no engine can compress.
+
+        Read-only. One buffer is passed with every task, to spare the memory of the client.
+        Engines do not know that it is the same, and must move it each time.
+        """
+        generator = np.random.default_rng(DATA_SEED)
+        return (
+            np.frombuffer(generator.bytes(self.task_bytes), dtype=np.uint8),
+            np.frombuffer(generator.bytes(self.shared_bytes), dtype=np.uint8),
+        )
+
+    def tasks(self, data: Bytes, *, check: bool) -> Iterator[Task]:
+        """The tasks in order, made as they are asked for; with `check`, those of the checksum
+        pass, which do not sleep."""
+        for tid, sleep in enumerate(self.sleeps, start=1):
+            yield Task(
+                tid=tid,
+                sleep=0.0 if check else float(sleep),
+                data=data,
+                output_bytes=self.output_bytes,
+                check=check,
+                body=self.body,
+            )
+
+
+# Every byte is checked in an untimed pass. In the timed one tasks only touch the pages of their
+# data, so that checking does not become what is measured.
+
+
+def inspect_length(task: Task, outcome: Outcome) -> str:
+    """For the timed pass: what is wrong if the output has not the length asked for."""
+    got = 0 if outcome.output is None else outcome.output.nbytes
+    if got == task.output_bytes:
+        return ""
+    return f"returned {got:,} bytes of output instead of {task.output_bytes:,}"
+
+
+def digest_inspector(data: Bytes, shared: Bytes, size: int) -> Callable[[Task, Outcome], str]:
+    """For the checksum pass: data arrived unchanged, and so did the output of `size` bytes."""
+    head = digests(data, shared)
+    expected = zlib.crc32(pattern(size).tobytes())
+
+    def inspect(task: Task, outcome: Outcome) -> str:
+        del task
+        if outcome.output is None or outcome.output.nbytes != DIGEST_BYTES + size:
+            got = 0 if outcome.output is None else outcome.output.nbytes
+            return f"returned {got:,} bytes instead of digests and output, {DIGEST_BYTES + size:,}"
+        whole = outcome.output.data.cast("B")
+        for what, part in (("task data", slice(0, 4)), ("shared data", slice(4, DIGEST_BYTES))):
+            if whole[part] != head[part]:
+                return f"the {what} did not arrive as it was sent"
+        if zlib.crc32(whole[DIGEST_BYTES:]) != expected:
+            return "the output did not arrive as it should be"
+        return ""
+
+    return inspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +286,45 @@ class LocalClient(Client):
             status=" ".join(outcome.error.split()) or OK,
             clock_error=float(outcome.clock_error),
         )
+
+
+# ---- Messages between gridbench and the process of a client
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """To the host: begin a pass."""
+
+    plan: Plan
+    check: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """To the host: end the workers, and yourself."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """From the host: rows that are new, and how far it is."""
+
+    rows: list[Row]
+    status: Status
+    description: dict[str, Any] | None
+    """At the end of a pass: that of the engine, which may know more now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """From the host: the engine failed or, if `refused`, does not take what it was given."""
+
+    what: str
+    refused: bool = False
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """From the host: the workers have been ended, or it was tried."""
+
+    problem: str

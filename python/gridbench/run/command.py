@@ -28,12 +28,11 @@ from gridbench.provisional import answer_record
 from gridbench.results_folder import default_folder
 from gridbench.results_lock import sole_use
 from gridbench.run.client import EngineFacts
-from gridbench.run.comparison import ahead
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
-from gridbench.run.folders import place_of, prepare
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import Participant, find_participant
-from gridbench.run.recorder import REPORT, complete
+from gridbench.run.present import ahead
+from gridbench.run.recorder import REPORT, complete, place_of, prepare
 from gridbench.run.rounds import Rounds, counting, disturbed_only, run_rounds
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.statistics.interval import index_of_median
@@ -172,7 +171,7 @@ def _refuse_doubles(engines: Sequence[str]) -> None:
 
 def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Printing) -> int:
     """Timelines, summaries and reports of what was measured; the exit status of this part."""
-    from gridbench.run.summary_table import Shown, print_summaries
+    from gridbench.run.present import Shown, print_summaries
 
     problems: list[str] = []
     status = 0
@@ -256,7 +255,7 @@ def _document(folder: Path, verdicts: list[Verdict], told: str) -> dict[str, obj
 def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:
     """Write each report; what went wrong, if anything. The results are safe in any case."""
     try:
-        from gridbench.results.kinds import RUNS, module_of
+        from gridbench.result_kind import RUNS, module_of
 
         while reports:
             module_of(RUNS).write_report(*reports[0])

@@ -3,7 +3,7 @@
     python -m gridbench.run.host DESCRIPTOR NAME MODULE:CLASS WORKERS WARM
 
 `gridbench run` starts it (see `gridbench.run.hosting`) with the environment's Python. They talk
-over a socket (see `gridbench.run.messages`). All stamps are taken here, in the engine's own client;
+over a socket (see `gridbench.run.client`). All stamps are taken here, in the engine's own client;
 CLOCK_MONOTONIC is the same in all processes of a machine. Rows travel in batches.
 """
 
@@ -21,9 +21,8 @@ from gridbench.errors import InputError
 from gridbench.process.inside import end_now, serve
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.objects import Objects
-from gridbench.run.client import GLANCE, LocalClient, facts_of
+from gridbench.run.client import GLANCE, Close, Closed, Failed, LocalClient, News, Pass, facts_of
 from gridbench.run.exchange import EngineFailure
-from gridbench.run.messages import Close, Closed, Failed, News, Pass
 
 _FOR_EVER = 1e9
 

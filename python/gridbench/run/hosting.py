@@ -13,11 +13,19 @@ from gridbench.formats import as_given
 from gridbench.process.adopted import Started
 from gridbench.process.child import Child, Ended
 from gridbench.process.objects import Objects
-from gridbench.run.client import GLANCE, Client, EngineFacts
+from gridbench.run.client import (
+    GLANCE,
+    Client,
+    Close,
+    Closed,
+    EngineFacts,
+    Failed,
+    News,
+    Pass,
+    Plan,
+)
 from gridbench.run.exchange import EngineFailure
-from gridbench.run.messages import Close, Closed, Failed, News, Pass
-from gridbench.run.plan import Plan
-from gridbench.run.rows import Row
+from gridbench.run.recorder import Row
 
 _TAIL = 15  # lines of what the process has printed that are shown when it fails
 _EXIT = 5.0  # seconds for the process to end after its engine has

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gridbench.errors import InputError
-from gridbench.run.recorder import RECORD
-from gridbench.run.rows import JOURNAL, TIMELINE, read_journal
+from gridbench.run.recorder import JOURNAL, RECORD, TIMELINE, read_journal
 from gridbench.timeline import ADDED, SCHEMA
 
 _REMEDY = "give the folder of a run, as `gridbench run --out` made it"

@@ -1,29 +1,119 @@
-"""Writing down a run while it goes on, so that nothing measured is lost.
+"""The folder of a run: writes results as they arrive, so that nothing measured is lost.
 
-A run's folder holds `run.json` from the start, `tasks.log` and the journal growing with
-every result. When the measuring is over, `complete` turns the journal into
-`timeline.parquet` and adds the summary. Files that are replaced are replaced at once.
+It holds `run.json` from the start, and `tasks.log` and the journal, which grow with every result.
+Parquet files are readable only when finished: until then rows are JSON lines in the journal, of
+which all whole ones remain, whatever kills the run. When the measuring is over, `complete` turns
+the journal into `timeline.parquet` and adds the summary. Files are replaced atomically.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
-from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
+from gridbench.results_folder import unusable
+from gridbench.results_lock import LOCK
 from gridbench.tasklog_writer import Header, TaskLogWriter
 from gridbench.workload.workload import Setup, kind_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gridbench.analysis.summary import Summary
 
+
+JOURNAL = "timeline.journal.jsonl"
+TIMELINE = "timeline.parquet"
+OK = "ok"
+"""The status of a task that ended well; that of others says what happened."""
+_ROWS_AT_ONCE = 50_000
+_KINDS = (int, *[float] * 7, str, str, int, int, int, str, float)
 RECORD = "run.json"
 LOG = "tasks.log"
 REPORT = "report.html"
+_FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
+
+
+class Row(NamedTuple):
+    """The columns of `gridbench.timeline.SCHEMA`, in its order."""
+
+    tid: int
+    sleep: float
+    slept: float
+    submit: float
+    queued: float
+    calc_in: float
+    calc_out: float
+    retrieve: float
+    worker: str
+    host: str
+    bytes_in: int
+    bytes_shared: int
+    bytes_out: int
+    status: str
+    clock_error: float = float("nan")
+
+    def to_line(self) -> str:
+        """One line of the journal; JSON has no NaN, so that becomes null."""
+        values = [None if isinstance(value, float) and isnan(value) else value for value in self]
+        return json.dumps(values) + "\n"
+
+
+def read_journal(path: Path) -> Iterator[pa.Table]:
+    """The rows of a journal in the timeline's schema, some ten thousand at a time.
+
+    Reading ends at the first line that is not whole, the one at which the run was cut off.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        rows: list[list[object]] = []
+        for line in file:
+            row = _parse(line)
+            if row is None:
+                break
+            rows.append(row)
+            if len(rows) == _ROWS_AT_ONCE:
+                yield _table(rows)
+                rows = []
+    yield _table(rows)
+
+
+def _parse(line: str) -> list[object] | None:
+    if not line.endswith("\n"):
+        return None
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(values, list) and len(values) == len(Row._fields) - len(Row._field_defaults):
+        values += [None] * len(Row._field_defaults)  # an older run
+    if not isinstance(values, list) or len(values) != len(Row._fields):
+        return None
+    for position, (kind, value) in enumerate(zip(_KINDS, values, strict=True)):
+        if kind is float and value is None:
+            values[position] = float("nan")
+        elif kind is float and isinstance(value, int | float):
+            values[position] = float(value)
+        elif type(value) is not kind:
+            return None
+    return values
+
+
+def _table(rows: list[list[object]]) -> pa.Table:
+    import pyarrow as pa
+
+    from gridbench.timeline import SCHEMA
+
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)],
+        schema=SCHEMA,
+    )
 
 
 class Recorder:
@@ -128,3 +218,98 @@ def _cannot_write(folder: Path, error: OSError) -> InputError:
         remedy="what was written until then is kept, and `gridbench report` reads it; choose a"
         " folder that can be written and has space",
     )
+
+
+def prepare(
+    folder: Path,
+    engines: list[str],
+    *,
+    apart: bool = False,
+    replace: bool,
+    settled: Callable[[], object] = lambda: None,
+) -> dict[str, Path]:
+    """Make the folder of a run; where each engine's results go: into a folder of its own in it if
+    they are to lie `apart`, as those of several engines or rounds do.
+
+    InputError if it holds something already: an older run is removed only if `replace`, and
+    files that are not of a run never. `settled` is called when the folder can be used, and before
+    anything is removed.
+    """
+    try:
+        held = _held(folder, replace=replace)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Whether it can be written is known only after writing.
+        probe = folder / ".probe"
+        probe.touch()
+        probe.unlink()
+        settled()
+        _remove(held, folder)
+        places = {engine: folder / engine if apart else folder for engine in engines}
+        for place in places.values():
+            place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return places
+
+
+def place_of(first: Path, number: int | None) -> Path:
+    """Where the results of a round go, beside those of the first one, which exists already: the
+    third round of `process-pool` is in `process-pool-3`. InputError if it cannot be made."""
+    if number is None or number == 1:
+        return first
+    place = first.with_name(f"{first.name}-{number}")
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unusable(place, error) from None
+    return place
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The run in `folder`, or, if it holds runs of several engines, those in order of start."""
+    if (folder / RECORD).exists():
+        return [folder]
+    inner = [record.parent for record in folder.glob(f"*/{RECORD}") if record.is_file()]
+    return sorted(inner, key=lambda place: (_started(place), place.name))
+
+
+def runs_below(folder: Path) -> list[Path]:
+    """All runs in `folder` and below it, such as those that were repeated, in order of name."""
+    return sorted(record.parent for record in folder.rglob(RECORD) if record.is_file())
+
+
+def _started(folder: Path) -> str:
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return str(record["started"])
+    except (OSError, ValueError, TypeError, KeyError):  # whoever loads it will say what is wrong
+        return ""
+
+
+def _held(folder: Path, *, replace: bool) -> list[Path]:
+    """The folders of the run that `folder` holds. InputError if it holds anything else, or one that
+    is not to be replaced."""
+    if not folder.is_dir() or all(entry.name == LOCK for entry in folder.iterdir()):
+        return []
+    held = [folder, *run_folders(folder)]
+    if not any((place / RECORD).exists() for place in held):
+        raise InputError(
+            "the output folder is not empty, and holds no run",
+            file=folder,
+            remedy="choose another --out, or empty it yourself",
+        )
+    if not replace:
+        raise InputError(
+            "the output folder holds a run already",
+            file=folder,
+            remedy="choose another --out, or add --force to replace that run",
+        )
+    return held
+
+
+def _remove(held: list[Path], folder: Path) -> None:
+    for place in reversed(held):
+        for name in _FILES:
+            (place / name).unlink(missing_ok=True)
+        if place != folder and not any(place.iterdir()):
+            place.rmdir()

@@ -20,8 +20,8 @@ from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
 from gridbench.quantities import LONGEST_TIME, parse_size, parse_stddev
 from gridbench.results_folder import default_folder, unusable
-from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
+from gridbench.run.recorder import prepare
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.cases import predict, print_prediction
 from gridbench.simulate.compared import Against, against_runs

@@ -18,8 +18,7 @@ from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
 from gridbench.report.page import write_report
 from gridbench.run.machine import machine_facts, versions
-from gridbench.run.recorder import LOG, REPORT, write_record
-from gridbench.run.rows import OK, TIMELINE
+from gridbench.run.recorder import LOG, OK, REPORT, TIMELINE, write_record
 from gridbench.simulate.simulation import Simulation
 from gridbench.simulate.systems import System
 from gridbench.tasklog_writer import Header, TaskLogWriter

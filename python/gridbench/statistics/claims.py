@@ -11,6 +11,14 @@ from gridbench.statistics.interval import ratio_bounds
 
 ENOUGH = 2
 """Undisturbed rounds from which on a difference can be claimed."""
+FEWEST = 3
+"""Rounds below which nothing is decided: of fewer there are no bounds of 95 % confidence."""
+MOST = 10
+"""Rounds after which what is not decided yet stays open."""
+_OF_TWO, _OF_MORE = 9.92, 4.60
+"""Quantiles of Student's distribution, 99 % on both sides, for two and three rounds of each."""
+ALIKE = 1.05
+"""Factor within which two engines are as good as each other."""
 
 
 def excludes_equality(ratios: Sequence[float]) -> bool:
@@ -25,15 +33,6 @@ def stands_out(ratios: Sequence[float], noise: float) -> bool:
     ratio = statistics.median(ratios)
     return max(ratio, 1 / ratio) > noise
 
-
-FEWEST = 3
-"""Rounds below which nothing is decided: of fewer there are no bounds of 95 % confidence."""
-MOST = 10
-"""Rounds after which what is not decided yet stays open."""
-_OF_TWO, _OF_MORE = 9.92, 4.60
-"""Quantiles of Student's distribution, 99 % on both sides, for two and three rounds of each."""
-ALIKE = 1.05
-"""Factor within which two engines are as good as each other."""
 
 Decision = Literal["first", "second", "alike", "open"]
 """Which of two takes less; or neither, by a factor that matters; or that is not known."""

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 
+_RESAMPLES = 2000
+_SURE = 0.95
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -52,10 +55,6 @@ def measured(values: Iterable[float], margin: float) -> Interval | None:
     if not known:
         return None
     return Interval(statistics.median(known), min(known) - margin, max(known) + margin)
-
-
-_RESAMPLES = 2000
-_SURE = 0.95
 
 
 def index_of_median(values: Sequence[float]) -> int:

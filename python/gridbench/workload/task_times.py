@@ -26,6 +26,7 @@ _LONGEST_LINE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Seconds = npt.NDArray[np.float64]
+_MAKE_ONE = "make one with `gridbench list-times`, or correct InputFile in the set-up file"
 
 
 def read_task_times(path: Path, ntasks: int) -> Seconds:
@@ -95,9 +96,6 @@ def write_task_times(
             remedy="choose a folder that exists, can be written and has space",
         ) from None
     return times
-
-
-_MAKE_ONE = "make one with `gridbench list-times`, or correct InputFile in the set-up file"
 
 
 def _read_lines(file: BinaryIO, path: Path, times: Seconds) -> tuple[int, int]:

@@ -30,6 +30,14 @@ from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task_times import MOST_TASKS, Seconds, read_task_times
 from gridbench.xml_setup import SetupReader
 
+ROOT = "BenchmarkSetup"
+TAGS = ("NTasks", "NNodes", "InputFile", "TaskDataSize", "SharedDataSize", "WriteDataSize")
+_LONGEST_NAME = 1000
+_WHOLE = "write a whole number such as 100"
+_KILOBYTES = "write the size in KB; 1 MB is 1024, no data is 0"
+BYTES_PER_KB = 1024
+TASKS_PER_CORE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -75,14 +83,6 @@ def kind_of(record: Mapping[str, Any]) -> Kind:
     # What its control group or affinity allows it is what its workers inherit.
     processors = machine.get("cores_usable")
     return Kind(body, processors if isinstance(processors, int) and processors > 0 else None)
-
-
-ROOT = "BenchmarkSetup"
-TAGS = ("NTasks", "NNodes", "InputFile", "TaskDataSize", "SharedDataSize", "WriteDataSize")
-_LONGEST_NAME = 1000
-_WHOLE = "write a whole number such as 100"
-_KILOBYTES = "write the size in KB; 1 MB is 1024, no data is 0"
-BYTES_PER_KB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,6 @@ def read_setup(path: Path) -> Setup:
         shared_kb=found.real("SharedDataSize", 0.0, LARGEST_KB, _KILOBYTES),
         write_kb=found.real("WriteDataSize", 0.0, LARGEST_KB, _KILOBYTES),
     )
-
-
-TASKS_PER_CORE = 100
 
 
 @dataclass(frozen=True)

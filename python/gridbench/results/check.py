@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.text import Text
 
+from gridbench.command_with_examples import CommandWithExamples
 from gridbench.errors import InputError, print_warning
 from gridbench.formats import counted
-from gridbench.printing import print_json
-from gridbench.results.kinds import RUNS, module_of, rules_for, rules_of
+from gridbench.printing import json_option, print_json
+from gridbench.result_kind import RUNS, module_of, rules_for, rules_of
 from gridbench.rules import Finding, Rules
 from gridbench.terminal import new_console, new_table, printable
 
@@ -34,8 +37,10 @@ RulesFor = Callable[[Path], Rules[Any] | None]
 """The rules for a folder or file; None: it holds no results that they judge."""
 
 
-def check(sources: Sequence[Path], *, as_json: bool, rules_for: RulesFor = rules_for) -> int:
-    """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no
+def check_results(
+    sources: Sequence[Path], *, as_json: bool, rules_for: RulesFor = rules_for
+) -> int:
+    """Print what the rules say; the exit status, 1 if one is broken. InputError for what is no
     result."""
     judged = _judge(sources, rules_for)
     together = [one for kind in judged for one in kind.rules.judge_together(kind.results)]
@@ -134,3 +139,27 @@ def _told(findings: Sequence[Finding]) -> str:
     if unknown:
         return f"No rule is broken, but of {unknown} it is not known."
     return "All rules are kept."
+
+
+@click.command(
+    cls=CommandWithExamples,
+    examples=(
+        "gridbench check runs/2031-05-04T10-30-00",
+        "gridbench check runs/first runs/second runs/third --json",
+        "gridbench check runs/micro runs/sync-null",
+    ),
+)
+@click.argument(
+    "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR_OR_FILE..."
+)
+@json_option
+def check(sources: tuple[Path, ...], as_json: bool) -> None:
+    """Judge results by the rules of docs/rules.md, each kind by its own.
+
+    A source is the folder of a run or scenario, of `gridbench micro`, `gridbench sync`, `gridbench
+    data` or `gridbench data crossover`, or a folder above these.
+
+    What can be recomputed from stamps is recomputed. Exit status 1 says that a rule is broken, so
+    that nothing should be claimed from the result.
+    """
+    sys.exit(check_results(sources, as_json=as_json))

@@ -1,1 +1,0 @@
-"""`gridbench check`: whether a result keeps the rules of docs/rules.md."""
