@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 from gridbench.bench.series import Points
@@ -15,23 +15,24 @@ Unit = Literal["s", "us", "MB", "MB/s", "/s", "copies", "x", ""]
 Values = dict[str, float]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AreaCase:
-    """One thing to measure: a function of a module, run in a fresh process."""
+    """A function to measure, which runs in a fresh process."""
 
     name: str
     """Unique within all areas."""
     function: Callable[..., Values | Iterator[Values]]
-    """What it yields is kept as it comes, also when the run is cut off later."""
+    """Yielded values are saved at once, so an interrupted run keeps them."""
     arguments: dict[str, Any] = field(default_factory=dict)
+    _: KW_ONLY
     python_of: str = ""
-    """The engine in whose Python it is run; empty: in ours."""
+    """Engine whose Python environment runs it; empty: this Python."""
     most_runs: int | None = None
-    """A case that takes long is run no more often than that."""
+    """Limit on the number of runs, for cases that take long."""
     timeout: float = 120.0
-    """Seconds after which a run is given up."""
+    """Seconds for one run."""
     missing: str = ""
-    """What this machine lacks for it, and how to get that; it is not run then."""
+    """What this machine lacks for the case, with a remedy; such a case is not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,14 @@ class Target:
         return value >= self.bound if self.at_least else value <= self.bound
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One line of the table."""
 
     what: str
     unit: Unit
     ours: Series
+    _: KW_ONLY
     peer: Series | None = None
     limit: Series | None = None
     """What the machine allows, or the ideal."""
@@ -110,6 +112,11 @@ class Row:
         """Why values are missing."""
         parts = (self.ours, self.peer, self.limit)
         return [part.problem for part in parts if part is not None and part.problem]
+
+
+def noise_row(what: str, once: Series, again: Series, digits: int = 2) -> Row:
+    """The difference of two measurements of the same thing."""
+    return Row(f"noise: {what}", "x", once.difference_to(again), digits=digits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,11 +73,7 @@ def area_of(*, uniform: int, uneven: int) -> Area:
         "grain",
         f'map, {_WORKERS} workers: chunk="auto"; peer: the best fixed chunk size',
         [
-            AreaCase(
-                name=_name(tasks),
-                function=sizes,
-                arguments={"tasks": tasks, "count": count, "seed": 1},
-            )
+            AreaCase(_name(tasks), sizes, {"tasks": tasks, "count": count, "seed": 1})
             for tasks, count in counts.items()
         ],
         _rows,
@@ -101,9 +97,9 @@ def _rows(samples: Points) -> list[Row]:
         for auto, how in (("auto", ""), ("auto, generator", ", from a generator")):
             rows.append(
                 Row(
-                    what=f"{title}{how}; best fixed: {best}",
-                    unit="s",
-                    ours=samples.of(_name(tasks), auto),
+                    f"{title}{how}; best fixed: {best}",
+                    "s",
+                    samples.of(_name(tasks), auto),
                     peer=fixed[best],
                     target=Target(_BOUND, of_peer=True),
                 )

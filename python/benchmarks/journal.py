@@ -60,7 +60,7 @@ def area_of(*, count: int) -> Area:
     return Area(
         "journal",
         f"map of {count:,} items of nothing, {_WORKERS} workers; limit: without a journal",
-        [AreaCase(name=_CASE, function=nothing, arguments={"count": count})],
+        [AreaCase(_CASE, nothing, {"count": count})],
         _rows,
     )
 
@@ -69,29 +69,24 @@ def _rows(samples: Points) -> list[Row]:
     plain = samples.of(_CASE, "plain")
     return [
         Row(
-            what="items per second with a journal",
-            unit="/s",
-            ours=samples.of(_CASE, "written"),
+            "items per second with a journal",
+            "/s",
+            samples.of(_CASE, "written"),
             limit=plain,
             target=Target(_WRITTEN, at_least=True),
         ),
         Row(
-            what="items per second that a journal has",
-            unit="/s",
-            ours=samples.of(_CASE, "read"),
+            "items per second that a journal has",
+            "/s",
+            samples.of(_CASE, "read"),
             limit=plain,
             target=Target(_READ, at_least=True),
         ),
         Row(
-            what="memory for the last nine tenths of the items",
-            unit="MB",
-            ours=samples.of(_CASE, "more").scaled(1e-6),
+            "memory for the last nine tenths of the items",
+            "MB",
+            samples.of(_CASE, "more").scaled(1e-6),
             target=Target(_MORE * 1e-6),
         ),
-        Row(
-            what="bytes of the file for each item",
-            unit="",
-            ours=samples.of(_CASE, "bytes"),
-            digits=1,
-        ),
+        Row("bytes of the file for each item", "", samples.of(_CASE, "bytes"), digits=1),
     ]

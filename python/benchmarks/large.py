@@ -53,7 +53,7 @@ def area(full: bool) -> Area:
 
 def area_of(numbers: dict[str, int], *, most_runs: int | None) -> Area:
     """With so many workers, tasks and bytes each."""
-    case = AreaCase(name=_CASE, function=watch, arguments=numbers, most_runs=most_runs, timeout=900)
+    case = AreaCase(_CASE, watch, numbers, most_runs=most_runs, timeout=900)
     title = (
         f"{numbers['tasks']} tasks x {round_amount(numbers['size'], 'bytes')} input each, lazily"
         f" produced, {numbers['workers']} Python workers"
@@ -64,11 +64,11 @@ def area_of(numbers: dict[str, int], *, most_runs: int | None) -> Area:
 def _rows(samples: Points) -> list[Row]:
     return [
         Row(
-            what="peak memory of client and workers together",
-            unit="MB",
-            ours=samples.of(_CASE, "peak").scaled(1e-6),
+            "peak memory of client and workers together",
+            "MB",
+            samples.of(_CASE, "peak").scaled(1e-6),
             target=Target(1500),
             digits=0,
         ),
-        Row(what="duration", unit="s", ours=samples.of(_CASE, "seconds"), digits=1),
+        Row("duration", "s", samples.of(_CASE, "seconds"), digits=1),
     ]

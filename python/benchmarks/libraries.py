@@ -214,19 +214,15 @@ def area_of(*, small: int, searched: int, size: int, calls: int, rounds: int) ->
         f"Python's libraries, {_WORKERS} workers; peers: loky, multiprocessing.Pool, "
         "ProcessPoolExecutor",
         [
-            AreaCase(name=_JOBLIB, function=joblib_backends, arguments={"count": small}),
-            AreaCase(name=_SEARCH, function=searches, arguments={"rounds": searched}),
-            AreaCase(name=_START, function=start_of_grid),
-            AreaCase(name=_START_POOL, function=start_of_pool),
-            AreaCase(name=_EVOLUTION, function=evolution, arguments={"pool": False}),
-            AreaCase(name=_EVOLUTION_POOL, function=evolution, arguments={"pool": True}),
-            AreaCase(name=_EXECUTOR_MAP, function=executor_maps, arguments={"count": small}),
-            AreaCase(
-                name=_BYTES,
-                function=bytes_and_arrays,
-                arguments={"size": size, "count": rounds},
-            ),
-            AreaCase(name=_KILLERS, function=killers, arguments={"count": calls, "one_in": 100}),
+            AreaCase(_JOBLIB, joblib_backends, {"count": small}),
+            AreaCase(_SEARCH, searches, {"rounds": searched}),
+            AreaCase(_START, start_of_grid),
+            AreaCase(_START_POOL, start_of_pool),
+            AreaCase(_EVOLUTION, evolution, {"pool": False}),
+            AreaCase(_EVOLUTION_POOL, evolution, {"pool": True}),
+            AreaCase(_EXECUTOR_MAP, executor_maps, {"count": small}),
+            AreaCase(_BYTES, bytes_and_arrays, {"size": size, "count": rounds}),
+            AreaCase(_KILLERS, killers, {"count": calls, "one_in": 100}),
         ],
         _rows,
     )
@@ -235,9 +231,9 @@ def area_of(*, small: int, searched: int, size: int, calls: int, rounds: int) ->
 def _rows(samples: Points) -> list[Row]:
     rows = [
         Row(
-            what=what,
-            unit="s",
-            ours=samples.of(ours, quantity),
+            what,
+            "s",
+            samples.of(ours, quantity),
             peer=samples.of(peer, peer_quantity),
             target=Target(bound, of_peer=True),
         )
@@ -247,27 +243,39 @@ def _rows(samples: Points) -> list[Row]:
             ("start with NumPy loaded", _START, "seconds", _START_POOL, "seconds", 1.5),
             (
                 f"differential_evolution, {_GENERATIONS} generations, cold",
-                _EVOLUTION, "seconds", _EVOLUTION_POOL, "seconds", 1.0,
+                _EVOLUTION,
+                "seconds",
+                _EVOLUTION_POOL,
+                "seconds",
+                1.0,
             ),
             (
                 "Executor.map, 50,000 small items, chunks of 500",
-                _EXECUTOR_MAP, "gridrpc", _EXECUTOR_MAP, "pool", 1.0,
+                _EXECUTOR_MAP,
+                "gridrpc",
+                _EXECUTOR_MAP,
+                "pool",
+                1.0,
             ),
             *(
                 (
                     f"64 MB of {kind} {way}; peer: an array",
-                    _BYTES, f"{kind} {way}", _BYTES, f"array {way}", 1.3,
+                    _BYTES,
+                    f"{kind} {way}",
+                    _BYTES,
+                    f"array {way}",
+                    1.3,
                 )
                 for kind in _KINDS[1:]
                 for way in _WAYS
             ),
         )
-    ]  # fmt: skip
+    ]
     rows.append(
         Row(
-            what="calls, 1 in 100 kills its worker; peer: none does",
-            unit="/s",
-            ours=samples.of(_KILLERS, "rate"),
+            "calls, 1 in 100 kills its worker; peer: none does",
+            "/s",
+            samples.of(_KILLERS, "rate"),
             peer=samples.of(_KILLERS, "rate of all good"),
             target=Target(0.5, at_least=True, of_peer=True),
             digits=0,
@@ -275,9 +283,9 @@ def _rows(samples: Points) -> list[Row]:
     )
     rows.append(
         Row(
-            what="other calls lost with them",
-            unit="",
-            ours=samples.of(_KILLERS, "lost"),
+            "other calls lost with them",
+            "",
+            samples.of(_KILLERS, "lost"),
             target=Target(0),
             digits=0,
         )

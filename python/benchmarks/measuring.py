@@ -113,7 +113,7 @@ def run_apart(
 
     `glance` is called ten times a second meanwhile.
     """
-    case, points = AreaCase(name="apart", function=function, arguments=arguments), Points()
+    case, points = AreaCase("apart", function, arguments), Points()
     with Leftovers() as leftovers:
         _run(case, 0, points, leftovers, limit=math.inf, look=glance)
     found = points.rounds_of(case.name)[0]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import gridrpc
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from gridbench.bench.programs import built, numbers
 from gridbench.bench.series import Points
 
@@ -164,23 +164,23 @@ def area_of(
     solving: dict[str, Any] = {"folder": folder, "count": large, "order": order}
     arrays: dict[str, Any] = {"folder": folder, "count": large, "size": size}
     cases = [
-        AreaCase(name=_PING_PONG, function=round_trips, arguments=many),
-        AreaCase(name=_AGAIN, function=round_trips, arguments=many),
-        AreaCase(name=_NULL_C, function=null_from_c, arguments=many),
-        AreaCase(name=_NULL_PYTHON, function=null_from_python, arguments=many),
-        AreaCase(name=_COPY, function=copies, arguments=arrays),
-        AreaCase(name=_TCP, function=exchanges, arguments=arrays),
-        AreaCase(name=_INOUT, function=inout_over_tcp, arguments=arrays),
+        AreaCase(_PING_PONG, round_trips, many),
+        AreaCase(_AGAIN, round_trips, many),
+        AreaCase(_NULL_C, null_from_c, many),
+        AreaCase(_NULL_PYTHON, null_from_python, many),
+        AreaCase(_COPY, copies, arrays),
+        AreaCase(_TCP, exchanges, arrays),
+        AreaCase(_INOUT, inout_over_tcp, arrays),
     ]
     for name, case in _IN.items():
         function = array_from_c if name.startswith("C") else array_from_python
         shared = {"shared": "," in name}
-        cases.append(AreaCase(name=case, function=function, arguments=arrays | shared))
+        cases.append(AreaCase(case, function, arrays | shared))
     for shares, case in _SOLVE.items():
-        cases.append(AreaCase(name=case, function=solve, arguments=solving | {"shared": shares}))
+        cases.append(AreaCase(case, solve, solving | {"shared": shares}))
     for count in sessions_of:
         arguments = {"folder": folder, "count": count}
-        cases.append(AreaCase(name=f"{_SESSION} {count}", function=sessions, arguments=arguments))
+        cases.append(AreaCase(f"{_SESSION} {count}", sessions, arguments))
     title = "Functions of compiled modules; limits: C programs without gridrpc"
     return Area("modules", title, tuple(cases), lambda samples: _rows(samples, sessions_of))
 
@@ -189,19 +189,16 @@ def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
     trip, copy = samples.of(_PING_PONG, "us"), samples.of(_COPY, "seconds")
     tcp = samples.of(_TCP, "seconds")
     rows = [
-        Row(
-            what="noise: round trips in C against themselves, larger by smaller",
-            unit="x",
-            ours=trip.difference_to(samples.of(_AGAIN, "us")),
-            digits=2,
+        noise_row(
+            "round trips in C against themselves, larger by smaller", trip, samples.of(_AGAIN, "us")
         )
     ]
     for name, case, bound in (("C", _NULL_C, 1.5), ("Python", _NULL_PYTHON, 1.8)):
         rows.append(
             Row(
-                what=f"null call from {name}; limit: raw round trip",
-                unit="us",
-                ours=samples.of(case, "us"),
+                f"null call from {name}; limit: raw round trip",
+                "us",
+                samples.of(case, "us"),
                 limit=trip,
                 target=Target(bound, of_limit=True),
                 digits=1,
@@ -211,9 +208,9 @@ def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
         copied = "," not in name
         rows.append(
             Row(
-                what=f"100 MB array in, from {name}; limit: memcpy",
-                unit="s",
-                ours=samples.of(case, "seconds"),
+                f"100 MB array in, from {name}; limit: memcpy",
+                "s",
+                samples.of(case, "seconds"),
                 limit=copy,
                 target=Target(1 / 0.7 if copied else 0.1, of_limit=True),
                 digits=4,
@@ -221,9 +218,9 @@ def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
         )
     rows.append(
         Row(
-            what="100 MB array there and back over TCP; limit: the bytes alone",
-            unit="s",
-            ours=samples.of(_INOUT, "seconds"),
+            "100 MB array there and back over TCP; limit: the bytes alone",
+            "s",
+            samples.of(_INOUT, "seconds"),
             limit=tcp,
             target=Target(1 / 0.8, of_limit=True),
         )
@@ -231,9 +228,9 @@ def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
     for shared, bound in ((False, 1.10), (True, 1.05)):
         rows.append(
             Row(
-                what=f"{_SOLVE[shared]}, n = {_ORDER}, one thread: remote by local",
-                unit="x",
-                ours=samples.of(_SOLVE[shared], "ratio"),
+                f"{_SOLVE[shared]}, n = {_ORDER}, one thread: remote by local",
+                "x",
+                samples.of(_SOLVE[shared], "ratio"),
                 target=Target(bound),
             )
         )
@@ -241,27 +238,27 @@ def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
         of = f"{_SESSION} {count}"
         rows.append(
             Row(
-                what=f"{count} outstanding sessions from C, a wait_any each: us per session",
-                unit="us",
-                ours=samples.of(of, "seconds").scaled(1e6 / count),
+                f"{count} outstanding sessions from C, a wait_any each: us per session",
+                "us",
+                samples.of(of, "seconds").scaled(1e6 / count),
                 digits=2,
             )
         )
     last = f"{_SESSION} {sessions_of[-1]}"
     rows.append(
         Row(
-            what=f"descriptors that {sessions_of[-1]} sessions take",
-            unit="",
-            ours=samples.of(last, "files"),
+            f"descriptors that {sessions_of[-1]} sessions take",
+            "",
+            samples.of(last, "files"),
             target=Target(0),
             digits=0,
         )
     )
     rows.append(
         Row(
-            what=f"peak memory of the client with {sessions_of[-1]} sessions",
-            unit="MB",
-            ours=samples.of(last, "memory").scaled(1e-6),
+            f"peak memory of the client with {sessions_of[-1]} sessions",
+            "MB",
+            samples.of(last, "memory").scaled(1e-6),
             digits=0,
         )
     )

@@ -128,16 +128,9 @@ def cases_of(
 ) -> list[AreaCase]:
     """One for each engine; a name that ends with `AGAIN` is that engine once more."""
     return [
-        AreaCase(
-            name=prefix + engine,
-            function=on_cluster,
-            arguments={
+        AreaCase(prefix + engine, on_cluster, {
                 "engine": engine, "workers": workers, "tasks": tasks, "seconds": seconds,
                 "limit": limit,
-            },
-            missing=lacks(engine),
-            most_runs=5,
-            timeout=limit + _HOSTS,
-        )
+            }, missing=lacks(engine), most_runs=5, timeout=limit + _HOSTS)
         for engine in engines
     ]  # fmt: skip

@@ -8,16 +8,12 @@ from __future__ import annotations
 from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.engines import AGAIN, cases_of
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Row, Target
+from benchmarks.figures import Area, Row, Target, noise_row
 from gridbench.bench.series import Points
 from gridbench.engines.registry import installed_engines
 from gridbench.formats import as_given
 
-_NUMBERS = {
-    Extent.TRIAL: (2, 2, 0.2),
-    Extent.USUAL: (100, 100, 1.0),
-    Extent.FULL: (100, 100, 1.0),
-}
+_NUMBERS = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0), Extent.FULL: (100, 100, 1.0)}
 """Slots, tasks, and seconds of each."""
 _OURS = "emulated-slurm"
 _JOBS = (
@@ -43,13 +39,14 @@ def area(extent: Extent) -> Area:
 
     def rows(samples: Points) -> list[Row]:
         ours = samples.of(_PREFIX + _OURS, "all")
-        noise = ours.difference_to(samples.of(_PREFIX + _OURS + AGAIN, "all"))
-        made = [Row(what=f"noise: {what}, ours by itself", unit="x", ours=noise, digits=2)]
+        made = [
+            noise_row(f"{what}, ours by itself", ours, samples.of(_PREFIX + _OURS + AGAIN, "all"))
+        ]
         made += [
             Row(
-                what=f"{what}, with start-up; peer: {peer}",
-                unit="s",
-                ours=ours,
+                f"{what}, with start-up; peer: {peer}",
+                "s",
+                ours,
                 peer=samples.of(_PREFIX + peer, "all"),
                 target=Target(1.0, of_peer=True),
             )

@@ -17,7 +17,7 @@ from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values, noise_row
 from benchmarks.hosts.places import in_random_order
 from gridbench.bench.series import Points
 from gridbench_testbed.batch import slurm
@@ -60,13 +60,7 @@ def area(extent: Extent) -> Area:
     numbers = _NUMBERS[extent]
     missing = slurm.why_not() or no_network_folder()
     cases = [
-        AreaCase(
-            name=_name(workers),
-            function=started,
-            arguments={"workers": workers},
-            missing=missing,
-            timeout=180,
-        )
+        AreaCase(_name(workers), started, {"workers": workers}, missing=missing, timeout=180)
         for workers in numbers
     ]
     return Area(
@@ -88,13 +82,14 @@ def _rows(samples: Points, numbers: tuple[int, ...]) -> list[Row]:
     rows = []
     for workers in numbers:
         case = _name(workers)
-        noise = samples.of(case, "local one").difference_to(samples.of(case, _AGAIN))
-        rows.append(Row(what=f"noise: {case}, by itself", unit="x", ours=noise, digits=2))
+        rows.append(
+            noise_row(f"{case}, by itself", samples.of(case, "local one"), samples.of(case, _AGAIN))
+        )
         rows += [
             Row(
-                what=f"{case}, program on {place}",
-                unit="s",
-                ours=samples.of(case, f"{disk} one"),
+                f"{case}, program on {place}",
+                "s",
+                samples.of(case, f"{disk} one"),
                 peer=samples.of(case, f"{disk} each"),
             )
             for disk, place in _DISKS.items()

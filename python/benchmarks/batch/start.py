@@ -9,7 +9,7 @@ from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.engines import cases_of, few_of, peers_on_slurm
 from benchmarks.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import in_random_order
 from gridbench.bench.series import Points
 from gridbench.statistics.series import Series
@@ -59,11 +59,7 @@ def area(extent: Extent) -> Area:
     # A request for each worker takes long: further rounds may have room for the others alone.
     cases = [
         AreaCase(
-            name=name,
-            function=started,
-            arguments={"workers": workers, "ways": ways},
-            missing=slurm.why_not(),
-            timeout=120,
+            name, started, {"workers": workers, "ways": ways}, missing=slurm.why_not(), timeout=120
         )
         for name, ways in ((_CASE, ("direct", "array", "srun", "again")), (_EACH, ("each",)))
     ]
@@ -82,34 +78,24 @@ def area(extent: Extent) -> Area:
         direct, srun = samples.of(_CASE, "direct"), samples.of(_CASE, "srun")
         allowed = {number: value + _ALLOWANCE for number, value in srun.by_round.items()}
         made = [
+            noise_row("the `srun` by itself", srun, samples.of(_CASE, "again")),
             Row(
-                what="noise: the `srun` by itself",
-                unit="x",
-                ours=srun.difference_to(samples.of(_CASE, "again")),
-                digits=2,
-            ),
-            Row(
-                what=f"until all have done a task of 20 ms; limit: `srun` + {_ALLOWANCE} s",
-                unit="s",
-                ours=direct,
+                f"until all have done a task of 20 ms; limit: `srun` + {_ALLOWANCE} s",
+                "s",
+                direct,
                 limit=Series(allowed, srun.problem),
                 target=Target(1.0, of_limit=True),
             ),
         ]
         made += [
-            Row(
-                what=what,
-                unit="s",
-                ours=samples.of(_EACH if way == "each" else _CASE, way),
-                limit=srun,
-            )
+            Row(what, "s", samples.of(_EACH if way == "each" else _CASE, way), limit=srun)
             for way, what in _WAYS.items()
         ]
         made += [
             Row(
-                what=f"{size:,} Python workers, {_ENGINE}; peer: {peer}",
-                unit="s",
-                ours=samples.of(_start_of(size) + _ENGINE, "start"),
+                f"{size:,} Python workers, {_ENGINE}; peer: {peer}",
+                "s",
+                samples.of(_start_of(size) + _ENGINE, "start"),
                 peer=samples.of(_start_of(size) + peer, "start"),
                 target=Target(1.0, of_peer=True),
             )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from benchmarks.batch.budget import BUDGET
 from benchmarks.batch.engines import AGAIN, cases_of, few_of, peers_on_slurm
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, Row, Target
+from benchmarks.figures import Area, Row, Target, noise_row
 from gridbench.bench.series import Points
 from gridbench.formats import as_given
 from gridbench.statistics.series import Series
@@ -93,33 +93,26 @@ def _area(
         def of(engine: str, quantity: str, size: int = workers) -> Series:
             return samples.of(prefix(size) + engine, quantity)
 
-        made = [
-            Row(
-                what=f"noise: {native} by itself",
-                unit="x",
-                ours=of(native, "tasks").difference_to(of(native + AGAIN, "tasks")),
-                digits=2,
-            )
-        ]
+        made = [noise_row(f"{native} by itself", of(native, "tasks"), of(native + AGAIN, "tasks"))]
         for engine in ours:
             made += [
                 Row(
-                    what=f"{what(workers)}, {engine}, after start-up; limit: the tasks alone",
-                    unit="s",
-                    ours=of(engine, "tasks"),
+                    f"{what(workers)}, {engine}, after start-up; limit: the tasks alone",
+                    "s",
+                    of(engine, "tasks"),
                     limit=Series.exactly(each * seconds),
                     target=Target(bound, of_limit=True),
                 ),
-                Row(what=f"start-up, {engine}", unit="s", ours=of(engine, "start")),
+                Row(f"start-up, {engine}", "s", of(engine, "start")),
             ]
         # Jobs have no start-up that could be left out.
         compared = [(jobs, "all", "with start-up", workers)]
         compared += [(peer, "tasks", "after start-up", size) for size in sizes for peer in peers]
         made += [
             Row(
-                what=f"{what(size)}, {python}, {told}; peer: {peer}",
-                unit="s",
-                ours=of(python, quantity, size),
+                f"{what(size)}, {python}, {told}; peer: {peer}",
+                "s",
+                of(python, quantity, size),
                 peer=of(peer, quantity, size),
                 target=Target(1.0, of_peer=True),
             )

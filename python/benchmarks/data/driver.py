@@ -50,9 +50,9 @@ def area(extent: Extent) -> Area:
     reads = dict.fromkeys(engines, _READS[extent]) | {_NULL: 100 * _READS[extent]}
     cases = [
         AreaCase(
-            name=_name(engine),
-            function=read_from,
-            arguments={"engine": engine, "reads": count},
+            _name(engine),
+            read_from,
+            {"engine": engine, "reads": count},
             missing=why_not([engine]),
             timeout=300,
         )
@@ -72,20 +72,13 @@ def _rows(samples: Points, engines: Sequence[str]) -> list[Row]:
     fastest = max(known, key=lambda engine: found[engine].median)
     return [
         *(
-            Row(
-                what=named(f"reads, {engine}", samples, _name(engine)),
-                unit="/s",
-                ours=rate,
-                digits=0,
-            )
+            Row(named(f"reads, {engine}", samples, _name(engine)), "/s", rate, digits=0)
             for engine, rate in found.items()
         ),
         Row(
-            what=named(
-                f"reads, no data grid; beside the fastest, {fastest}", samples, _name(_NULL)
-            ),
-            unit="/s",
-            ours=samples.of(_name(_NULL), "rate"),
+            named(f"reads, no data grid; beside the fastest, {fastest}", samples, _name(_NULL)),
+            "/s",
+            samples.of(_name(_NULL), "rate"),
             peer=found[fastest],
             target=Target(_AHEAD, at_least=True, of_peer=True),
             digits=0,

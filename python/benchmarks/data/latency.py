@@ -89,9 +89,9 @@ def area(extent: Extent) -> Area:
     engines, reads = _ENGINES[extent], _READS[extent]
     cases = [
         AreaCase(
-            name=_name(engine),
-            function=read_from,
-            arguments={"engine": engine, "reads": reads},
+            _name(engine),
+            read_from,
+            {"engine": engine, "reads": reads},
             missing=why_not([engine]),
             timeout=300,
         )
@@ -115,9 +115,9 @@ def _rows(samples: Points, engines: Sequence[str]) -> list[Row]:
         target = Target(_NEAR, of_peer=True) if engine == fastest else None
         rows.append(
             Row(
-                what=f"{called}; beside the plainest loop",
-                unit="us",
-                ours=ours,
+                f"{called}; beside the plainest loop",
+                "us",
+                ours,
                 peer=samples.of(_name(engine), "bare"),
                 target=target,
                 digits=1,
@@ -126,9 +126,9 @@ def _rows(samples: Points, engines: Sequence[str]) -> list[Row]:
         if engine == _REDIS:
             rows.append(
                 Row(
-                    what=f"{called}; beside redis-benchmark",
-                    unit="us",
-                    ours=ours,
+                    f"{called}; beside redis-benchmark",
+                    "us",
+                    ours,
                     peer=samples.of(_name(engine), "own"),
                     target=target,
                     digits=1,

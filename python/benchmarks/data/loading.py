@@ -41,9 +41,9 @@ def area(extent: Extent) -> Area:
     """One case."""
     objects = _OBJECTS[extent]
     case = AreaCase(
-        name=_name(objects),
-        function=stored,
-        arguments={"engine": _ENGINE, "objects": objects},
+        _name(objects),
+        stored,
+        {"engine": _ENGINE, "objects": objects},
         missing=why_not([_ENGINE]),
         most_runs=3,
         timeout=600,
@@ -59,11 +59,11 @@ def _name(objects: int) -> str:
 def _rows(samples: Points, objects: int) -> list[Row]:
     name = _name(objects)
     return [
-        Row(what="objects stored", unit="/s", ours=samples.of(name, "all rate"), digits=0),
+        Row("objects stored", "/s", samples.of(name, "all rate"), digits=0),
         Row(
-            what=f"memory of a client process at most; beside that for {_FEW:,} objects",
-            unit="MB",
-            ours=samples.of(name, "all memory"),
+            f"memory of a client process at most; beside that for {_FEW:,} objects",
+            "MB",
+            samples.of(name, "all memory"),
             peer=samples.of(name, "few memory"),
             digits=0,
         ),

@@ -65,9 +65,9 @@ def _p99(case: Record, counted: Counted) -> float:
 def area(extent: Extent) -> Area:
     """One case."""
     case = AreaCase(
-        name="reads at a given rate",
-        function=offered,
-        arguments={"engine": _ENGINE, "operations": _OPERATIONS[extent]},
+        "reads at a given rate",
+        offered,
+        {"engine": _ENGINE, "operations": _OPERATIONS[extent]},
         missing=why_not([_ENGINE]),
         timeout=300,
     )
@@ -79,17 +79,17 @@ def _rows(samples: Points, name: str) -> list[Row]:
     closed, intended = samples.of(name, _CLOSED), samples.of(name, _INTENDED)
     at = f"open loop at {percent(_SHARE, 0)} of its throughput"
     return [
-        Row(what=named("closed loop", samples, name, _CLOSED), unit="us", ours=closed, digits=0),
+        Row(named("closed loop", samples, name, _CLOSED), "us", closed, digits=0),
         Row(
-            what=named(f"{at}, from when they began", samples, name, _SERVICE),
-            unit="us",
-            ours=samples.of(name, _SERVICE),
+            named(f"{at}, from when they began", samples, name, _SERVICE),
+            "us",
+            samples.of(name, _SERVICE),
             digits=0,
         ),
         Row(
-            what=f"{at}, from when they should have begun; beside the closed loop",
-            unit="us",
-            ours=intended,
+            f"{at}, from when they should have begun; beside the closed loop",
+            "us",
+            intended,
             peer=closed,
             digits=0,
         ),

@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from benchmarks.data.clusters import (
-    REAL,
-    judged,
-    measured,
-    named,
-    session_for,
-    wanted,
-    why_not,
-)
+from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
 from benchmarks.extent import Extent
 from benchmarks.figures import Area, AreaCase, Row, Values
 from gridbench.bench.series import Points
@@ -76,9 +68,9 @@ def area(extent: Extent, number: int) -> Area:
     engines = _ENGINES[extent]
     cases = [
         AreaCase(
-            name=_name(engine, number),
-            function=run,
-            arguments={"engine": engine, "number": number, "extent": extent.value},
+            _name(engine, number),
+            run,
+            {"engine": engine, "number": number, "extent": extent.value},
             missing=why_not([engine]),
             most_runs=3,
             timeout=1200,
@@ -146,9 +138,9 @@ def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) 
                 what = key if len(engines) == 1 else f"{key}, {engine}"
                 rows.append(
                     Row(
-                        what=f"{named(what, samples, name, key)}{_made(number, one)}",
-                        unit="s",
-                        ours=samples.of(name, key),
+                        f"{named(what, samples, name, key)}{_made(number, one)}",
+                        "s",
+                        samples.of(name, key),
                         digits=4,
                     )
                 )

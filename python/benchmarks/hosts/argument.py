@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import (
     ENCRYPTION,
     LOOPBACK,
@@ -96,20 +96,13 @@ def _rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
                 bare = samples.of(name, "bare")
                 rows.append(
                     Row(
-                        what=name,
-                        unit="s",
-                        ours=samples.of(name, "ours"),
+                        name,
+                        "s",
+                        samples.of(name, "ours"),
                         limit=bare,
                         target=Target(_TARGETS[kind], of_limit=True),
                         digits=5,
                     )
                 )
-                rows.append(
-                    Row(
-                        what=f"noise: {name}, bare, by itself",
-                        unit="x",
-                        ours=bare.difference_to(samples.of(name, "again")),
-                        digits=2,
-                    )
-                )
+                rows.append(noise_row(f"{name}, bare, by itself", bare, samples.of(name, "again")))
     return rows

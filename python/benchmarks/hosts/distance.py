@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values, noise_row
 from benchmarks.hosts.places import (
     LOOPBACK,
     Kind,
@@ -135,17 +135,10 @@ def area(extent: Extent) -> Area:
         for link in _LINKS
     }
     cases = [
-        AreaCase(
-            name=link.name,
-            function=moved,
-            arguments={
+        AreaCase(link.name, moved, {
                 "folder": folder, "rate": link.rate, "delay": link.delay, "sizes": sizes[link],
                 "budget": _TIME[extent],
-            },
-            missing=missing,
-            most_runs=3,
-            timeout=1800,
-        )
+            }, missing=missing, most_runs=3, timeout=1800)
         for link in _LINKS
     ]  # fmt: skip
     return Area(
@@ -166,19 +159,18 @@ def _rows(samples: Points, sizes: dict[_Link, list[int]]) -> list[Row]:
             for kind in _KINDS:
                 rows.append(
                     Row(
-                        what=f"{size:,} bytes over {kind.upper()}, {link.name}",
-                        unit="s",
-                        ours=samples.of(link.name, f"{kind} {size}"),
+                        f"{size:,} bytes over {kind.upper()}, {link.name}",
+                        "s",
+                        samples.of(link.name, f"{kind} {size}"),
                         limit=bare,
                         digits=5,
                     )
                 )
             rows.append(
-                Row(
-                    what=f"noise: {size:,} bytes bare, {link.name}, by itself",
-                    unit="x",
-                    ours=bare.difference_to(samples.of(link.name, f"again {size}")),
-                    digits=2,
+                noise_row(
+                    f"{size:,} bytes bare, {link.name}, by itself",
+                    bare,
+                    samples.of(link.name, f"again {size}"),
                 )
             )
     return rows

@@ -12,7 +12,7 @@ import time
 from collections import deque
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import local, programs
 from gridbench.bench.series import Points
 from gridbench.process.memory import footprint, tree
@@ -66,16 +66,9 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts, numbers = _HOSTS[extent], _WORKERS[extent]
     cases = [
-        AreaCase(
-            name=name,
-            function=crowd,
-            arguments={
+        AreaCase(name, crowd, {
                 "folder": folder, "hosts": hosts, "workers": workers, "count": _CALLS[extent],
-            },
-            missing=missing,
-            most_runs=3 if workers > 1000 else None,
-            timeout=1200,
-        )
+            }, missing=missing, most_runs=3 if workers > 1000 else None, timeout=1200)
         for workers in numbers
         for name in (_name(workers), *([_again(workers)] if workers == numbers[0] else []))
     ]  # fmt: skip
@@ -96,20 +89,13 @@ def _rows(samples: Points, numbers: tuple[int, ...]) -> list[Row]:
     rows = []
     for quantity, what in (("together", f"a call, {_WINDOW} under way"), ("alone", "a call alone")):
         once, again = samples.of(least, quantity), samples.of(_again(numbers[0]), quantity)
-        rows.append(
-            Row(
-                what=f"noise: {what}, {least} by themselves",
-                unit="x",
-                ours=once.difference_to(again),
-                digits=2,
-            )
-        )
+        rows.append(noise_row(f"{what}, {least} by themselves", once, again))
         for workers in numbers[1:]:
             rows.append(
                 Row(
-                    what=f"{what}, {_name(workers)}",
-                    unit="us",
-                    ours=samples.of(_name(workers), quantity),
+                    f"{what}, {_name(workers)}",
+                    "us",
+                    samples.of(_name(workers), quantity),
                     peer=once,
                     target=Target(1.3, of_peer=True),
                     digits=1,
@@ -117,18 +103,14 @@ def _rows(samples: Points, numbers: tuple[int, ...]) -> list[Row]:
             )
     for quantity, what in (("start", "start"), ("close", "close")):
         rows += [
-            Row(
-                what=f"{what}, {_name(workers)}",
-                unit="s",
-                ours=samples.of(_name(workers), quantity),
-            )
+            Row(f"{what}, {_name(workers)}", "s", samples.of(_name(workers), quantity))
             for workers in numbers
         ]
     rows += [
         Row(
-            what=f"memory of each of {_name(workers)}, agents and spawners included",
-            unit="MB",
-            ours=samples.of(_name(workers), "memory").scaled(1e-6),
+            f"memory of each of {_name(workers)}, agents and spawners included",
+            "MB",
+            samples.of(_name(workers), "memory").scaled(1e-6),
             digits=2,
         )
         for workers in numbers

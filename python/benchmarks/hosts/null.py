@@ -12,16 +12,8 @@ import time
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
-from benchmarks.hosts.places import (
-    ENCRYPTION,
-    Kind,
-    Wire,
-    local,
-    places,
-    programs,
-    shuffled,
-)
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
+from benchmarks.hosts.places import ENCRYPTION, Kind, Wire, local, places, programs, shuffled
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
 from gridbench.process.memory import tree
@@ -104,14 +96,10 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     count = _CALLS[extent]
     arguments = {"folder": folder, "count": count}
-    cases = [AreaCase(name=_TRIPS, function=trips, arguments=arguments, missing=missing)]
+    cases = [AreaCase(_TRIPS, trips, arguments, missing=missing)]
     for kind in ENCRYPTION:
         more = {"folder": folder, "count": max(count, 5_000), "kind": kind}
-        cases.append(
-            AreaCase(
-                name=_WAKING + kind, function=wake_ups, arguments=more, missing=missing, most_runs=3
-            )
-        )
+        cases.append(AreaCase(_WAKING + kind, wake_ups, more, missing=missing, most_runs=3))
     title = "Null call from C to a host, blocking; limit: a bare round trip (C, sleeping reads)"
     return Area("hosts/null", title, tuple(cases), _rows, part="null")
 
@@ -120,15 +108,13 @@ def _rows(samples: Points) -> list[Row]:
     rows = []
     for what, name in (("bare round trip over TCP", "tcp"), ("null call over TCP", "ours tcp")):
         once, again = samples.of(_TRIPS, name), samples.of(_TRIPS, f"{name} again")
-        rows.append(
-            Row(what=f"noise: {what} by itself", unit="x", ours=once.difference_to(again), digits=2)
-        )
+        rows.append(noise_row(f"{what} by itself", once, again))
     for kind, name in _NAMES.items():
         rows.append(
             Row(
-                what=f"null call over {name}",
-                unit="us",
-                ours=samples.of(_TRIPS, f"ours {kind}"),
+                f"null call over {name}",
+                "us",
+                samples.of(_TRIPS, f"ours {kind}"),
                 limit=samples.of(_TRIPS, kind),
                 target=Target(1.3, of_limit=True),
                 digits=1,
@@ -138,9 +124,9 @@ def _rows(samples: Points) -> list[Row]:
         for role in _ROLES:
             rows.append(
                 Row(
-                    what=f"times that the {role} goes to sleep for a call over {name}",
-                    unit="",
-                    ours=samples.of(_WAKING + kind, role),
+                    f"times that the {role} goes to sleep for a call over {name}",
+                    "",
+                    samples.of(_WAKING + kind, role),
                     digits=2,
                 )
             )

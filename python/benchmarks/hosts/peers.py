@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.clusters.task import Job, Node
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Unit, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Unit, Values, noise_row
 from benchmarks.hosts.places import lacks_sshd
 from benchmarks.launch import launch_with_benchmarks
 from gridbench.bench.series import Points
@@ -131,24 +131,13 @@ def lacks(engine: str) -> str:
 
 
 def cases_of(
-    engines: Sequence[str],
-    nodes: int,
-    job: Mapping[str, float],
-    limit: float,
-    prefix: str = "",
+    engines: Sequence[str], nodes: int, job: Mapping[str, float], limit: float, prefix: str = ""
 ) -> list[AreaCase]:
     """One for each engine."""
     return [
-        AreaCase(
-            name=prefix + engine,
-            function=on_hosts,
-            arguments={
+        AreaCase(prefix + engine, on_hosts, {
                 "engine": engine, "nodes": nodes, "job": job, "rate": RATE, "limit": limit,
-            },
-            missing=lacks(engine),
-            most_runs=5,
-            timeout=limit + _HOSTS,
-        )
+            }, missing=lacks(engine), most_runs=5, timeout=limit + _HOSTS)
         for engine in engines
     ]  # fmt: skip
 
@@ -168,14 +157,13 @@ def area(extent: Extent) -> Area:
         for quantity, what, unit, factor in whats:
             ours = samples.of(OURS, quantity).scaled(factor)
             again = samples.of(OURS_AGAIN, quantity).scaled(factor)
-            noise = ours.difference_to(again)
-            made.append(Row(what=f"noise: {what}, ours by itself", unit="x", ours=noise, digits=2))
+            made.append(noise_row(f"{what}, ours by itself", ours, again))
             for peer in PEERS:
                 made.append(
                     Row(
-                        what=f"{what}; peer: {peer}",
-                        unit=unit,
-                        ours=ours,
+                        f"{what}; peer: {peer}",
+                        unit,
+                        ours,
                         peer=samples.of(peer, quantity).scaled(factor),
                         target=Target(1.0, of_peer=True),
                     )

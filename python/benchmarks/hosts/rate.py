@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import Kind, local, programs
 from gridbench.bench.series import Points
 from gridrpc import Grid
@@ -38,9 +38,9 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     cases = [
         AreaCase(
-            name=_name(kind),
-            function=mapped,
-            arguments={"folder": folder, "count": _CALLS[extent], "kind": kind},
+            _name(kind),
+            mapped,
+            {"folder": folder, "count": _CALLS[extent], "kind": kind},
             missing=missing,
         )
         for kind in _KINDS
@@ -56,12 +56,7 @@ def _name(kind: Kind) -> str:
 def _rows(samples: Points) -> list[Row]:
     tls = samples.of(_name("tls"), "rate")
     return [
-        Row(
-            what="noise: over TLS by itself",
-            unit="x",
-            ours=tls.difference_to(samples.of(_name("tls"), "again")),
-            digits=2,
-        ),
-        Row(what=_name("tls"), unit="/s", ours=tls, target=Target(1e6, at_least=True), digits=0),
-        Row(what=_name("tcp"), unit="/s", ours=samples.of(_name("tcp"), "rate"), digits=0),
+        noise_row("over TLS by itself", tls, samples.of(_name("tls"), "again")),
+        Row(_name("tls"), "/s", tls, target=Target(1e6, at_least=True), digits=0),
+        Row(_name("tcp"), "/s", samples.of(_name("tcp"), "rate"), digits=0),
     ]

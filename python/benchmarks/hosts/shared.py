@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.clusters.measures import to_all
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.peers import LIMITS, RATE, cases_of
 from benchmarks.hosts.places import Wire, lacks_links, programs, shuffled
 from gridbench.bench.series import Points
@@ -79,13 +79,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts, size = _HOSTS[extent], _SIZES[extent]
     arguments = {"folder": folder, "hosts": hosts, "size": size, "rate": RATE}
-    case = AreaCase(
-        name=_OURS,
-        function=spread,
-        arguments=arguments,
-        missing=missing or lacks_links(),
-        timeout=300,
-    )
+    case = AreaCase(_OURS, spread, arguments, missing=missing or lacks_links(), timeout=300)
     job = {"workers": 1, "size": size, "calls": 0, "tasks": 0, "seconds": 0, "only_shared": True}
     ray = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
     title = (
@@ -100,23 +94,27 @@ def area(extent: Extent) -> Area:
 def _rows(samples: Points, hosts: int) -> list[Row]:
     one, every = samples.of(_OURS, "one"), samples.of(_OURS, "all")
     return [
+        noise_row("to one host by itself", one, samples.of(_OURS, "one again")),
+        Row("to one host; limit: bare TCP", "s", one, limit=samples.of(_OURS, "bare one")),
         Row(
-            what="noise: to one host by itself",
-            unit="x",
-            ours=one.difference_to(samples.of(_OURS, "one again")),
-            digits=2,
-        ),
-        Row(what="to one host; limit: bare TCP", unit="s", ours=one,
-            limit=samples.of(_OURS, "bare one")),
-        Row(
-            what=f"to {hosts} hosts; limit: to one host",
-            unit="s",
-            ours=every,
+            f"to {hosts} hosts; limit: to one host",
+            "s",
+            every,
             limit=one,
             target=Target(1.15, of_limit=True),
         ),
-        Row(what="the same; peer: a star of plain TCP", unit="s", ours=every,
-            peer=samples.of(_OURS, "star"), target=Target(1.0, of_peer=True)),
-        Row(what="the same; peer: ray", unit="s", ours=every,
-            peer=samples.of("shared data, ray", "to all"), target=Target(1.0, of_peer=True)),
-    ]  # fmt: skip
+        Row(
+            "the same; peer: a star of plain TCP",
+            "s",
+            every,
+            peer=samples.of(_OURS, "star"),
+            target=Target(1.0, of_peer=True),
+        ),
+        Row(
+            "the same; peer: ray",
+            "s",
+            every,
+            peer=samples.of("shared data, ray", "to all"),
+            target=Target(1.0, of_peer=True),
+        ),
+    ]

@@ -11,7 +11,7 @@ import time
 from urllib.parse import quote, urlencode
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import lacks_sshd, programs, shuffled
 from gridbench.bench.series import Points
 from gridbench.statistics.series import Series
@@ -66,13 +66,7 @@ def area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts = _HOSTS[extent]
     arguments = {"folder": folder, "hosts": hosts, "repeated": _REPEATED[extent]}
-    case = AreaCase(
-        name=_CASE,
-        function=started,
-        arguments=arguments,
-        missing=missing or lacks_sshd(),
-        timeout=300,
-    )
+    case = AreaCase(_CASE, started, arguments, missing=missing or lacks_sshd(), timeout=300)
     title = f"{_WORKERS * hosts} native workers on {hosts} hosts by ssh; limit: `ssh true` at once"
     return Area("hosts/start", title, (case,), _rows, part="start")
 
@@ -81,19 +75,14 @@ def _rows(samples: Points) -> list[Row]:
     ours, ssh = samples.of(_CASE, "ours"), samples.of(_CASE, "ssh")
     allowed = {number: 1.3 * value + _ALLOWANCE for number, value in ssh.by_round.items()}
     return [
+        noise_row("`ssh true` to all hosts by itself", ssh, samples.of(_CASE, "again")),
+        Row("from nothing to all at work", "s", ours, limit=ssh),
         Row(
-            what="noise: `ssh true` to all hosts by itself",
-            unit="x",
-            ours=ssh.difference_to(samples.of(_CASE, "again")),
-            digits=2,
-        ),
-        Row(what="from nothing to all at work", unit="s", ours=ours, limit=ssh),
-        Row(
-            what=f"the same; limit: 1.3 x `ssh true` + {_ALLOWANCE} s",
-            unit="s",
-            ours=ours,
+            f"the same; limit: 1.3 x `ssh true` + {_ALLOWANCE} s",
+            "s",
+            ours,
             limit=Series(allowed, ssh.problem),
             target=Target(1.0, of_limit=True),
         ),
-        Row(what="the first time, with copying", unit="s", ours=samples.of(_CASE, "first")),
+        Row("the first time, with copying", "s", samples.of(_CASE, "first")),
     ]

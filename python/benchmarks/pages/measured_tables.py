@@ -20,12 +20,7 @@ from gridbench.formats import NOTHING, percent, size
 from gridbench.jsonl_store import latest, load_records
 from gridbench.quantities import KB, MB
 from gridbench.scenario.cells import Cell, cells_of
-from gridbench.scenario.results import (
-    CASES,
-    FORM,
-    CaseResult,
-    folders_of_results,
-)
+from gridbench.scenario.results import CASES, FORM, CaseResult, folders_of_results
 
 ROOT = Path(__file__).resolve().parents[3]
 

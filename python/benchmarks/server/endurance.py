@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
@@ -133,22 +133,21 @@ def soak_area(extent: Extent) -> Area:
 
 def _soak_rows(samples: Points) -> list[Row]:
     return [
-        Row(what="calls", unit="/s", ours=samples.of(_SOAK, "rate"), digits=0),
-        Row(what="calls lost", unit="", ours=samples.of(_SOAK, "lost"), target=Target(0), digits=0),
+        Row("calls", "/s", samples.of(_SOAK, "rate"), digits=0),
+        Row("calls lost", "", samples.of(_SOAK, "lost"), target=Target(0), digits=0),
         Row(
-            what="memory of the server and its workers near the end; limit: near the beginning",
-            unit="MB",
-            ours=samples.of(_SOAK, "after").scaled(1e-6),
+            "memory of the server and its workers near the end; limit: near the beginning",
+            "MB",
+            samples.of(_SOAK, "after").scaled(1e-6),
             limit=samples.of(_SOAK, "before").scaled(1e-6),
             target=Target(1.05, of_limit=True),
             digits=1,
         ),
         *(
-            Row(what=f"time of a call, {name}", unit="us", digits=0,
-                ours=samples.of(_SOAK, name).scaled(1e6))
+            Row(f"time of a call, {name}", "us", samples.of(_SOAK, name).scaled(1e6), digits=0)
             for name in ("p50", "p99")
         ),
-    ]  # fmt: skip
+    ]
 
 
 def restart_area(extent: Extent) -> Area:
@@ -168,11 +167,9 @@ def _restart_rows(samples: Points) -> list[Row]:
         "p99": "the longest call of a client, p99 of all clients and restarts",
         "max": "the longest call of all",
     }
-    rows = [
-        Row(what=text, unit="s", ours=samples.of(_RESTART, name)) for name, text in what.items()
-    ]
+    rows = [Row(text, "s", samples.of(_RESTART, name)) for name, text in what.items()]
     lost = samples.of(_RESTART, "lost")
-    return [*rows, Row(what="calls lost", unit="", ours=lost, target=Target(0), digits=0)]
+    return [*rows, Row("calls lost", "", lost, target=Target(0), digits=0)]
 
 
 def idle_area(extent: Extent) -> Area:
@@ -186,9 +183,9 @@ def idle_area(extent: Extent) -> Area:
 def _idle_rows(samples: Points, clients: int) -> list[Row]:
     rows = [
         Row(
-            what=f"memory of the server for a client, {half} of {clients}",
-            unit="MB",
-            ours=samples.of(_IDLE, half).scaled(1e-6),
+            f"memory of the server for a client, {half} of {clients}",
+            "MB",
+            samples.of(_IDLE, half).scaled(1e-6),
         )
         for half in ("first half", "second half")
     ]
@@ -196,16 +193,11 @@ def _idle_rows(samples: Points, clients: int) -> list[Row]:
         without = samples.of(_IDLE, f"without {name}").scaled(1e6)
         again = samples.of(_IDLE, f"again {name}").scaled(1e6)
         rows += [
+            noise_row(f"{name} of a client alone by itself", without, again),
             Row(
-                what=f"noise: {name} of a client alone by itself",
-                unit="x",
-                ours=without.difference_to(again),
-                digits=2,
-            ),
-            Row(
-                what=f"{name} of an active client; limit: without the others",
-                unit="us",
-                ours=samples.of(_IDLE, f"with {name}").scaled(1e6),
+                f"{name} of an active client; limit: without the others",
+                "us",
+                samples.of(_IDLE, f"with {name}").scaled(1e6),
                 limit=without,
                 digits=1,
             ),

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import in_random_order
 from benchmarks.server.clients import PROGRAMS, Clients
 from benchmarks.server.latency import programs
@@ -220,9 +220,9 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     }  # fmt: skip
     cases = [
         AreaCase(
-            name=_name(system, tool),
-            function=function,
-            arguments={"folder": folder, "system": system, "seconds": _SECONDS[extent]},
+            _name(system, tool),
+            function,
+            {"folder": folder, "system": system, "seconds": _SECONDS[extent]},
             missing=missing or absent[tool] or (lacks("mlserver") if system == _PEER else ""),
             timeout=300,
         )
@@ -245,14 +245,13 @@ def _rows(samples: Points, peers: Sequence[str]) -> list[Row]:
                 ours = samples.of(_name(_OURS, tool), f"{prefix}{size}")
                 again = samples.of(_name(_OURS, tool), f"{prefix}{size} again")
                 name = f"{round_amount(size, 'bytes')} by {what}"
-                noise = ours.difference_to(again)
-                rows.append(Row(what=f"noise: {name}, by itself", unit="x", ours=noise, digits=2))
+                rows.append(noise_row(f"{name}, by itself", ours, again))
                 of_peer = Target(5.0, at_least=True, of_peer=True)
                 rows.append(
                     Row(
-                        what=name,
-                        unit="/s",
-                        ours=ours,
+                        name,
+                        "/s",
+                        ours,
                         peer=samples.of(_name(_PEER, tool), f"{prefix}{size}") if peers else None,
                         target=of_peer if peers else None,
                         digits=0,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import Wire, shuffled
 from benchmarks.programs import built_for_server
 from gridbench.bench.programs import numbers
@@ -109,7 +109,7 @@ def null_area(extent: Extent) -> Area:
     """Null calls by both kinds of connection."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CALLS[extent]}
-    case = AreaCase(name=_NULL, function=null_calls, arguments=arguments, missing=missing)
+    case = AreaCase(_NULL, null_calls, arguments, missing=missing)
     title = "Null call from C to a warm worker of a server on this machine"
     return Area("server/null", title, (case,), _null_rows, part="null")
 
@@ -117,37 +117,27 @@ def null_area(extent: Extent) -> Area:
 def _null_rows(samples: Points) -> list[Row]:
     value = functools.partial(samples.of, _NULL)
     return [
+        noise_row("bare round trip over TLS by itself", value("bare"), value("bare again")),
+        noise_row("null call over TLS by itself", value("tls"), value("tls again")),
         Row(
-            what="noise: bare round trip over TLS by itself",
-            unit="x",
-            ours=value("bare").difference_to(value("bare again")),
-            digits=2,
-        ),
-        Row(
-            what="noise: null call over TLS by itself",
-            unit="x",
-            ours=value("tls").difference_to(value("tls again")),
-            digits=2,
-        ),
-        Row(
-            what="null call by the Unix socket; limit: a grid of the client's own",
-            unit="us",
-            ours=value("socket"),
+            "null call by the Unix socket; limit: a grid of the client's own",
+            "us",
+            value("socket"),
             limit=value("embedded"),
             target=Target(1.5, of_limit=True),
             digits=1,
         ),
         Row(
-            what="bare round trip through a third process (C, spinning); limit: between two",
-            unit="us",
-            ours=value("relay"),
+            "bare round trip through a third process (C, spinning); limit: between two",
+            "us",
+            value("relay"),
             limit=value("pair"),
             digits=1,
         ),
         Row(
-            what="null call over TLS; limit: bare round trip over TLS (C, OpenSSL)",
-            unit="us",
-            ours=value("tls"),
+            "null call over TLS; limit: bare round trip over TLS (C, OpenSSL)",
+            "us",
+            value("tls"),
             limit=value("bare"),
             target=Target(1.3, of_limit=True),
             digits=1,
@@ -161,9 +151,9 @@ def argument_area(extent: Extent) -> Area:
     sizes = _SIZES[extent]
     cases = [
         AreaCase(
-            name=_argument(size, way),
-            function=arrays,
-            arguments={"folder": folder, "size": size, "way": way},
+            _argument(size, way),
+            arrays,
+            {"folder": folder, "size": size, "way": way},
             missing=missing,
             timeout=300,
         )
@@ -186,13 +176,12 @@ def _argument_rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
         for size in sizes:
             name = _argument(size, way)
             bare = samples.of(name, "bare")
-            noise = bare.difference_to(samples.of(name, "again"))
             rows += [
-                Row(what=f"noise: {name}, bare, by itself", unit="x", ours=noise, digits=2),
+                noise_row(f"{name}, bare, by itself", bare, samples.of(name, "again")),
                 Row(
-                    what=name,
-                    unit="s",
-                    ours=samples.of(name, "ours"),
+                    name,
+                    "s",
+                    samples.of(name, "ours"),
                     limit=bare,
                     target=Target(1 / 0.8, of_limit=True),
                     digits=5,
@@ -205,7 +194,7 @@ def first_area(extent: Extent) -> Area:
     """From connecting to the first result."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CONNECTIONS[extent]}
-    case = AreaCase(name=_FIRST, function=first_calls, arguments=arguments, missing=missing)
+    case = AreaCase(_FIRST, first_calls, arguments, missing=missing)
     title = "First call of a new client in C, from connecting to the result; the module is warm"
     return Area("server/first", title, (case,), _first_rows, part="first")
 
@@ -213,13 +202,7 @@ def first_area(extent: Extent) -> Area:
 def _first_rows(samples: Points) -> list[Row]:
     tls = samples.of(_FIRST, "tls")
     return [
-        Row(
-            what="noise: first call over TLS by itself",
-            unit="x",
-            ours=tls.difference_to(samples.of(_FIRST, "tls again")),
-            digits=2,
-        ),
-        Row(what="first call by the Unix socket", unit="s", ours=samples.of(_FIRST, "socket"),
-            digits=5),
-        Row(what="first call over TLS", unit="s", ours=tls, target=Target(_FIRST_CALL), digits=5),
+        noise_row("first call over TLS by itself", tls, samples.of(_FIRST, "tls again")),
+        Row("first call by the Unix socket", "s", samples.of(_FIRST, "socket"), digits=5),
+        Row("first call over TLS", "s", tls, target=Target(_FIRST_CALL), digits=5),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.server.clients import calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
@@ -48,16 +48,19 @@ def area(extent: Extent) -> Area:
     clients, processors = _CLIENTS[extent], os.cpu_count() or 1
     cases = [
         AreaCase(
-            name=_name(function),
-            function=tasks,
-            arguments={
-                "folder": folder, "clients": clients, "seconds": _SECONDS[extent],
-                "function": function, "workers": processors if function == "spin" else clients,
+            _name(function),
+            tasks,
+            {
+                "folder": folder,
+                "clients": clients,
+                "seconds": _SECONDS[extent],
+                "function": function,
+                "workers": processors if function == "spin" else clients,
             },
             missing=missing,
         )
         for function in _KINDS
-    ]  # fmt: skip
+    ]
     title = f"Calls of 10 ms of {clients} clients at once, over TLS"
     return Area("server/tasks", title, cases, _rows, part="tasks")
 
@@ -73,27 +76,32 @@ def _rows(samples: Points) -> list[Row]:
         calls, inside = samples.of(name, "once"), samples.of(name, "once inside")
         again = samples.of(name, "again")
         target = Target(bound, at_least=True)
-        noise = calls.difference_to(again)
-        rows.append(Row(what=f"noise: {what}, by itself", unit="x", ours=noise, digits=3))
+        rows.append(noise_row(f"{what}, by itself", calls, again, digits=3))
         if share == "inside":
             rows.append(
-                Row(
-                    what=f"{what}: share of the clients' time inside the function",
-                    unit="x", ours=inside, target=target, digits=3,
-                )
+                Row(f"{what}: share of the clients' time inside the function", "x", inside, target=target, digits=3)
             )  # fmt: skip
         rows += [
             Row(
-                what=f"{what}: calls by the ideal number",
-                unit="x", ours=calls, target=target if share == "calls" else None, digits=3,
+                f"{what}: calls by the ideal number",
+                "x",
+                calls,
+                target=target if share == "calls" else None,
+                digits=3,
             ),
             Row(
-                what=f"{what}: most calls of a client by the fewest",
-                unit="x", ours=samples.of(name, "once fairness"), target=Target(_FAIR), digits=3,
+                f"{what}: most calls of a client by the fewest",
+                "x",
+                samples.of(name, "once fairness"),
+                target=Target(_FAIR),
+                digits=3,
             ),
             Row(
-                what=f"{what}: calls lost",
-                unit="", ours=samples.of(name, "once failed"), target=Target(0), digits=0,
+                f"{what}: calls lost",
+                "",
+                samples.of(name, "once failed"),
+                target=Target(0),
+                digits=0,
             ),
-        ]  # fmt: skip
+        ]
     return rows

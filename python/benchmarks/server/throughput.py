@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.places import in_random_order
 from benchmarks.programs import built_echo
 from benchmarks.server.clients import PROGRAMS, Clients, calls
@@ -172,12 +172,9 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
                lacks_program("wrk")),
     }  # fmt: skip
     cases = [
-        AreaCase(
-            name=_OURS, function=ours, arguments=inside | {"workers": processors}, missing=missing,
-            timeout=300,
-        ),
+        AreaCase(_OURS, ours, inside | {"workers": processors}, missing=missing, timeout=300),
         *(
-            AreaCase(name=peer, function=function, arguments=arguments, missing=why, timeout=300)
+            AreaCase(peer, function, arguments, missing=why, timeout=300)
             for peer, (function, arguments, why) in _of(each, peers)
         ),
     ]  # fmt: skip
@@ -194,18 +191,17 @@ def _of(each: Mapping[str, _Peer], peers: Sequence[str]) -> Iterator[tuple[str, 
 
 def _rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
     alone = samples.of(_OURS, "socket 1")
-    noise = alone.difference_to(samples.of(_OURS, "socket 1 again"))
-    rows = [Row(what="noise: one client by itself", unit="x", ours=noise, digits=2)]
+    rows = [noise_row("one client by itself", alone, samples.of(_OURS, "socket 1 again"))]
     for way, what in (
         ("socket", "in C, Unix socket"), ("tls", "in C, TLS"), ("python", "in Python, Unix socket"),
     ):  # fmt: skip
         one, all_of_them = samples.of(_OURS, f"{way} 1"), samples.of(_OURS, f"{way} many")
         rows += [
-            Row(what=f"1 client {what}", unit="/s", ours=one, digits=0),
+            Row(f"1 client {what}", "/s", one, digits=0),
             Row(
-                what=f"{many} clients {what}; limit: one alone",
-                unit="/s",
-                ours=all_of_them,
+                f"{many} clients {what}; limit: one alone",
+                "/s",
+                all_of_them,
                 limit=one,
                 target=Target(0.7, at_least=True, of_limit=True),
                 digits=0,
@@ -216,9 +212,9 @@ def _rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
             for count, number in (("1", "1 client"), ("many", f"{many} clients")):
                 rows.append(
                     Row(
-                        what=f"{number}, {_WAYS[way]}; peer: {peer}",
-                        unit="/s",
-                        ours=samples.of(_OURS, f"{way} {count}"),
+                        f"{number}, {_WAYS[way]}; peer: {peer}",
+                        "/s",
+                        samples.of(_OURS, f"{way} {count}"),
                         peer=samples.of(peer, f"{way} {count}"),
                         target=Target(1.0, at_least=True, of_peer=True),
                         digits=0,

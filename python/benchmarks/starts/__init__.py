@@ -41,9 +41,9 @@ def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
     """These engines, with so many workers and tasks."""
     cases = [
         AreaCase(
-            name=_name(engine, way),
-            function=function,
-            arguments={"engine": engine, "workers": workers, "seconds": _SECONDS} | more,
+            _name(engine, way),
+            function,
+            {"engine": engine, "workers": workers, "seconds": _SECONDS} | more,
             python_of=engine,
             most_runs=runs,
             timeout=LIMIT,
@@ -58,9 +58,9 @@ def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
     def rows(points: Points) -> list[Row]:
         return [
             Row(
-                what=engine,
-                unit="s",
-                ours=points.of(_name(engine, "gridbench"), "seconds"),
+                engine,
+                "s",
+                points.of(_name(engine, "gridbench"), "seconds"),
                 peer=points.of(_name(engine, "script"), "seconds"),
                 target=Target(_BOUND, of_peer=True),
             )

@@ -46,9 +46,9 @@ def area(extent: Extent) -> Area:
     missing = passthrough.why_not()
     cases = [
         AreaCase(
-            name=_name(place, workers),
-            function=moved,
-            arguments={"place": place, "workers": workers, "size": size, "repeats": repeats},
+            _name(place, workers),
+            moved,
+            {"place": place, "workers": workers, "size": size, "repeats": repeats},
             missing=missing if place == "fuse" else "",
             timeout=600,
         )
@@ -72,20 +72,15 @@ def _rows(samples: Points, counts: Sequence[int]) -> list[Row]:
                 once = samples.of(name, f"once {phase}")
                 again = samples.of(name, f"again {phase}")
                 rows.append(
-                    Row(
-                        what=f"{what} {where}, workers: {workers}",
-                        unit="MB/s",
-                        ours=once.scaled(1e-6),
-                        digits=1,
-                    )
+                    Row(f"{what} {where}, workers: {workers}", "MB/s", once.scaled(1e-6), digits=1)
                 )
                 if workers == counts[-1]:
                     noise = once.difference_to(again)
                     rows.append(
                         Row(
-                            what=f"noise: {what} {where}, workers: {workers}, by itself",
-                            unit="x",
-                            ours=noise,
+                            f"noise: {what} {where}, workers: {workers}, by itself",
+                            "x",
+                            noise,
                             digits=2,
                         )
                     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchmarks.curves import Line, curves
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values, noise_row
 from benchmarks.sync.rounds import workers_at
 from gridbench.bench.series import Points
 from gridbench_testbed.services import gfarm
@@ -47,9 +47,9 @@ def area(extent: Extent) -> Area:
     counts, total = _WORKERS[extent], _TOTAL[extent]
     cases = [
         AreaCase(
-            name=_name(backend, workers) + more,
-            function=made,
-            arguments={"backend": backend, "workers": workers, "total": total},
+            _name(backend, workers) + more,
+            made,
+            {"backend": backend, "workers": workers, "total": total},
             missing=gfarm.why_not(backend),
             most_runs=3,
             timeout=300,
@@ -77,18 +77,17 @@ def _rows(samples: Points, counts: Sequence[int]) -> list[Row]:
     for backend, kept in _KEPT.items():
         first = _name(backend, counts[0])
         again = samples.of(first + _AGAIN, "rate")
-        noise = samples.of(first, "rate").difference_to(again)
-        what = f"noise: mkdir, workers: {counts[0]}; {kept}, by itself"
-        rows.append(Row(what=what, unit="x", ours=noise, digits=2))
+        what = f"mkdir, workers: {counts[0]}; {kept}, by itself"
+        rows.append(noise_row(what, samples.of(first, "rate"), again))
         for workers in counts:
             name = _name(backend, workers)
             what = f"mkdir, workers: {workers}; {kept}"
             rows += [
-                Row(what=what, unit="/s", ours=samples.of(name, "rate"), digits=0),
+                Row(what, "/s", samples.of(name, "rate"), digits=0),
                 Row(
-                    what=f"time of one (median), workers: {workers}; {kept}",
-                    unit="us",
-                    ours=samples.of(name, "latency").scaled(1e6),
+                    f"time of one (median), workers: {workers}; {kept}",
+                    "us",
+                    samples.of(name, "latency").scaled(1e6),
                     digits=0,
                 ),
             ]

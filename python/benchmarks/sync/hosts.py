@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.hosts.peers import output_of
 from benchmarks.hosts.places import lacks_sshd
 from benchmarks.launch import launch_with_benchmarks
@@ -109,10 +109,7 @@ def _apart(printed: Iterable[str], tasks: int) -> Values:
     if len(stamps) != 2 * tasks:
         raise RuntimeError(f"{tasks} tasks have printed {len(stamps)} stamps, not two each")
     begins, ends = stamps[::2], stamps[1::2]
-    return {
-        "skew": (max(begins) - min(begins)) / 1e9,
-        "span": (max(ends) - min(begins)) / 1e9,
-    }
+    return {"skew": (max(begins) - min(begins)) / 1e9, "span": (max(ends) - min(begins)) / 1e9}
 
 
 def area(extent: Extent) -> Area:
@@ -125,12 +122,10 @@ def area(extent: Extent) -> Area:
         no_pssh = "`parallel-ssh` is not installed: scripts/ensure-pssh does that"
     ranks = {"ranks": hosts * each, "repeats": _REPEATS[extent]}
     cases = (
-        AreaCase(name=_OURS, function=ours, arguments=sizes, missing=no_hosts, timeout=300),
-        AreaCase(name=_PSSH, function=pssh, arguments=sizes, missing=no_pssh, timeout=300),
-        AreaCase(name=_XARGS, function=xargs, arguments=sizes, missing=no_hosts, timeout=300),
-        AreaCase(
-            name=_BARRIER, function=barrier, arguments=ranks, missing=_lacks_mpi(), timeout=300
-        ),
+        AreaCase(_OURS, ours, sizes, missing=no_hosts, timeout=300),
+        AreaCase(_PSSH, pssh, sizes, missing=no_pssh, timeout=300),
+        AreaCase(_XARGS, xargs, sizes, missing=no_hosts, timeout=300),
+        AreaCase(_BARRIER, barrier, ranks, missing=_lacks_mpi(), timeout=300),
     )
     title = (
         f"{hosts * each} tasks on {hosts} hosts by ssh; medians of {_REPEATS[extent]} rounds;"
@@ -150,33 +145,24 @@ def _lacks_mpi() -> str:
 
 def _rows(samples: Points) -> list[Row]:
     skew, span = samples.of(_OURS, "stamps skew"), samples.of(_OURS, "stamps span")
-    noise = skew.difference_to(samples.of(_OURS, "again skew"))
     rows = [
         Row(
-            what="start skew of null tasks, on corrected clocks",
-            unit="s",
-            ours=samples.of(_OURS, "null skew"),
+            "start skew of null tasks, on corrected clocks",
+            "s",
+            samples.of(_OURS, "null skew"),
             limit=samples.of(_OURS, "null allowed"),
             target=Target(1.0, of_limit=True),
             digits=5,
         ),
+        Row("the same on the one clock of all", "s", samples.of(_OURS, "null true"), digits=5),
         Row(
-            what="the same on the one clock of all",
-            unit="s",
-            ours=samples.of(_OURS, "null true"),
+            "first instruction to last exit of null tasks",
+            "s",
+            samples.of(_OURS, "null span"),
             digits=5,
         ),
-        Row(
-            what="first instruction to last exit of null tasks",
-            unit="s",
-            ours=samples.of(_OURS, "null span"),
-            digits=5,
-        ),
-        Row(
-            what="noise: skew of what `date` prints, ours by itself",
-            unit="x",
-            ours=noise,
-            digits=2,
+        noise_row(
+            "skew of what `date` prints, ours by itself", skew, samples.of(_OURS, "again skew")
         ),
     ]
     for peer in (_PSSH, _XARGS):
@@ -185,19 +171,13 @@ def _rows(samples: Points) -> list[Row]:
             ("first `date` to the last one's end", span, "stamps span"),
         ):
             rows.append(
-                Row(
-                    what=f"{what}; peer: {peer}",
-                    unit="s",
-                    ours=series,
-                    peer=samples.of(peer, quantity),
-                    digits=5,
-                )
+                Row(f"{what}; peer: {peer}", "s", series, peer=samples.of(peer, quantity), digits=5)
             )
     rows.append(
         Row(
-            what=f"start skew on the one clock; peer: {_BARRIER}, on this machine",
-            unit="s",
-            ours=samples.of(_OURS, "null true"),
+            f"start skew on the one clock; peer: {_BARRIER}, on this machine",
+            "s",
+            samples.of(_OURS, "null true"),
             peer=samples.of(_BARRIER, "skew"),
             digits=5,
         )

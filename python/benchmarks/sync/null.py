@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.sync.record import HoldPoint
@@ -34,9 +34,7 @@ def started(workers: int, repeats: int) -> Values:
 def area(extent: Extent) -> Area:
     """One case."""
     workers, repeats = _WORKERS[extent], _REPEATS[extent]
-    case = AreaCase(
-        name=_CASE, function=started, arguments={"workers": workers, "repeats": repeats}
-    )  # fmt: skip
+    case = AreaCase(_CASE, started, {"workers": workers, "repeats": repeats})  # fmt: skip
     title = f"{workers} null tasks on this machine, real processes; medians of {repeats} rounds"
     return Area("sync/null", title, (case,), _rows, part="null")
 
@@ -48,15 +46,9 @@ def _rows(samples: Points) -> list[Row]:
         ("skew", "start skew", 0.001),
     ):
         ours = samples.of(_CASE, f"entry {quantity}")
-        noise = ours.difference_to(samples.of(_CASE, f"again {quantity}"))
         rows += [
-            Row(what=f"noise: {what}, by itself", unit="x", ours=noise, digits=2),
-            Row(what=f"{what}, held at entry", unit="s", ours=ours, target=Target(bound), digits=5),
-            Row(
-                what=f"{what}, exec inside",
-                unit="s",
-                ours=samples.of(_CASE, f"exec {quantity}"),
-                digits=5,
-            ),
+            noise_row(f"{what}, by itself", ours, samples.of(_CASE, f"again {quantity}")),
+            Row(f"{what}, held at entry", "s", ours, target=Target(bound), digits=5),
+            Row(f"{what}, exec inside", "s", samples.of(_CASE, f"exec {quantity}"), digits=5),
         ]
     return rows

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
+from benchmarks.figures import Area, AreaCase, Row, Values, noise_row
 from benchmarks.sync.rounds import Seen, medians, workers_at
 from gridbench.bench.series import Points
 from gridbench_testbed.daemons import lacking
@@ -50,9 +50,9 @@ def area(extent: Extent) -> Area:
         missing = f"`{_PROGRAM}` is not installed: scripts/ensure-redis does that"
     cases = [
         AreaCase(
-            name=_name(workers),
-            function=asked,
-            arguments={"workers": workers, "requests": requests, "repeats": repeats},
+            _name(workers),
+            asked,
+            {"workers": workers, "requests": requests, "repeats": repeats},
             missing=missing,
             timeout=300,
         )
@@ -71,20 +71,14 @@ def _rows(samples: Points, counts: Sequence[int]) -> list[Row]:
     for workers in counts:
         name = _name(workers)
         once, again = samples.of(name, "once rate"), samples.of(name, "again rate")
-        noise = once.difference_to(again)
         rows += [
-            Row(what=f"requests, workers: {workers}", unit="/s", ours=once, digits=0),
+            Row(f"requests, workers: {workers}", "/s", once, digits=0),
             Row(
-                what=f"time of one (median), workers: {workers}",
-                unit="us",
-                ours=samples.of(name, "once latency"),
+                f"time of one (median), workers: {workers}",
+                "us",
+                samples.of(name, "once latency"),
                 digits=0,
             ),
-            Row(
-                what=f"noise: requests, workers: {workers}, by itself",
-                unit="x",
-                ours=noise,
-                digits=2,
-            ),
+            noise_row(f"requests, workers: {workers}, by itself", once, again),
         ]
     return rows

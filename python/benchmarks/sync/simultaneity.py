@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
+from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
 from benchmarks.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.formats import as_given
@@ -28,20 +28,19 @@ def area(extent: Extent) -> Area:
     """One case."""
     workers, seconds, repeats = _WORKERS[extent], _SECONDS[extent], _REPEATS[extent]
     arguments = {"workers": workers, "seconds": seconds, "repeats": repeats}
-    case = AreaCase(name=_CASE, function=simultaneous, arguments=arguments)
+    case = AreaCase(_CASE, simultaneous, arguments)
     title = f"{workers} tasks of {as_given(seconds)} on this machine; medians of {repeats} rounds"
     return Area("sync/simultaneity", title, (case,), _rows, part="simultaneity")
 
 
 def _rows(samples: Points) -> list[Row]:
     ours = samples.of(_CASE, "ours share")
-    noise = ours.difference_to(samples.of(_CASE, "again share"))
     return [
-        Row(what="noise: the share, by itself", unit="x", ours=noise, digits=4),
+        noise_row("the share, by itself", ours, samples.of(_CASE, "again share"), digits=4),
         Row(
-            what="share of the span in which all run",
-            unit="",
-            ours=ours,
+            "share of the span in which all run",
+            "",
+            ours,
             target=Target(0.99, at_least=True),
             digits=4,
         ),
