@@ -1,15 +1,26 @@
-"""Cases to measure, and the rows that are made of what was measured."""
+"""Cases of an area, and the table rows that are made of the measurements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from enum import Enum
 from typing import Any, Literal
 
 from gridbench.bench.series import Points
 from gridbench.statistics.claims import excludes_equality
 from gridbench.statistics.series import Series
+
+
+class Extent(Enum):
+    """From a look whether all works to figures that are kept."""
+
+    TRIAL = "trial"
+    USUAL = "usual"
+    FULL = "full"
+
 
 Unit = Literal["s", "us", "MB", "MB/s", "/s", "copies", "x", ""]
 Values = dict[str, float]
@@ -133,3 +144,16 @@ class Area:
     """An SVG picture of the values, for the page."""
     budget: float | None = None
     """Seconds for all runs of its cases: further rounds have what the first one leaves."""
+
+
+def shuffled(steps: Mapping[str, Callable[[], float]]) -> Values:
+    """What each step gives, in random order: what disturbs the machine disturbs all alike."""
+    return {name: value for one in in_random_order(steps) for name, value in one.items()}
+
+
+def in_random_order(steps: Mapping[str, Callable[[], float]]) -> Iterator[Values]:
+    """The same, one after the other as they come."""
+    order = list(steps)
+    random.shuffle(order)
+    for name in order:
+        yield {name: steps[name]()}

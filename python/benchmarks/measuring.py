@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from benchmarks.figures import Area, AreaCase, Values
-from benchmarks.launch import launch_with_benchmarks
+from benchmarks.requirements import launch_with_benchmarks
 from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points

@@ -90,7 +90,7 @@ def measure_areas(
     could not be measured, 3 that other programs used the machine, so that nothing can be claimed.
     `gridbench micro` compares gridrpc with other engines.
     """
-    from benchmarks.extent import Extent
+    from benchmarks.figures import Extent
     from benchmarks.runner import AreaRequest, run_areas
     from gridbench.errors import InputError
 

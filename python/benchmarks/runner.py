@@ -1,4 +1,4 @@
-"""Runs the cases of the chosen areas interleaved, prints their tables and keeps all values."""
+"""Run the cases of the chosen areas interleaved, print their tables and keep all values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from benchmarks import (
     starts,
     sync,
 )
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row
+from benchmarks.figures import Area, AreaCase, Extent, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
 from gridbench.atomic_write import replace_file, write_file

@@ -11,8 +11,7 @@ import pytest
 from blocks import ROOT
 
 from benchmarks import data, hosts, server, sync
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
+from benchmarks.figures import Area, Extent
 from benchmarks.table import markdown_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import batch
-from benchmarks.extent import Extent
+from benchmarks.figures import Extent
 from benchmarks.measuring import measure
 from gridbench.bench.series import Points
 from gridbench_testbed.batch.network_folder import NetworkFolder, why_not

@@ -15,8 +15,7 @@ import pytest
 from benchmarks import data
 from benchmarks.data import scenarios
 from benchmarks.data.clusters import judged, steady
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
+from benchmarks.figures import Area, Extent
 from datagrid_cases import four, windows_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points

@@ -17,13 +17,12 @@ import psutil
 import pytest
 
 from benchmarks import hosts
-from benchmarks.clusters.task import Job, Node
+from benchmarks.clusters.client import ClusterJob, ClusterNode
 from benchmarks.curves import Line, curves
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
-from benchmarks.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
-from benchmarks.launch import launch_with_benchmarks
+from benchmarks.figures import Area, AreaCase, Extent, Row, Values
+from benchmarks.hosts.peers import OURS, PEERS, RATE, missing, on_hosts
 from benchmarks.measuring import measure
+from benchmarks.requirements import launch_with_benchmarks
 from benchmarks.table import markdown_of
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
@@ -65,7 +64,7 @@ def test_every_row_of_a_part_is_measured(part: str) -> None:
 def test_other_engines_are_measured_on_the_same_hosts(
     peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if why := lacks(peer):
+    if why := missing(peer):
         pytest.skip(why)
     # What `ray.init` leaves in a user's home folder: a head of Ray asks for it.
     (tmp_path / ".ray").mkdir()
@@ -84,15 +83,15 @@ def test_other_engines_are_measured_on_the_same_hosts(
 def test_dask_keeps_the_copies_of_a_broadcast(tmp_path: Path, environment: dict[str, str]) -> None:
     if Environment("dask").state().kind != "installed":
         pytest.skip("Dask is not installed")
-    here = [Node(name, "127.0.0.1", [], str(tmp_path / name)) for name in ("one", "two")]
-    Job(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2})).save(tmp_path / "job")  # type: ignore[arg-type]
+    here = [ClusterNode(name, "127.0.0.1", [], str(tmp_path / name)) for name in ("one", "two")]
+    job = ClusterJob(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2}))  # type: ignore[arg-type]
+    job.save(tmp_path / "job")
     program = """
 import sys, time
-from benchmarks.clusters.dask_cluster import Cluster
-from benchmarks.clusters.measures import data_of
-from benchmarks.clusters.task import read
-job = read(sys.argv[1])
-engine = Cluster(job)
+from benchmarks.clusters.dask_cluster import DaskCluster
+from benchmarks.clusters.client import data_of, read_job
+job = read_job(sys.argv[1])
+engine = DaskCluster(job)
 try:
     engine.start(job.all_workers)
     engine.wait_ready()
@@ -115,7 +114,7 @@ finally:
 
 @pytest.mark.parametrize("peer", [OURS, *PEERS])
 def test_an_engine_that_does_not_end_is_ended_with_its_hosts(peer: str) -> None:
-    if why := lacks(peer):
+    if why := missing(peer):
         pytest.skip(why)
     others = psutil.Process().children(recursive=True)
     job = JOB | {"tasks": 1, "seconds": 1000}
@@ -129,7 +128,7 @@ def test_an_engine_that_does_not_end_is_ended_with_its_hosts(peer: str) -> None:
 def test_nothing_is_left_of_a_benchmark_that_is_ended(
     end: signal.Signals, environment: dict[str, str]
 ) -> None:
-    if why := lacks(OURS):
+    if why := missing(OURS):
         pytest.skip(why)
     bench = subprocess.Popen(
         [*BENCHMARKS, "hosts", "--quick", "--case", "peers"],

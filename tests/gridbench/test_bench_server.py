@@ -14,8 +14,7 @@ import psutil
 import pytest
 
 from benchmarks import server
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, Row
+from benchmarks.figures import Area, Extent, Row
 from benchmarks.measuring import measure
 from benchmarks.server import inference, throughput
 from benchmarks.server.clients import Clients
@@ -57,13 +56,13 @@ def test_every_row_of_a_part_is_measured(part: str) -> None:
 
 
 def test_rates_are_measured_without_peers() -> None:
-    rows = _measured(throughput.area(Extent.TRIAL, peers=()))
+    rows = _measured(throughput.rate_area(Extent.TRIAL, peers=()))
     assert [row.what for row in rows if row.peer is not None] == []
     assert len([row for row in rows if row.limit is not None]) == 3
 
 
 def test_rates_stand_beside_those_of_grpc() -> None:
-    area = throughput.area(Extent.TRIAL, peers=("gRPC (C++ echo)",))
+    area = throughput.rate_area(Extent.TRIAL, peers=("gRPC (C++ echo)",))
     if missing := {case.missing for case in area.cases if case.missing}:
         pytest.skip("; ".join(sorted(missing)))
     rows = _measured(area)
@@ -98,7 +97,7 @@ def test_a_peer_that_is_not_installed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PLACE, str(tmp_path))
-    area = throughput.area(Extent.TRIAL, peers=("Pyro5",))
+    area = throughput.rate_area(Extent.TRIAL, peers=("Pyro5",))
     samples = Points()
     peer = [case for case in area.cases if case.name == "Pyro5"]
     measure(dataclasses.replace(area, cases=peer), 1, samples)

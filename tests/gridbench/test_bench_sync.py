@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import sync
-from benchmarks.extent import Extent
+from benchmarks.figures import Extent
 from benchmarks.measuring import measure
-from benchmarks.sync import hosts
-from benchmarks.sync.rounds import workers_at
+from benchmarks.sync import instants
+from benchmarks.sync.instants import workers_at
 from gridbench.bench.series import Points
 from quiet import as_if_quiet
 from running import Run
@@ -39,9 +39,9 @@ def test_a_task_that_fails_is_no_figure() -> None:
 def test_stamps_that_are_missing_are_told() -> None:
     first, second = 1_800_000_000_000_000_000, 1_800_000_000_500_000_000
     both = [f"[1] node1\n{first}\n{second}\n", f"{second}\n{second + 1_000_000_000}\n"]
-    assert hosts._apart(both, 2) == {"skew": 0.5, "span": 1.5}
+    assert instants._apart(both, 2) == {"skew": 0.5, "span": 1.5}
     with pytest.raises(RuntimeError, match="3 tasks have printed 4 stamps"):
-        hosts._apart(both, 3)
+        instants._apart(both, 3)
 
 
 def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rules import RULES
+from benchmarks.check import RULES
 from gridbench.result_kind import RUNS, all_kinds, module_of, rules_of
 from gridbench.rules import Rules
 from judging import (

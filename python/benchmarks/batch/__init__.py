@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.batch import jobs, numbers, start, tasks
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
+from benchmarks.batch import engines, starts
+from benchmarks.figures import Area, Extent
 
 PARTS = {
-    "start-workers": start.area,
-    "slurm-tasks": tasks.on_slurm,
-    "gridengine-tasks": tasks.on_grid_engine,
-    "jobs": jobs.area,
-    "numbers": numbers.area,
+    "start-workers": starts.start_area,
+    "slurm-tasks": engines.on_slurm,
+    "gridengine-tasks": engines.on_grid_engine,
+    "jobs": engines.jobs_area,
+    "numbers": starts.numbers_area,
 }
 
 
 def areas(extent: Extent) -> Iterator[Area]:
-    """One for each figure."""
+    """One for each part."""
     for make in PARTS.values():
         yield make(extent)

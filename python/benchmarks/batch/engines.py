@@ -1,25 +1,32 @@
-"""Any engine of gridbench on its cluster: how long it takes to start, and then for many tasks."""
+"""Engines on batch systems: tasks on workers that stay, beside a job for each task."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.figures import AreaCase, Values
-from benchmarks.launch import launch_with_benchmarks
+from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
+from benchmarks.requirements import launch_with_benchmarks, missing_engine
 from gridbench.bench.client import LimitReached
+from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.process.leftovers import Leftovers
+from gridbench.statistics.series import Series
 from gridbench_testbed.batch import slurm
 from gridbench_testbed.links.network import uninterrupted
+
+BUDGET = {Extent.TRIAL: 300.0, Extent.USUAL: 300.0, Extent.FULL: 600.0}
+"""Seconds, for all rounds of all cases."""
+
 
 ON_SLURM = ("emulated-slurm-dask", "emulated-slurm-hyperqueue")
 """Other engines that Slurm starts the workers of."""
@@ -103,18 +110,16 @@ def _tell_to_end(client: subprocess.Popen[bytes]) -> None:
             client.communicate(timeout=_GRACE)
 
 
-def lacks(engine: str) -> str:
-    """What there is not that the engine needs here, and how to get it; empty if all is there."""
+def missing(engine: str) -> str:
+    """Why an engine cannot be measured here, with a remedy; empty if it can."""
     name = engine.removesuffix(AGAIN)
-    own = environment(name)
+    if environment(name) is not None:
+        return missing_engine(name) or (slurm.why_not() if name in ON_SLURM else "")
     try:
-        if own is None:
-            make_engine(find_engine(name))
-        else:
-            own.require()
+        make_engine(find_engine(name))
     except InputError as error:
         return str(error)
-    return slurm.why_not() if name in ON_SLURM else ""
+    return ""
 
 
 def cases_of(
@@ -131,6 +136,164 @@ def cases_of(
         AreaCase(prefix + engine, on_cluster, {
                 "engine": engine, "workers": workers, "tasks": tasks, "seconds": seconds,
                 "limit": limit,
-            }, missing=lacks(engine), most_runs=5, timeout=limit + _HOSTS)
+            }, missing=missing(engine), most_runs=5, timeout=limit + _HOSTS)
         for engine in engines
     ]  # fmt: skip
+
+
+# Parts `slurm-tasks` and `gridengine-tasks`: many tasks on workers that stay. The ideal is the time
+# of the tasks themselves, one after the other on each worker.
+
+_ON_SLURM = {Extent.TRIAL: (2, 8, 0.05), Extent.USUAL: (100, 1000, 0.1)}
+_ON_GRID_ENGINE = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0)}
+"""Workers, tasks, and seconds of each."""
+_TASKS_LIMIT = 120.0  # seconds for a run of all workers: a job for each task takes long
+
+
+def on_slurm(extent: Extent) -> Area:
+    """Short tasks on workers of Slurm; an array of jobs beside it."""
+    return _tasks_area(
+        "slurm-tasks",
+        "Slurm",
+        numbers=_ON_SLURM[_extent(extent)],
+        ours=("emulated-slurm-native", "emulated-slurm"),
+        jobs="emulated-slurm-array",
+        peers=peers_on_slurm(),
+        bound=1.02,
+        extent=extent,
+    )
+
+
+def on_grid_engine(extent: Extent) -> Area:
+    """Tasks of a second on workers of Grid Engine; a job for each task beside it."""
+    return _tasks_area(
+        "gridengine-tasks",
+        "Grid Engine",
+        numbers=_ON_GRID_ENGINE[_extent(extent)],
+        ours=("emulated-gridengine-native", "emulated-gridengine"),
+        jobs="emulated-gridengine-jobs",
+        peers=(),
+        bound=1.03,
+        extent=extent,
+    )
+
+
+def _extent(extent: Extent) -> Extent:
+    return Extent.TRIAL if extent is Extent.TRIAL else Extent.USUAL
+
+
+def _tasks_area(
+    part: str,
+    system: str,
+    *,
+    numbers: tuple[int, int, float],
+    ours: tuple[str, str],
+    jobs: str,
+    peers: Sequence[str],
+    bound: float,
+    extent: Extent,
+) -> Area:
+    """`ours`: native and Python workers; `jobs`: the engine with a batch job for each task."""
+    workers, tasks, seconds = numbers
+    each = math.ceil(tasks / workers)
+    few = few_of(workers)
+    sizes = sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
+    native, python = ours
+
+    def prefix(size: int) -> str:
+        return f"{part}, {size:,} workers, "
+
+    def count(size: int) -> int:
+        return tasks if size == workers else size * each
+
+    def what(size: int) -> str:
+        return f"{count(size):,} tasks of {as_given(seconds)} on {size:,} workers"
+
+    cases = cases_of(
+        (native, native + AGAIN, python, jobs),
+        workers, tasks=tasks, seconds=seconds, limit=_TASKS_LIMIT, prefix=prefix(workers),
+    )  # fmt: skip
+    for size in sizes:
+        compared = peers if size == workers else (python, *peers)
+        cases += cases_of(compared, size, tasks=count(size), seconds=seconds, prefix=prefix(size))
+
+    def rows(samples: Points) -> list[Row]:
+        def of(engine: str, quantity: str, size: int = workers) -> Series:
+            return samples.of(prefix(size) + engine, quantity)
+
+        made = [noise_row(f"{native} by itself", of(native, "tasks"), of(native + AGAIN, "tasks"))]
+        for engine in ours:
+            made += [
+                Row(
+                    f"{what(workers)}, {engine}, after start-up; limit: the tasks alone",
+                    "s",
+                    of(engine, "tasks"),
+                    limit=Series.exactly(each * seconds),
+                    target=Target(bound, of_limit=True),
+                ),
+                Row(f"start-up, {engine}", "s", of(engine, "start")),
+            ]
+        # Jobs have no start-up that could be left out.
+        compared = [(jobs, "all", "with start-up", workers)]
+        compared += [(peer, "tasks", "after start-up", size) for size in sizes for peer in peers]
+        made += [
+            Row(
+                f"{what(size)}, {python}, {told}; peer: {peer}",
+                "s",
+                of(python, quantity, size),
+                peer=of(peer, quantity, size),
+                target=Target(1.0, of_peer=True),
+            )
+            for peer, quantity, told, size in compared
+        ]
+        return made
+
+    title = f"{tasks:,} tasks of {as_given(seconds)} on {workers:,} workers of {system}"
+    return Area(f"cluster/{part}", title, cases, rows, part=part, budget=BUDGET[extent])
+
+
+# Part `jobs`: a job for each task, beside a grid that asks for its workers first. Start-up counts.
+
+_NUMBERS = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0), Extent.FULL: (100, 100, 1.0)}
+"""Slots, tasks, and seconds of each."""
+_OURS = "emulated-slurm"
+_JOBS = (
+    "emulated-slurm-jobs",
+    "emulated-slurm-array",
+    "emulated-gridengine-jobs",
+    "emulated-htcondor-jobs",
+)
+_PREFIX = "jobs, "
+_JOBS_LIMIT = 100.0  # seconds for a run of one engine: a job for each task is slow to submit
+
+
+def jobs_area(extent: Extent) -> Area:
+    """One case for each kind of jobs that this gridbench has a driver for."""
+    slots, tasks, seconds = _NUMBERS[extent]
+    known = installed_engines()
+    peers = [name for name in _JOBS if name in known]
+    cases = cases_of(
+        (_OURS, _OURS + AGAIN, *peers),
+        slots, tasks=tasks, seconds=seconds, limit=_JOBS_LIMIT, prefix=_PREFIX,
+    )  # fmt: skip
+    what = f"{tasks:,} tasks of {as_given(seconds)}"
+
+    def rows(samples: Points) -> list[Row]:
+        ours = samples.of(_PREFIX + _OURS, "all")
+        made = [
+            noise_row(f"{what}, ours by itself", ours, samples.of(_PREFIX + _OURS + AGAIN, "all"))
+        ]
+        made += [
+            Row(
+                f"{what}, with start-up; peer: {peer}",
+                "s",
+                ours,
+                peer=samples.of(_PREFIX + peer, "all"),
+                target=Target(1.0, of_peer=True),
+            )
+            for peer in peers
+        ]
+        return made
+
+    title = f"{what} as jobs, on {slots:,} slots; ours: {_OURS}, Python workers"
+    return Area("cluster/jobs", title, cases, rows, part="jobs", budget=BUDGET[extent])

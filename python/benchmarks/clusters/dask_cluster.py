@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
 from contextlib import suppress
-from typing import Any
 
 import dask.config
 from distributed import Client
 
-from benchmarks.clusters.task import Job
+from benchmarks.clusters.client import ClusterJob, ClusterPrograms
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
-from gridbench.process.children import descendants_of, end
 from gridbench.process.launch import PYTHON
 
 
-class Cluster(DaskEngine):
+class DaskCluster(DaskEngine):
     """The driver of one machine, on a cluster that it makes."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ClusterJob) -> None:
         super().__init__()
         self._job = job
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._programs = ClusterPrograms()
 
     def start(self, workers: int) -> None:
         """The scheduler tells by a file where it is."""
@@ -42,14 +38,12 @@ class Cluster(DaskEngine):
         self._client = Client(scheduler_file=place[1], set_as_default=False)
 
     def close(self) -> None:
-        """End all that was started on this machine; what runs in a node ends with the node."""
+        """Disconnect, and end the programs."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):  # the cluster may have failed
                 client.close(timeout=2)
-        for process in reversed(self._started):
-            process.terminate()
-        end(descendants_of(os.getpid()), 10.0)
+        self._programs.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -58,6 +52,4 @@ class Cluster(DaskEngine):
             f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": str(value)
             for name, value in SETTINGS.items()
         }
-        environment = os.environ | settings | ({"HOME": home} if home else {})
-        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        self._started.append(subprocess.Popen(command, env=environment, **quiet))
+        self._programs.run(command, settings, home)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -17,22 +16,21 @@ from gridbench.engines.ray_variables import VARIABLES
 os.environ.update(VARIABLES)
 import ray
 
-from benchmarks.clusters.task import Job
+from benchmarks.clusters.client import ClusterJob, ClusterPrograms
 from gridbench.engines.ray_engine import RayEngine
-from gridbench.process.children import descendants_of, end
 
 _STORE = 500_000_000  # bytes of each object store, at least
 _OWN_FOLDER = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
 _PATIENCE = 120.0  # seconds for the head to answer, or for a node to join
 
 
-class Cluster(RayEngine):
+class RayCluster(RayEngine):
     """The driver of one machine, on a cluster that it makes."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ClusterJob) -> None:
         super().__init__()
         self._job = job
-        self._nodes: list[subprocess.Popen[bytes]] = []
+        self._programs = ClusterPrograms()
 
     def start(self, workers: int) -> None:
         """`ray start`, as its manual has it, first of the head and then on each host."""
@@ -70,7 +68,7 @@ class Cluster(RayEngine):
         """Return when so many have joined, besides the head; TimeoutError, RuntimeError."""
         until = time.monotonic() + _PATIENCE
         while ray.cluster_resources().get("CPU", 0) < count * self._job.workers:
-            for node in self._nodes:
+            for node in self._programs.started:
                 if node.poll() is not None:
                     raise RuntimeError(f"`ray start` ended with {node.returncode}")
             if time.monotonic() > until:
@@ -78,20 +76,16 @@ class Cluster(RayEngine):
             time.sleep(0.1)
 
     def close(self) -> None:
-        """End all that was started on this machine; what runs in a node ends with the node."""
+        """Disconnect, and end the programs."""
         ray.shutdown()
-        for node in reversed(self._nodes):
-            node.terminate()
-        end(descendants_of(os.getpid()), 10.0)
+        self._programs.close()
         if self._folder is not None:
             self._folder.cleanup()
 
     def _run(self, options: list[str], before: list[str] | None = None, home: str = "") -> None:
         program = Path(os.environ["VIRTUAL_ENV"]) / "bin" / "ray"
         command = [*(before or []), str(program), "start", "--block", "--disable-usage-stats"]
-        environment = os.environ | ({"HOME": home} if home else {})
-        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        self._nodes.append(subprocess.Popen([*command, *options], env=environment, **quiet))
+        self._programs.run([*command, *options], {}, home)
 
 
 def _free_port(address: str) -> int:

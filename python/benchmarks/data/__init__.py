@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.data import driver, latency, loading, omission, scenarios
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
+from benchmarks.data import operations, scenarios
+from benchmarks.figures import Area, Extent
 
 PARTS: dict[str, Callable[[Extent], Area]] = {
-    "driver": driver.area,
-    "latency": latency.area,
-    "loading": loading.area,
-    "omission": omission.area,
+    "driver": operations.driver_area,
+    "latency": operations.latency_area,
+    "loading": operations.loading_area,
+    "omission": operations.omission_area,
     **{
         f"scenario-{number}": partial(scenarios.area, number=number) for number in scenarios.NUMBERS
     },
@@ -24,6 +23,6 @@ PARTS: dict[str, Callable[[Extent], Area]] = {
 
 
 def areas(extent: Extent) -> Iterator[Area]:
-    """One for each figure."""
+    """One for each part."""
     for make in PARTS.values():
         yield make(extent)

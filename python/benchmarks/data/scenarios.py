@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Values
+from benchmarks.figures import Area, AreaCase, Extent, Row, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.engines.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
-from benchmarks.hosts import argument, distance, many, null, peers, rate, shared, start
+from benchmarks.figures import Area, Extent
+from benchmarks.hosts import calls, peers, workers
 
 PARTS = {
-    "null": null.area,
-    "argument": argument.area,
-    "map": rate.area,
-    "shared": shared.area,
-    "peers": peers.area,
-    "start": start.area,
-    "many": many.area,
-    "distance": distance.area,
+    "null": calls.null_area,
+    "argument": calls.argument_area,
+    "map": calls.map_area,
+    "shared": peers.shared_area,
+    "peers": peers.peers_area,
+    "start": workers.start_area,
+    "many": workers.many_area,
+    "distance": calls.distance_area,
 }
 
 
 def areas(extent: Extent) -> Iterator[Area]:
-    """One for each figure."""
+    """One for each part."""
     for make in PARTS.values():
         yield make(extent)

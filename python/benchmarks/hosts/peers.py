@@ -1,31 +1,43 @@
-"""Ray, Dask and MPI beside ours: calls, data and tasks on the same hosts behind the same links.
-
-The hosts are network namespaces with an sshd each, and the client is behind a link as well.
-Each engine has as many workers on each host, and is used as its driver has it (gridbench/engines).
-MPI's broadcast has no workers that ask for the data; so it has the least to do of all.
-"""
+"""Calls, tasks and shared data on hosts behind links, beside Ray, Dask and MPI."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import random
 import shlex
-import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.clusters.task import Job, Node
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Unit, Values, noise_row
-from benchmarks.hosts.places import lacks_sshd
-from benchmarks.launch import launch_with_benchmarks
+import numpy as np
+
+from benchmarks.clusters.client import ClusterJob, ClusterNode, to_all
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    Row,
+    Target,
+    Unit,
+    Values,
+    noise_row,
+    shuffled,
+)
+from benchmarks.programs import Wire, programs
+from benchmarks.requirements import (
+    launch_with_benchmarks,
+    missing_engine,
+    missing_links,
+    missing_sshd,
+    output_of,
+)
 from gridbench.bench.series import Points
-from gridbench.engines.environments import environment
-from gridbench.errors import InputError
+from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.formats import as_given, round_amount
-from gridbench.process.leftovers import Leftovers
-from gridbench_testbed.links.network import uninterrupted
+from gridbench_testbed.links.network import Network
 from gridbench_testbed.links.sshd import Rig
 
 RATE = 1e9  # bits per second of all links
@@ -42,7 +54,7 @@ _JOBS = {
 }  # fmt: skip
 LIMITS = {Extent.TRIAL: 60.0, Extent.USUAL: 180.0, Extent.FULL: 180.0}
 """Seconds that an engine may take, with its start, which is most of it on few processors."""
-_HOSTS = 60.0  # seconds more for the hosts to come and go
+_PEERS_HOSTS = 60.0  # seconds more for the hosts to come and go
 
 
 def on_hosts(
@@ -52,11 +64,12 @@ def on_hosts(
     # A short name, as Ray has sockets far below it.
     files = tempfile.TemporaryDirectory(prefix="gb-", ignore_cleanup_errors=True)
     with Rig(nodes, rate) as rig, files as folder:
-        told = Job(
+        told = ClusterJob(
             client=rig.client_address,
             ssh=["ssh", "-F", str(rig.config)],
             nodes=[
-                Node(f"node{n}", rig.address(n), rig.inside(n), str(rig.home(n))) for n in rig.nodes
+                ClusterNode(f"node{n}", rig.address(n), rig.inside(n), str(rig.home(n)))
+                for n in rig.nodes
             ],
             **job,  # type: ignore[arg-type] # numbers of the fields' types
         )
@@ -66,10 +79,10 @@ def on_hosts(
         command = launch.command
         if engine == "mpi":
             command = _mpiexec(told, Path(folder)) + command
-            module = ["-m", "benchmarks.clusters.mpi_world", str(file)]
+            module = ["-m", "benchmarks.clusters.mpi", "world", str(file)]
         else:
             name = engine.partition(",")[0]
-            module = ["-m", "benchmarks.clusters.child", name, str(file)]
+            module = ["-m", "benchmarks.clusters.client", name, str(file)]
         # So that nothing stays of an engine that is ended.
         variables = launch.variables | {"TMPDIR": folder}
         found: Values = json.loads(
@@ -78,29 +91,7 @@ def on_hosts(
         return found
 
 
-def output_of(command: list[str], variables: dict[str, str], limit: float) -> str:
-    """What a peer prints within `limit` seconds; RuntimeError if it fails. Nothing that it starts
-    outlives it."""
-    with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
-        started = subprocess.Popen(
-            command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
-        )
-        try:
-            output, _ = started.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"did not end in {as_given(limit)}") from None
-        finally:
-            # Who has not ended by itself is given no time, nor are those that it started.
-            with uninterrupted():
-                leftovers.end(started, patience=5.0 if started.poll() is not None else 0.0)
-        errors.seek(0)
-        if started.returncode != 0:
-            lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
-            raise RuntimeError(f"ended with {started.returncode}: {' / '.join(lines[-4:])}")
-    return output.decode("utf-8", "replace")
-
-
-def _mpiexec(job: Job, folder: Path) -> list[str]:
+def _mpiexec(job: ClusterJob, folder: Path) -> list[str]:
     """Open MPI over these hosts, by ssh, and on their network alone."""
     hosts = ["localhost slots=1", *(f"{node.name} slots={job.workers}" for node in job.nodes)]
     file = folder / "hosts"
@@ -119,15 +110,9 @@ def _mpiexec(job: Job, folder: Path) -> list[str]:
     return ["mpiexec", *root, "--hostfile", str(file), "-n", count, *words, *passed]
 
 
-def lacks(engine: str) -> str:
-    """What there is not that the engine needs here, and how to get it; empty if all is there."""
-    found = environment(engine.partition(",")[0])
-    try:
-        if found is not None:
-            found.require()
-    except InputError as error:
-        return str(error)
-    return lacks_sshd()
+def missing(engine: str) -> str:
+    """Why an engine cannot be measured on hosts here, with a remedy; empty if it can."""
+    return missing_engine(engine.partition(",")[0]) or missing_sshd()
 
 
 def cases_of(
@@ -137,12 +122,12 @@ def cases_of(
     return [
         AreaCase(prefix + engine, on_hosts, {
                 "engine": engine, "nodes": nodes, "job": job, "rate": RATE, "limit": limit,
-            }, missing=lacks(engine), most_runs=5, timeout=limit + _HOSTS)
+            }, missing=missing(engine), most_runs=5, timeout=limit + _PEERS_HOSTS)
         for engine in engines
     ]  # fmt: skip
 
 
-def area(extent: Extent) -> Area:
+def peers_area(extent: Extent) -> Area:
     """All engines, ours twice."""
     nodes, job = _JOBS[extent]
     whats: list[tuple[str, str, Unit, float]] = [
@@ -176,3 +161,105 @@ def area(extent: Extent) -> Area:
     )
     cases = cases_of((OURS, OURS_AGAIN, *PEERS), nodes, job, LIMITS[extent])
     return Area("hosts/peers", title, tuple(cases), rows, part="peers")
+
+
+# Part `shared`: shared data to all of several hosts, beside one host, and beside a star: bare TCP
+# from the client to all at once, as its link allows.
+
+_SIZES = {Extent.TRIAL: 2_000_000, Extent.USUAL: 100_000_000, Extent.FULL: 100_000_000}
+_SHARED_HOSTS = {Extent.TRIAL: 3, Extent.USUAL: 8, Extent.FULL: 8}
+_OURS = "shared data"
+
+
+def spread(folder: str, hosts: int, size: int, rate: float) -> Values:
+    """Seconds until one host, or all, have read the data; and for a star; in random order."""
+    data = np.random.default_rng(random.randrange(1 << 30)).integers(0, 256, size, np.uint8)
+    with ExitStack() as stack:
+        network = stack.enter_context(Network(hosts, rate))
+        wires = [
+            stack.enter_context(Wire(folder, address, namespace.name))
+            for address, namespace in zip(network.node_addresses, network.namespaces, strict=True)
+        ]
+        places = [str(namespace) for namespace in network.namespaces]
+
+        def ours(count: int) -> float:
+            engine = PythonEngine()
+            engine.use_namespaces(places[:count])
+            try:
+                engine.start(count)
+                engine.wait_ready()
+                return to_all(engine, count, data)
+            finally:
+                engine.close()
+
+        return shuffled(
+            {
+                "one": lambda: ours(1),
+                "one again": lambda: ours(1),
+                "all": lambda: ours(hosts),
+                "bare one": lambda: wires[0].send("tcp", size, 1),
+                "star": lambda: _star(wires, size),
+            }
+        )
+
+
+def _star(wires: list[Wire], size: int) -> float:
+    """Seconds until plain TCP has sent the bytes to all, at once."""
+    taken: list[float] = []
+    threads = [
+        threading.Thread(target=lambda wire=wire: taken.append(wire.send("tcp", size, 1)))
+        for wire in wires
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if len(taken) != len(wires):
+        raise RuntimeError("not all transfers ended")
+    return float(max(taken))
+
+
+def shared_area(extent: Extent) -> Area:
+    """Ours and a star, and Ray."""
+    folder, missing = programs()
+    hosts, size = _SHARED_HOSTS[extent], _SIZES[extent]
+    arguments = {"folder": folder, "hosts": hosts, "size": size, "rate": RATE}
+    case = AreaCase(_OURS, spread, arguments, missing=missing or missing_links(), timeout=300)
+    job = {"workers": 1, "size": size, "calls": 0, "tasks": 0, "seconds": 0, "only_shared": True}
+    ray = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
+    title = (
+        f"{round_amount(size, 'bytes')} shared data to {hosts} hosts with one Python worker each, "
+        "all links 1 Gbit/s, the client's too"
+    )
+    return Area(
+        "hosts/shared", title, (case, *ray), lambda samples: _rows(samples, hosts), part="shared"
+    )
+
+
+def _rows(samples: Points, hosts: int) -> list[Row]:
+    one, every = samples.of(_OURS, "one"), samples.of(_OURS, "all")
+    return [
+        noise_row("to one host by itself", one, samples.of(_OURS, "one again")),
+        Row("to one host; limit: bare TCP", "s", one, limit=samples.of(_OURS, "bare one")),
+        Row(
+            f"to {hosts} hosts; limit: to one host",
+            "s",
+            every,
+            limit=one,
+            target=Target(1.15, of_limit=True),
+        ),
+        Row(
+            "the same; peer: a star of plain TCP",
+            "s",
+            every,
+            peer=samples.of(_OURS, "star"),
+            target=Target(1.0, of_peer=True),
+        ),
+        Row(
+            "the same; peer: ray",
+            "s",
+            every,
+            peer=samples.of("shared data, ray", "to all"),
+            target=Target(1.0, of_peer=True),
+        ),
+    ]

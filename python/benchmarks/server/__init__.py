@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
-from benchmarks.server import endurance, inference, latency, tasks, throughput
+from benchmarks.figures import Area, Extent
+from benchmarks.server import endurance, inference, latency, throughput
 
 PARTS = {
     "null": latency.null_area,
     "argument": latency.argument_area,
     "first": latency.first_area,
-    "rate": throughput.area,
+    "rate": throughput.rate_area,
     "inference": inference.area,
-    "tasks": tasks.area,
+    "tasks": throughput.tasks_area,
     "idle": endurance.idle_area,
     "soak": endurance.soak_area,
     "restart": endurance.restart_area,
@@ -26,6 +25,6 @@ PARTS = {
 
 
 def areas(extent: Extent) -> Iterator[Area]:
-    """One for each figure."""
+    """One for each part."""
     for make in PARTS.values():
         yield make(extent)

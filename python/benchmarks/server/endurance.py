@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
+from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points

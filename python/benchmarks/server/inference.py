@@ -19,12 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
-from benchmarks.hosts.places import in_random_order
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    Row,
+    Target,
+    Values,
+    in_random_order,
+    noise_row,
+)
+from benchmarks.requirements import find_program, missing_engine, missing_program
 from benchmarks.server.clients import PROGRAMS, Clients
 from benchmarks.server.latency import programs
-from benchmarks.server.throughput import lacks, lacks_program, program, wrk
+from benchmarks.server.throughput import wrk
 from gridbench.bench.series import Points
 from gridbench.engines.environments import launch_of
 from gridbench.formats import round_amount
@@ -133,7 +141,7 @@ def by_ghz(folder: str, system: str, seconds: float) -> Iterator[Values]:
             request.write_bytes(_varint(len(message)) + message)
             count = str(_CLIENTS)
             command = [
-                program("ghz"), "--insecure", "--proto", str(PROGRAMS / "inference.proto"),
+                find_program("ghz"), "--insecure", "--proto", str(PROGRAMS / "inference.proto"),
                 "--call", "inference.GRPCInferenceService.ModelInfer", "-B", str(request),
                 "-c", count, "--connections", count, "-z", f"{seconds}s", "--duration-stop", "wait",
                 "-O", "json", server.grpc,
@@ -215,15 +223,17 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     """All clients, of ours and of these peers."""
     folder, missing = programs()
     absent = {
-        "wrk": lacks_program("wrk"), "ghz": lacks_program("ghz"),
-        "tritonclient": lacks("tritonclient"),
+        "wrk": missing_program("wrk"), "ghz": missing_program("ghz"),
+        "tritonclient": missing_engine("tritonclient"),
     }  # fmt: skip
     cases = [
         AreaCase(
             _name(system, tool),
             function,
             {"folder": folder, "system": system, "seconds": _SECONDS[extent]},
-            missing=missing or absent[tool] or (lacks("mlserver") if system == _PEER else ""),
+            missing=missing
+            or absent[tool]
+            or (missing_engine("mlserver") if system == _PEER else ""),
             timeout=300,
         )
         for tool, (function, _) in _TOOLS.items()

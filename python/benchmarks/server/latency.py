@@ -6,10 +6,8 @@ import functools
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
-from benchmarks.hosts.places import Wire, shuffled
-from benchmarks.programs import built_for_server
+from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
+from benchmarks.programs import Wire, built_for_server
 from gridbench.bench.programs import numbers
 from gridbench.bench.series import Points
 from gridbench.errors import InputError

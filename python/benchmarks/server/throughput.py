@@ -1,32 +1,37 @@
-"""Null calls per second of one client and of many, beside gRPC, Pyro5 and Ray Serve."""
+"""Null calls per second beside gRPC, Pyro5 and Ray Serve, and how fairly clients share workers."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
-from benchmarks.hosts.places import in_random_order
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    Row,
+    Target,
+    Values,
+    in_random_order,
+    noise_row,
+)
 from benchmarks.programs import built_echo
+from benchmarks.requirements import find_program, missing_engine, missing_program
 from benchmarks.server.clients import PROGRAMS, Clients, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.series import Points
-from gridbench.engines.environments import environment, launch_of
-from gridbench.errors import InputError
+from gridbench.engines.environments import launch_of
 from gridbench.process.launch import PYTHON
 from gridbench_testbed.daemons import free_ports
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _MANY = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
-_SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
+_RATE_SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
 _OURS, _GRPC, _PYRO, _RAY = "null calls", "gRPC (C++ echo)", "Pyro5", "Ray Serve"
 PEERS = (_GRPC, _PYRO, _RAY)
 
@@ -116,7 +121,7 @@ def wrk(url: str, connections: int, seconds: float, request: str = "") -> float:
     threads = min(connections, os.cpu_count() or 1)
     numbers = [f"-t{threads}", f"-c{connections}", f"-d{max(1, round(seconds))}s"]
     ran = subprocess.run(
-        [program("wrk"), *numbers, "-s", PROGRAMS / "wrk.lua", url],
+        [find_program("wrk"), *numbers, "-s", PROGRAMS / "wrk.lua", url],
         env={**os.environ, "REQUEST": request},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -136,40 +141,17 @@ def _rate(commands: list[list[str]], variables: Mapping[str, str] | None = None)
     return found.rate
 
 
-def lacks(name: str) -> str:
-    """What a peer's environment lacks, and how to get that; empty if all is there."""
-    found = environment(name)
-    try:
-        if found is not None:
-            found.require()
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-def lacks_program(*names: str) -> str:
-    """The same for programs of the system, and of this Python's folder."""
-    absent = [name for name in names if not program(name)]
-    return f"`{absent[0]}` is not installed\nhint: `make rpc-peers` does that" if absent else ""
-
-
-def program(name: str) -> str:
-    """Where a program is; empty: nowhere."""
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))])
-    return shutil.which(name, path=path) or ""
-
-
-def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
+def rate_area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     """Ours, and these peers."""
     folder, missing = programs()
     many, processors = _MANY[extent], os.cpu_count() or 1
-    load: dict[str, Any] = {"many": many, "seconds": _SECONDS[extent]}
+    load: dict[str, Any] = {"many": many, "seconds": _RATE_SECONDS[extent]}
     inside = {"folder": folder, **load}
     each: Mapping[str, _Peer] = {
-        _GRPC: (grpc, inside, missing or lacks_program("grpc_cpp_plugin", "protoc")),
-        _PYRO: (pyro, load, lacks("pyro5")),
-        _RAY: (ray_serve, load | {"processors": processors}, lacks("ray-serve") or
-               lacks_program("wrk")),
+        _GRPC: (grpc, inside, missing or missing_program("grpc_cpp_plugin", "protoc")),
+        _PYRO: (pyro, load, missing_engine("pyro5")),
+        _RAY: (ray_serve, load | {"processors": processors}, missing_engine("ray-serve") or
+               missing_program("wrk")),
     }  # fmt: skip
     cases = [
         AreaCase(_OURS, ours, inside | {"workers": processors}, missing=missing, timeout=300),
@@ -179,7 +161,7 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
         ),
     ]  # fmt: skip
     title = f"Null calls per second of 1 client and of {many} at once, {processors} native workers"
-    return Area("server/rate", title, cases, lambda s: _rows(s, many, peers), part="rate")
+    return Area("server/rate", title, cases, lambda s: _rate_rows(s, many, peers), part="rate")
 
 
 _Peer = tuple[Callable[..., Iterator[Values]], dict[str, Any], str]
@@ -189,7 +171,7 @@ def _of(each: Mapping[str, _Peer], peers: Sequence[str]) -> Iterator[tuple[str, 
     return ((name, each[name]) for name in peers)
 
 
-def _rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
+def _rate_rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
     alone = samples.of(_OURS, "socket 1")
     rows = [noise_row("one client by itself", alone, samples.of(_OURS, "socket 1 again"))]
     for way, what in (
@@ -224,3 +206,106 @@ def _rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
 
 
 _WAYS = {"socket": "Unix socket", "tls": "TLS", "python": "Python"}
+
+
+# Part `tasks`: calls of 10 ms of many clients at once, as a share of the ideal, and how fair they
+# are.
+
+_CLIENTS = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
+_TASKS_SECONDS = {Extent.TRIAL: 0.3, Extent.USUAL: 5.0, Extent.FULL: 20.0}
+_CALL = 0.010  # seconds
+_FAIR = 1.05
+_KINDS = {"rest": ("sleeping", "inside", 0.98), "spin": ("computing", "calls", 0.97)}
+"""What a function does, which share has a target, and the target. A sleep takes longer than it
+should without a server, too, so what counts there is the share of time inside the function."""
+
+
+def tasks(
+    folder: str, clients: int, seconds: float, function: str, workers: int
+) -> Iterator[Values]:
+    """Calls by those that fit, the share of time inside the function, and the most calls of a
+    client by the fewest; twice."""
+    with GridrpcServer([Path(folder, "gridbench_server.so")], workers, tls=True) as server:
+
+        def once(name: str) -> Values:
+            with calls(folder, server.tls, clients, function, seconds, _CALL) as group:
+                found = group.together()
+            share = found.rate * _CALL / min(workers, clients)
+            return {
+                name: share, f"{name} inside": found.inside, f"{name} fairness": found.fairness,
+                f"{name} failed": found.failed,
+            }  # fmt: skip
+
+        for name in ("once", "again"):
+            yield once(name)
+
+
+def tasks_area(extent: Extent) -> Area:
+    """Sleeping with a worker for each client, computing with one for each processor."""
+    folder, missing = programs()
+    clients, processors = _CLIENTS[extent], os.cpu_count() or 1
+    cases = [
+        AreaCase(
+            _name(function),
+            tasks,
+            {
+                "folder": folder,
+                "clients": clients,
+                "seconds": _TASKS_SECONDS[extent],
+                "function": function,
+                "workers": processors if function == "spin" else clients,
+            },
+            missing=missing,
+        )
+        for function in _KINDS
+    ]
+    title = f"Calls of 10 ms of {clients} clients at once, over TLS"
+    return Area("server/tasks", title, cases, _tasks_rows, part="tasks")
+
+
+def _name(function: str) -> str:
+    return f"calls of 10 ms, {_KINDS[function][0]}"
+
+
+def _tasks_rows(samples: Points) -> list[Row]:
+    rows = []
+    for function, (what, share, bound) in _KINDS.items():
+        name = _name(function)
+        calls, inside = samples.of(name, "once"), samples.of(name, "once inside")
+        again = samples.of(name, "again")
+        target = Target(bound, at_least=True)
+        rows.append(noise_row(f"{what}, by itself", calls, again, digits=3))
+        if share == "inside":
+            rows.append(
+                Row(
+                    f"{what}: share of the clients' time inside the function",
+                    "x",
+                    inside,
+                    target=target,
+                    digits=3,
+                )
+            )
+        rows += [
+            Row(
+                f"{what}: calls by the ideal number",
+                "x",
+                calls,
+                target=target if share == "calls" else None,
+                digits=3,
+            ),
+            Row(
+                f"{what}: most calls of a client by the fewest",
+                "x",
+                samples.of(name, "once fairness"),
+                target=Target(_FAIR),
+                digits=3,
+            ),
+            Row(
+                f"{what}: calls lost",
+                "",
+                samples.of(name, "once failed"),
+                target=Target(0),
+                digits=0,
+            ),
+        ]
+    return rows

@@ -1,22 +1,71 @@
 """Area `starts`: how long engines take to start, in gridbench and in a plain script of ten lines.
 
-An engine that were slower in gridbench than its users know it would be compared unfairly. So the
-scripts in plain/ start each in its usual way, for as many workers, and have as many tasks done;
-they import the engine before the clock starts, as gridbench does.
+An engine that starts more slowly in gridbench than its users know it would be compared unfairly.
+The scripts in plain/ start each engine in its usual way and have as many tasks done on as many
+workers. They import the engine before the clock starts, as gridbench does.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area, AreaCase, Row, Target
-from benchmarks.starts.starting import LIMIT, in_a_script, in_gridbench
+from benchmarks.figures import Area, AreaCase, Extent, Row, Target
+from gridbench.bench.client import Client
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine
 from gridbench.formats import as_given
+from gridbench.workload.calls import stand
+
+LIMIT = 180.0
+"""Seconds for an engine to start, do its tasks and end."""
+MPI_SETTINGS = {
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # more workers than processors
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+"""What users of Open MPI set in a shell, or pass to mpiexec."""
+
+
+def in_gridbench(engine: str, place: str, workers: int, seconds: float) -> dict[str, float]:
+    """Seconds from nothing but the imported driver (`place`) until as many tasks as workers are
+    done."""
+    client = Client(name=engine, place=place, workers=workers, budget=0.0, patience=LIMIT)
+    driver = client.make()
+    driver.prepare(workers)
+    begin = time.monotonic()
+    driver.start(workers)
+    driver.gather([driver.call(stand, seconds) for _ in range(workers)])
+    passed = time.monotonic() - begin
+    client.close()
+    return {"seconds": passed}
+
+
+def in_a_script(engine: str, workers: int, seconds: float) -> dict[str, float]:
+    """What the engine's plain script prints: seconds for the same."""
+    script = Path(__file__).parent / "plain" / f"{engine}-start.py"
+    # Engines leave files where they live. A short name, as Ray has sockets far below it.
+    with tempfile.TemporaryDirectory(prefix="gb-", ignore_cleanup_errors=True) as folder:
+        # Programs of its own are found by an engine as in an environment that was activated.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        places = dict.fromkeys(("HOME", "TMPDIR", "RAY_TMPDIR"), folder) | {"PATH": path}
+        ended = subprocess.run(
+            [sys.executable, str(script), str(workers), str(seconds)],
+            env=os.environ | places | MPI_SETTINGS, cwd=folder,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if ended.returncode != 0:
+        lines = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
+        raise RuntimeError(f"its script ended with {ended.returncode}: {' / '.join(lines[-3:])}")
+    return {"seconds": float(ended.stdout.splitlines()[-1])}
+
 
 _WORKERS = {Extent.TRIAL: 2, Extent.USUAL: 16, Extent.FULL: 16}
 _SECONDS = 0.1

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.extent import Extent
-from benchmarks.figures import Area
-from benchmarks.sync import files, gfarm, hosts, null, redis, simultaneity
+from benchmarks.figures import Area, Extent
+from benchmarks.sync import instants, services
 
 PARTS = {
-    "null": null.area,
-    "hosts": hosts.area,
-    "simultaneity": simultaneity.area,
-    "files": files.area,
-    "gfarm": gfarm.area,
-    "redis": redis.area,
+    "null": instants.null_area,
+    "hosts": instants.hosts_area,
+    "simultaneity": instants.simultaneity_area,
+    "files": services.files_area,
+    "gfarm": services.gfarm_area,
+    "redis": services.redis_area,
 }
 
 
 def areas(extent: Extent) -> Iterator[Area]:
-    """One for each figure."""
+    """One for each part."""
     for make in PARTS.values():
         yield make(extent)

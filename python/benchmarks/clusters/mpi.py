@@ -1,13 +1,17 @@
-"""MPI on several hosts: the client is rank 0, all others are workers.
+"""MPI on several hosts, where rank 0 is the client; and MPI's barrier on one machine.
 
-    mpiexec ... python -m benchmarks.clusters.mpi_world FILE
+    mpiexec ... python -m benchmarks.clusters.mpi world FILE
+    mpiexec ... python -m benchmarks.clusters.mpi barrier REPEATS
 
-Data for all goes by MPI's own broadcast; calls go by mpi4py.futures.
+`world` measures the job in FILE: shared data goes by MPI's own broadcast, calls by mpi4py.futures.
+`barrier` measures how far apart ranks leave a barrier, on the clock that they share. Rank 0 prints
+the values.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -17,14 +21,13 @@ import numpy as np
 from mpi4py import MPI
 from mpi4py.futures import MPICommExecutor
 
-from benchmarks.clusters import measures
-from benchmarks.clusters.task import Job, read
+from benchmarks.clusters.client import ClusterJob, calls, data_of, read_job
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.mpi_engine import MpiEngine
 from gridbench.workload.calls import PAGE
 
 
-class _Pool(MpiEngine):
+class _WorldPool(MpiEngine):
     """The driver of one machine, with an executor of this world."""
 
     def __init__(self, executor: Any) -> None:
@@ -36,9 +39,9 @@ class _Pool(MpiEngine):
         return self._executor.submit(function, *args)
 
 
-def _broadcast(world: Any, job: Job) -> float:
+def _broadcast(world: Any, job: ClusterJob) -> float:
     """Seconds until all ranks have read the data; the clock is common to all of them."""
-    data = measures.data_of(job) if world.rank == 0 else np.zeros(job.size, np.uint8)
+    data = data_of(job) if world.rank == 0 else np.zeros(job.size, np.uint8)
     world.Barrier()
     begin = time.monotonic()
     world.Bcast(data, root=0)
@@ -51,19 +54,35 @@ def _broadcast(world: Any, job: Job) -> float:
     return float(max(end for end, _ in ends) - begin)
 
 
-def main(file: str) -> None:
+def measure_world(file: str) -> None:
     """Measure; rank 0 prints the values."""
-    world, job = MPI.COMM_WORLD, read(file)
+    world, job = MPI.COMM_WORLD, read_job(file)
     shared = _broadcast(world, job)
     values: dict[str, float] = {}
     with MPICommExecutor(world, root=0, use_pkl5=True) as executor:
         if executor is not None:
-            engine: FunctionEngine = _Pool(executor)
+            engine: FunctionEngine = _WorldPool(executor)
             if not job.only_shared:
-                values = measures.calls(engine, job, measures.data_of(job))
+                values = calls(engine, job, data_of(job))
     if world.rank == 0:
         print(json.dumps(values | {"to all": shared}), flush=True)
 
 
+def measure_barrier(repeats: int) -> None:
+    """Median skew in seconds; the first barrier connects all ranks and does not count."""
+    world = MPI.COMM_WORLD
+    skews = []
+    for _ in range(repeats + 1):
+        world.Barrier()
+        stamps = world.gather(time.monotonic(), root=0)
+        if stamps:
+            skews.append(max(stamps) - min(stamps))
+    if world.rank == 0:
+        print(statistics.median(skews[1:]), flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1] == "barrier":
+        measure_barrier(int(sys.argv[2]))
+    else:
+        measure_world(sys.argv[2])

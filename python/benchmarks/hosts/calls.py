@@ -1,0 +1,444 @@
+"""Calls from C and by `map` to hosts, beside the bare network."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.curves import Line, curves
+from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
+from benchmarks.programs import ENCRYPTION, LOOPBACK, Kind, Wire, behind, local, places, programs
+from benchmarks.requirements import missing_links
+from gridbench.bench.programs import numbers
+from gridbench.bench.series import Points
+from gridbench.formats import bit_rate, round_amount
+from gridbench.process.launch import PYTHON
+from gridbench.process.memory import tree
+from gridbench_testbed.links import iproute
+from gridbench_testbed.links.network import Network
+from gridrpc import Grid
+
+# Part `null`: a blocking call without arguments, beside a bare round trip over the loopback
+# interface. A round trip wakes one process at each end; voluntary context switches show which of
+# ours wake up.
+
+_NULL_CALLS = {Extent.TRIAL: 200, Extent.USUAL: 5_000, Extent.FULL: 20_000}
+_TRIPS = "null calls and round trips"
+_WAKING = "processes that wake up, "
+_NAMES: dict[Kind, str] = {"tcp": "TCP", "tls": "TLS"}
+_ROLES = ("client", "agent", "spawner", "worker")
+
+
+def trips(folder: str, count: int) -> Values:
+    """Median us of a call and of a round trip, each over TCP and TLS, in random order."""
+
+    def call(kind: Kind) -> float:
+        return numbers(folder, "far", "null", count, places=places([local(1, 1, kind)]))[0]
+
+    with Wire(folder) as wire:
+        return shuffled(
+            {
+                "ours tcp": lambda: call("tcp"),
+                "ours tcp again": lambda: call("tcp"),
+                "ours tls": lambda: call("tls"),
+                "tcp": lambda: wire.ping("tcp", count),
+                "tcp again": lambda: wire.ping("tcp", count),
+                "tls": lambda: wire.ping("tls", count),
+            }
+        )
+
+
+def wake_ups(folder: str, count: int, kind: Kind) -> Values:
+    """How often a process of each role goes to sleep for each call; and us per call meanwhile."""
+    environment = {**os.environ, "GRIDRPC_MODULE_PATH": folder, **places([local(1, 1, kind)])}
+    with subprocess.Popen(
+        [f"{folder}/far", "null", str(count)], env=environment, stdout=subprocess.PIPE, text=True
+    ) as client:
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        began = ended = 0.0
+        while client.poll() is None:
+            found = _sleeps(client.pid)
+            if len(found) == len(_ROLES):
+                if not first:
+                    first, began = found, time.monotonic()
+                last, ended = found, time.monotonic()
+            time.sleep(0.02)
+        took = float(client.stdout.read()) if client.stdout else 0.0
+    if ended == began:
+        raise RuntimeError("the calls ended before anything was seen of them")
+    calls = (ended - began) / (took * 1e-6)
+    return {"us": took} | {role: (last[role] - first[role]) / calls for role in _ROLES}
+
+
+def _sleeps(pid: int) -> dict[str, int]:
+    """Voluntary context switches so far, of all threads of the processes of each role."""
+    found: dict[str, int] = {}
+    for process in tree(pid):
+        try:
+            role = "client" if process == pid else _role(process)
+            files = list(Path(f"/proc/{process}/task").glob("*/status"))
+            texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+        except OSError:  # it has just ended
+            continue
+        lines = [line for text in texts for line in text.splitlines()]
+        counts = [line.split()[1] for line in lines if line.startswith("voluntary_ctxt_switches")]
+        found[role] = found.get(role, 0) + sum(map(int, counts))
+    return found
+
+
+def _role(pid: int) -> str:
+    words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
+    if name.startswith("gridrpc-w"):
+        return "worker"
+    return words[1] if len(words) > 1 and words[1] in _ROLES else "other"
+
+
+def null_area(extent: Extent) -> Area:
+    """Both kinds of connection."""
+    folder, missing = programs()
+    count = _NULL_CALLS[extent]
+    arguments = {"folder": folder, "count": count}
+    cases = [AreaCase(_TRIPS, trips, arguments, missing=missing)]
+    for kind in ENCRYPTION:
+        more = {"folder": folder, "count": max(count, 5_000), "kind": kind}
+        cases.append(AreaCase(_WAKING + kind, wake_ups, more, missing=missing, most_runs=3))
+    title = "Null call from C to a host, blocking; limit: a bare round trip (C, sleeping reads)"
+    return Area("hosts/null", title, tuple(cases), _null_rows, part="null")
+
+
+def _null_rows(samples: Points) -> list[Row]:
+    rows = []
+    for what, name in (("bare round trip over TCP", "tcp"), ("null call over TCP", "ours tcp")):
+        once, again = samples.of(_TRIPS, name), samples.of(_TRIPS, f"{name} again")
+        rows.append(noise_row(f"{what} by itself", once, again))
+    for kind, name in _NAMES.items():
+        rows.append(
+            Row(
+                f"null call over {name}",
+                "us",
+                samples.of(_TRIPS, f"ours {kind}"),
+                limit=samples.of(_TRIPS, kind),
+                target=Target(1.3, of_limit=True),
+                digits=1,
+            )
+        )
+    for kind, name in _NAMES.items():
+        for role in _ROLES:
+            rows.append(
+                Row(
+                    f"times that the {role} goes to sleep for a call over {name}",
+                    "",
+                    samples.of(_WAKING + kind, role),
+                    digits=2,
+                )
+            )
+    return rows
+
+
+# Part `map`: null calls per second by `map`, to four hosts over TLS.
+
+_MAP_CALLS = {Extent.TRIAL: 20_000, Extent.USUAL: 2_000_000, Extent.FULL: 5_000_000}
+_HOSTS, _WORKERS = 4, 1
+_MAP_KINDS: tuple[Kind, ...] = ("tls", "tcp")
+
+
+def mapped(folder: str, count: int, kind: Kind) -> Values:
+    """Calls per second of a map over so many numbers, twice, after another one."""
+    with Grid(servers=[local(_HOSTS, _WORKERS, kind)], worker="native", modules=[folder]) as grid:
+        grid.wait_until_ready()
+        take = grid.function("gridbench_hosts/take")
+
+        def rate() -> float:
+            begin = time.perf_counter()
+            ended = sum(1 for _ in grid.map(take, range(count)))
+            taken = time.perf_counter() - begin
+            if ended != count:
+                raise RuntimeError(f"{ended} of {count} calls came back")
+            return count / taken
+
+        rate()
+        return {"rate": rate(), "again": rate()}
+
+
+def map_area(extent: Extent) -> Area:
+    """Over TLS, and over TCP beside it."""
+    folder, missing = programs()
+    cases = [
+        AreaCase(
+            _map_name(kind),
+            mapped,
+            {"folder": folder, "count": _MAP_CALLS[extent], "kind": kind},
+            missing=missing,
+        )
+        for kind in _MAP_KINDS
+    ]
+    title = f"Null calls by map to {_HOSTS} hosts on this machine, {_WORKERS} native worker each"
+    return Area("hosts/map", title, tuple(cases), _map_rows, part="map")
+
+
+def _map_name(kind: Kind) -> str:
+    return f"calls per second by map over {kind.upper()}"
+
+
+def _map_rows(samples: Points) -> list[Row]:
+    tls = samples.of(_map_name("tls"), "rate")
+    return [
+        noise_row("over TLS by itself", tls, samples.of(_map_name("tls"), "again")),
+        Row(_map_name("tls"), "/s", tls, target=Target(1e6, at_least=True), digits=0),
+        Row(_map_name("tcp"), "/s", samples.of(_map_name("tcp"), "rate"), digits=0),
+    ]
+
+
+MB = 1_000_000
+# Part `argument`: a large argument, beside the same incompressible bytes over TCP or TLS from C.
+# The receiver has the memory already, and reads each page. The bare TLS is OpenSSL's with our
+# cipher.
+
+_ARGUMENT_SIZES = {
+    Extent.TRIAL: (MB,),
+    Extent.USUAL: (MB, 10 * MB, 100 * MB),
+    Extent.FULL: (MB, 10 * MB, 100 * MB, 1000 * MB),
+}
+_RATES = (0.0, 1e9)  # bits per second; 0: the loopback interface
+_TARGETS: dict[Kind, float] = {"tcp": 1 / 0.9, "tls": 1 / 0.8}
+_AMOUNT = 300 * MB  # bytes that are sent for one value, at most, but for at least three calls
+
+
+def sent(folder: str, size: int, kind: Kind, rate: float) -> Values:
+    """Median s for an argument, and for the same bytes bare, twice; in random order."""
+    count = min(max(_AMOUNT // size, 3), 50)
+    with ExitStack() as stack:
+        if rate:
+            network = stack.enter_context(Network(1, rate))
+            (address,), (namespace,) = network.node_addresses, network.namespaces
+            wire = stack.enter_context(Wire(folder, address, namespace.name))
+            servers = behind(network, 1, kind)
+        else:
+            wire = stack.enter_context(Wire(folder, LOOPBACK))
+            servers = [local(1, 1, kind)]
+        return shuffled({
+            "ours": lambda: numbers(
+                folder, "far", "arrive", size, count, places=places(servers)
+            )[0],
+            "bare": lambda: wire.send(kind, size, count),
+            "again": lambda: wire.send(kind, size, count),
+        })  # fmt: skip
+
+
+def argument_area(extent: Extent) -> Area:
+    """All sizes, by both kinds of connection, without and with a link."""
+    folder, missing = programs()
+    no_links = missing or missing_links()
+    sizes = _ARGUMENT_SIZES[extent]
+    cases = [
+        AreaCase(
+            name=_argument_name(size, kind, rate),
+            function=sent,
+            arguments={"folder": folder, "size": size, "kind": kind, "rate": rate},
+            missing=no_links if rate else missing,
+            # What the link limits scatters little.
+            most_runs=3 if rate and size >= 100 * MB else None,
+            timeout=600,
+        )
+        for rate in _RATES
+        for kind in ENCRYPTION
+        for size in sizes
+    ]
+    title = "Argument of a call from C; limit: the same bytes over bare TCP or TLS (C, OpenSSL)"
+    return Area(
+        "hosts/argument", title, tuple(cases), lambda s: _argument_rows(s, sizes), part="argument"
+    )
+
+
+def _argument_name(size: int, kind: Kind, rate: float) -> str:
+    where = bit_rate(rate) if rate else "loopback"
+    return f"{round_amount(size, 'bytes')} over {kind.upper()}, {where}"
+
+
+def _argument_rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
+    rows = []
+    for rate in _RATES:
+        for kind in ENCRYPTION:
+            for size in sizes:
+                name = _argument_name(size, kind, rate)
+                bare = samples.of(name, "bare")
+                rows.append(
+                    Row(
+                        name,
+                        "s",
+                        samples.of(name, "ours"),
+                        limit=bare,
+                        target=Target(_TARGETS[kind], of_limit=True),
+                        digits=5,
+                    )
+                )
+                rows.append(noise_row(f"{name}, bare, by itself", bare, samples.of(name, "again")))
+    return rows
+
+
+# Part `distance`: MB/s over the size of the argument, on three links. The first link is fast and
+# near; the delay of the others is that of a relay (gridbench_testbed/links) at the far end of the
+# link.
+
+_DISTANCE_KINDS: tuple[Kind, ...] = ("tcp", "tls")
+_LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
+"""Seconds that the largest size of a link takes at its rate."""
+_TIME = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
+"""Seconds for the calls of one size, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    rate: float
+    """Bits per second."""
+    delay: float
+    """Seconds, each way."""
+
+    @property
+    def name(self) -> str:
+        delay = f", {round_amount(self.delay, 's')} each way" if self.delay else ""
+        return f"{bit_rate(self.rate)}{delay}"
+
+    def seconds(self, size: int) -> float:
+        """For a call with so many bytes, about."""
+        return 2 * self.delay + 8 * size / self.rate
+
+
+_LINKS = (_Link(1e9, 0.0), _Link(100e6, 10e-3), _Link(1e6, 80e-3))
+_ALL = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+_DISTANCE_SIZES = {Extent.TRIAL: (1_000, 100_000), Extent.USUAL: _ALL, Extent.FULL: _ALL}
+
+
+def moved(folder: str, rate: float, delay: float, sizes: list[int], budget: float) -> Values:
+    """Median s for an argument of each size, over TCP and TLS; and bare, twice; in random order."""
+    link = _Link(rate, delay)
+    with ExitStack() as stack:
+        network = stack.enter_context(Network(1, rate))
+        (node,), (namespace,) = network.node_addresses, network.namespaces
+        wire = stack.enter_context(Wire(folder, LOOPBACK if delay else node, namespace.name))
+        port = wire.port("tcp")
+        keys: dict[str, object] = {"start_timeout": 120, "heartbeat": 60}
+        if delay:
+            # The agent and the bare sender each reach the other end by way of the relay.
+            door = _free_port()
+            far = (network.client_address, door)
+            stack.enter_context(_relay(namespace.name, delay, (node, door), far))
+            near = (LOOPBACK, port)
+            port = stack.enter_context(_relay(namespace.name, delay, (node, 0), near))
+            keys |= {"addresses": node, "ports": door}
+        values: Values = {}
+        for size in sizes:
+            count = max(1, min(500, round(budget / link.seconds(size))))
+
+            def ours(kind: Kind, size: int = size, count: int = count) -> float:
+                servers = places(behind(network, 1, kind, **keys))
+                return numbers(folder, "far", "arrive", size, count, places=servers)[0]
+
+            def bare(size: int = size, count: int = count) -> float:
+                return wire.send("tcp", size, count, at=(node, port))
+
+            found = shuffled(
+                {
+                    "tcp": lambda: ours("tcp"),
+                    "tls": lambda: ours("tls"),
+                    "bare": bare,
+                    "again": bare,
+                }
+            )
+            values |= {f"{name} {size}": seconds for name, seconds in found.items()}
+        return values
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def _relay(
+    namespace: str, delay: float, at: tuple[str, int], target: tuple[str, int]
+) -> Iterator[int]:
+    """A relay in the namespace; its port."""
+    module = ["-m", "gridbench_testbed.links.relay", str(delay), *map(str, (*at, *target))]
+    command = ["ip", "netns", "exec", namespace, *PYTHON, *module]
+    relay = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=iproute.environment(),
+    )  # fmt: skip
+    try:
+        port = relay.stdout.readline() if relay.stdout else ""
+        if not port:
+            raise RuntimeError("the relay ended at once")
+        yield int(port)
+    finally:
+        relay.communicate()
+
+
+def distance_area(extent: Extent) -> Area:
+    """One case for each link."""
+    folder, missing = programs()
+    missing = missing or missing_links()
+    sizes = {
+        link: [
+            n for n in _DISTANCE_SIZES[extent] if n <= 1000 or link.seconds(n) <= _LONGEST[extent]
+        ]
+        for link in _LINKS
+    }
+    cases = [
+        AreaCase(link.name, moved, {
+                "folder": folder, "rate": link.rate, "delay": link.delay, "sizes": sizes[link],
+                "budget": _TIME[extent],
+            }, missing=missing, most_runs=3, timeout=1800)
+        for link in _LINKS
+    ]  # fmt: skip
+    return Area(
+        "hosts/distance",
+        "Argument over message size; limit: bare TCP through the same link",
+        tuple(cases),
+        lambda samples: _distance_rows(samples, sizes),
+        part="distance",
+        picture=lambda samples: _picture(samples, sizes),
+    )
+
+
+def _distance_rows(samples: Points, sizes: dict[_Link, list[int]]) -> list[Row]:
+    rows = []
+    for link, used in sizes.items():
+        for size in used:
+            bare = samples.of(link.name, f"bare {size}")
+            for kind in _DISTANCE_KINDS:
+                rows.append(
+                    Row(
+                        f"{size:,} bytes over {kind.upper()}, {link.name}",
+                        "s",
+                        samples.of(link.name, f"{kind} {size}"),
+                        limit=bare,
+                        digits=5,
+                    )
+                )
+            rows.append(
+                noise_row(
+                    f"{size:,} bytes bare, {link.name}, by itself",
+                    bare,
+                    samples.of(link.name, f"again {size}"),
+                )
+            )
+    return rows
+
+
+def _picture(samples: Points, sizes: dict[_Link, list[int]]) -> str:
+    lines = []
+    for number, (link, used) in enumerate(sizes.items()):
+        for name, what, dashed in (("bare", "TCP", True), ("tcp", "gridrpc", False)):
+            seconds = [samples.of(link.name, f"{name} {size}").median for size in used]
+            rates = [size / 1e6 / taken for size, taken in zip(used, seconds, strict=True)]
+            lines.append(Line(f"{what}, {link.name}", list(used), rates, number, dashed))
+    return curves("Bytes per second over message size", "message, bytes", "MB/s", lines)

@@ -1,0 +1,257 @@
+"""Files, Gfarm and Redis under the load of all workers at once."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from benchmarks.curves import Line, curves
+from benchmarks.figures import Area, AreaCase, Extent, Row, Values, noise_row
+from benchmarks.sync.instants import Seen, medians, workers_at
+from gridbench.bench.series import Points
+from gridbench_testbed.daemons import lacking
+from gridbench_testbed.services import gfarm, passthrough, redis
+from gridbench_testbed.services.gfarm import Backend, Gfarm
+from gridbench_testbed.services.passthrough import Passthrough
+from gridbench_testbed.services.redis import Redis
+
+# Part `files`: a file of each worker, written with fsync, and read after the page cache was asked
+# to forget it.
+
+_FILES_WORKERS = {Extent.TRIAL: (1, 2), Extent.USUAL: (1, 2, 4, 8), Extent.FULL: (1, 2, 4, 8)}
+_SIZE = {Extent.TRIAL: 1, Extent.USUAL: 64, Extent.FULL: 128}  # MiB, of each file
+_FILES_REPEATS = {Extent.TRIAL: 1, Extent.USUAL: 1, Extent.FULL: 3}
+_PLACES = {"local": "the local disk", "fuse": "the same disk through FUSE (bindfs)"}
+
+
+def moved(place: str, workers: int, size: int, repeats: int) -> Values:
+    """Bytes per second written and read by all together, and that again."""
+    with ExitStack() as stack:
+        if place == "fuse":
+            folder = str(stack.enter_context(Passthrough()).mounts[0])
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gridbench-files-"))
+        all_workers = stack.enter_context(workers_at(workers))
+        words = ("--directory", folder, "--size", f"{size}M", "--fsync", "--drop")
+
+        def step() -> Values:
+            phases = all_workers.run("write-read", *words).figures.phases
+            return {name: phases[name].bandwidth for name in ("write", "read")}
+
+        return medians({"once": step, "again": step}, repeats)
+
+
+def files_area(extent: Extent) -> Area:
+    """A case for each place and number of workers."""
+    counts, size, repeats = _FILES_WORKERS[extent], _SIZE[extent], _FILES_REPEATS[extent]
+    missing = passthrough.why_not()
+    cases = [
+        AreaCase(
+            _files_name(place, workers),
+            moved,
+            {"place": place, "workers": workers, "size": size, "repeats": repeats},
+            missing=missing if place == "fuse" else "",
+            timeout=600,
+        )
+        for place in _PLACES
+        for workers in counts
+    ]
+    title = f"A file of {size} MiB of each worker, written with fsync and read, bytes of all"
+    return Area("sync/files", title, tuple(cases), lambda s: _files_rows(s, counts), part="files")
+
+
+def _files_name(place: str, workers: int) -> str:
+    return f"files of {workers} on {_PLACES[place]}"
+
+
+def _files_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
+    rows = []
+    for place, where in _PLACES.items():
+        for phase, what in (("write", "written to"), ("read", "read from")):
+            for workers in counts:
+                name = _files_name(place, workers)
+                once = samples.of(name, f"once {phase}")
+                again = samples.of(name, f"again {phase}")
+                rows.append(
+                    Row(f"{what} {where}, workers: {workers}", "MB/s", once.scaled(1e-6), digits=1)
+                )
+                if workers == counts[-1]:
+                    noise = once.difference_to(again)
+                    rows.append(
+                        Row(
+                            f"noise: {what} {where}, workers: {workers}, by itself",
+                            "x",
+                            noise,
+                            digits=2,
+                        )
+                    )
+    return rows
+
+
+# Part `gfarm`: directories that all workers make, each through a mount of its own, the same number
+# in total. Each point has a Gfarm of its own, whose journal and queue are empty.
+
+_ALL = (1, 2, 4, 8, 16, 28, 56)
+_GFARM_WORKERS = {Extent.TRIAL: (1, 2), Extent.USUAL: _ALL, Extent.FULL: _ALL}
+_TOTAL = {Extent.TRIAL: 40, Extent.USUAL: 20_000, Extent.FULL: 20_000}
+_KEPT: dict[Backend, str] = {
+    "none": "no database, no journal",
+    "postgresql": "PostgreSQL, synchronous journal",
+}
+_AGAIN = ", again"
+
+
+def made(backend: Backend, workers: int, total: int) -> Values:
+    """Directories per second of all together, and the median s that one takes."""
+    with Gfarm(backend, journal=backend != "none", mounts=workers) as rig:
+        mounts = rig.variables["GRIDBENCH_MOUNTS"]
+        with workers_at(workers) as all_workers:
+            phase = all_workers.run(
+                "metadata",
+                "--directory", f"{mounts}/mount-{{worker}}/worker-{{worker}}",
+                "--total", str(total),
+                "--operations", "mkdir",
+            ).figures.phases["mkdir"]  # fmt: skip
+    if phase.latency is None:
+        raise RuntimeError("the tasks did not tell how long directories took")
+    return {"rate": phase.rate, "latency": phase.latency.p50}
+
+
+def gfarm_area(extent: Extent) -> Area:
+    """A case for each number of workers and for what the metadata server keeps."""
+    counts, total = _GFARM_WORKERS[extent], _TOTAL[extent]
+    cases = [
+        AreaCase(
+            _gfarm_name(backend, workers) + more,
+            made,
+            {"backend": backend, "workers": workers, "total": total},
+            missing=gfarm.why_not(backend),
+            most_runs=3,
+            timeout=300,
+        )
+        for backend in _KEPT
+        for workers in counts
+        for more in (("", _AGAIN) if workers == counts[0] else ("",))
+    ]
+    return Area(
+        "sync/gfarm",
+        f"{total:,} directories in Gfarm, made by all workers together, a mount for each",
+        tuple(cases),
+        lambda samples: _gfarm_rows(samples, counts),
+        part="gfarm",
+        picture=lambda samples: _picture(samples, counts),
+    )
+
+
+def _gfarm_name(backend: Backend, workers: int) -> str:
+    return f"mkdir in Gfarm by {workers}; {_KEPT[backend]}"
+
+
+def _gfarm_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
+    rows = []
+    for backend, kept in _KEPT.items():
+        first = _gfarm_name(backend, counts[0])
+        again = samples.of(first + _AGAIN, "rate")
+        what = f"mkdir, workers: {counts[0]}; {kept}, by itself"
+        rows.append(noise_row(what, samples.of(first, "rate"), again))
+        for workers in counts:
+            name = _gfarm_name(backend, workers)
+            what = f"mkdir, workers: {workers}; {kept}"
+            rows += [
+                Row(what, "/s", samples.of(name, "rate"), digits=0),
+                Row(
+                    f"time of one (median), workers: {workers}; {kept}",
+                    "us",
+                    samples.of(name, "latency").scaled(1e6),
+                    digits=0,
+                ),
+            ]
+    return rows
+
+
+def _picture(samples: Points, counts: Sequence[int]) -> str:
+    lines = [
+        Line(
+            kept,
+            counts,
+            [samples.of(_gfarm_name(backend, n), "rate").median for n in counts],
+            number,
+        )
+        for number, (backend, kept) in enumerate(_KEPT.items())
+    ]
+    return curves("mkdir in Gfarm over workers", "workers", "operations/s", lines)
+
+
+# Part `redis`: Redis' own benchmark as the task, with a connection for each worker.
+
+_REDIS_WORKERS = {
+    Extent.TRIAL: (1, 2), Extent.USUAL: (1, 2, 4, 8, 16), Extent.FULL: (1, 2, 4, 8, 16),
+}  # fmt: skip
+_REQUESTS = {Extent.TRIAL: 500, Extent.USUAL: 20_000, Extent.FULL: 50_000}
+"""Of each worker."""
+_REDIS_REPEATS = {Extent.TRIAL: 1, Extent.USUAL: 1, Extent.FULL: 3}
+_PROGRAM = "redis-benchmark"
+
+
+def asked(workers: int, requests: int, repeats: int) -> Values:
+    """Requests per second of all together, and the median us that one takes; and that again."""
+    with Redis() as server, workers_at(workers) as all_workers:
+        words = ("-s", str(server.socket), "-c", "1", "-n", str(requests), "-t", "set", "--csv")
+
+        def step() -> Values:
+            seen = all_workers.run(_PROGRAM, *words)
+            rate = workers * requests / seen.figures.span
+            return {"rate": rate, "latency": _latency(seen)}
+
+        return medians({"once": step, "again": step}, repeats)
+
+
+def _latency(seen: Seen) -> float:
+    """The median of the workers' medians, us; they write them in ms, as CSV with a head."""
+    tables = [list(csv.DictReader(text.splitlines())) for text in seen.printed]
+    return 1e3 * statistics.median(float(table[0]["p50_latency_ms"]) for table in tables)
+
+
+def redis_area(extent: Extent) -> Area:
+    """A case for each number of workers."""
+    counts, requests, repeats = _REDIS_WORKERS[extent], _REQUESTS[extent], _REDIS_REPEATS[extent]
+    missing = redis.why_not()
+    if lacking(_PROGRAM):
+        missing = f"`{_PROGRAM}` is not installed: scripts/ensure-redis does that"
+    cases = [
+        AreaCase(
+            _redis_name(workers),
+            asked,
+            {"workers": workers, "requests": requests, "repeats": repeats},
+            missing=missing,
+            timeout=300,
+        )
+        for workers in counts
+    ]
+    title = f"`{_PROGRAM}` of each worker at one Redis: {requests:,} times SET, one by one"
+    return Area("sync/redis", title, tuple(cases), lambda s: _redis_rows(s, counts), part="redis")
+
+
+def _redis_name(workers: int) -> str:
+    return f"Redis asked by {workers}"
+
+
+def _redis_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
+    rows = []
+    for workers in counts:
+        name = _redis_name(workers)
+        once, again = samples.of(name, "once rate"), samples.of(name, "again rate")
+        rows += [
+            Row(f"requests, workers: {workers}", "/s", once, digits=0),
+            Row(
+                f"time of one (median), workers: {workers}",
+                "us",
+                samples.of(name, "once latency"),
+                digits=0,
+            ),
+            noise_row(f"requests, workers: {workers}, by itself", once, again),
+        ]
+    return rows
