@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from gridbench.errors import InputError
 from gridbench.jsonl_store import (
     Header,
-    RecordFile,
     ResultsForm,
     failed_before,
     latest,
@@ -39,6 +38,7 @@ from gridbench.results_folder import (
 from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
 from gridbench.shared_options import ResultsOptions
+from gridbench.terminal import new_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,8 +61,25 @@ class ExperimentCase(Protocol):
         """In words, on one line."""
 
 
-C = TypeVar("C", bound="ExperimentCase")
 R = TypeVar("R", bound="ExperimentRecord")
+
+
+class RecordStore(Protocol[R]):
+    """Where the records of an experiment are saved, one by one."""
+
+    records: list[R]
+
+    def add(self, record: R) -> None:
+        """Save a record. InputError if that fails."""
+
+    def discard(self) -> None:
+        """Remove what `open` made, as there are no records."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+C = TypeVar("C", bound="ExperimentCase")
 
 
 @dataclass(slots=True)
@@ -86,6 +103,10 @@ class Experiment(ABC, Generic[C, R]):
     """How records are kept."""
     seed = 0
     """Of the order of the cases."""
+    resumes = True
+    """Whether the same call with the same folder continues an interrupted one."""
+    shows_progress = False
+    """Whether the experiment shows its progress itself."""
 
     @property
     @abstractmethod
@@ -132,12 +153,26 @@ class Experiment(ABC, Generic[C, R]):
 
         write_page(self.document(*self.form.read(folder)), page)
 
-    def prepare(self, console: Console) -> None:
-        """Do what has to be done before the machine is watched, such as building."""
+    @property
+    def noun(self) -> str:
+        """What a case is called."""
+        return self.form.noun
 
-    def open(self, folder: Path, header: Header, *, fresh: bool) -> RecordFile[R]:
-        """The file of records. InputError if what the folder holds cannot be added to."""
+    def prepare(self, bench: Bench) -> None:
+        """Do what comes before the wait for a quiet machine, such as building."""
+
+    def open(self, folder: Path, header: Header, *, fresh: bool) -> RecordStore[R]:
+        """Where records are saved. InputError if the folder holds what cannot be added to."""
         return self.form.open(folder, header, fresh=fresh)
+
+    def read(self, folder: Path) -> list[R]:
+        """The latest records of all cases."""
+        return self.form.read(folder)[1]
+
+    def batches(self, bench: Bench, records: Sequence[R]) -> Iterator[Sequence[C]]:
+        """The cases, one batch after the other: the `records` of a batch may decide the next."""
+        del records
+        yield self.cases(bench)
 
     def missing(self, cases: Sequence[C], records: list[R], policy: Policy) -> Sequence[C]:
         """The cases that have to be run."""
@@ -159,8 +194,8 @@ class Experiment(ABC, Generic[C, R]):
         del case
         return None
 
-    def saved(self, record: R, file: RecordFile[R]) -> None:
-        """A record was saved."""
+    def saved(self, record: R, number: int, bench: Bench) -> None:
+        """A record was saved, as the one of this number in the folder, from 1."""
 
     def failed(self, record: R) -> bool:
         """Whether a case failed, for the exit status."""
@@ -168,6 +203,15 @@ class Experiment(ABC, Generic[C, R]):
 
     def finished(self, folder: Path) -> None:
         """All was measured."""
+
+    def exit_status(self, cases: Sequence[C], records: list[R], policy: Policy, report: int) -> int:
+        """The exit status; `report`: that of the report."""
+        ready = (self.ready(one, records) for one in cases)
+        identities = {one.identity for one in ready if not isinstance(one, str)}
+        found = [one for one in records if one.identity in identities]
+        if any(map(self.failed, found)):
+            return 1
+        return report or policy.exit_status(claims=not found or not all(map(disturbed, found)))
 
 
 def run_experiment(
@@ -180,63 +224,69 @@ def run_experiment(
     """
     folder = results.out or default_folder(experiment.name)
     console = printing.progress()
-    with sole_use(folder, console):
-        experiment.prepare(console)
+    with sole_use(folder, console), ExitStack() as stack:
+        bench = Bench(folder, Interrupt(), console, stack)
+        experiment.prepare(bench)
         settle(policy, console)
         header = new_header(experiment.record(), seed=experiment.seed)
-        file = experiment.open(folder, header, fresh=results.fresh)
+        store = experiment.open(folder, header, fresh=results.fresh)
         failure: InputError | None = None
-        asked: list[C] = []
-        with Interrupt() as interrupt:
+        cases: list[C] = []
+        with bench.interrupt as interrupt:
             try:
-                with ExitStack() as stack:
-                    bench = Bench(folder, interrupt, console, stack)
-                    asked += experiment.cases(bench)
-                    todo = _todo(
-                        experiment, asked, file, results=results, policy=policy, console=console
-                    )
-                    _measure(experiment, todo, file, bench)
+                with stack:
+                    for batch in experiment.batches(bench, store.records):
+                        cases += batch
+                        todo = _todo(
+                            experiment,
+                            batch,
+                            store,
+                            results=results,
+                            policy=policy,
+                            console=console,
+                        )
+                        _measure(experiment, todo, store, bench)
+                        if interrupt.came:
+                            break
             except InputError as error:
-                if not file.records:  # what is mended may need other options, in the same folder
-                    file.path.unlink(missing_ok=True)
+                if not store.records:  # the corrected call may need other options
+                    store.discard()
                     raise
                 failure = error
             finally:
-                file.close()
-            records = experiment.form.read(folder)[1]
+                store.close()
+            records = experiment.read(folder)
             experiment.show(records, printing, folder)
-            status = report_in(folder, experiment.write_report)
+            report = report_in(folder, experiment.write_report)
             if interrupt.came:
-                say_stopped(console, folder)
+                if experiment.resumes:
+                    say_stopped(console, folder)
+                else:
+                    printing.say(f"results: {folder}")
                 return interrupt.exit_status
         printing.say(f"results: {folder}")
         if failure is not None:
             raise failure
         experiment.finished(folder)
-    known = (experiment.ready(one, file.records) for one in asked)
-    wanted = {one.identity for one in known if not isinstance(one, str)}
-    last = [one for one in records if one.identity in wanted]
-    if any(map(experiment.failed, last)):
-        return 1
-    return status or policy.exit_status(claims=not last or not all(map(disturbed, last)))
+    return experiment.exit_status(cases, records, policy, report)
 
 
 def _todo(
     experiment: Experiment[C, R],
-    asked: Sequence[C],
-    file: RecordFile[R],
+    cases: Sequence[C],
+    store: RecordStore[R],
     *,
     results: ResultsOptions,
     policy: Policy,
     console: Console,
 ) -> list[C]:
-    """The cases that have to be run; says which are there, and which are not tried again."""
-    lacking = experiment.missing(asked, file.records, policy)
-    before = latest(file.records)
+    """The cases that have to be run. Prints how many have results, and which are not retried."""
+    lacking = experiment.missing(cases, store.records, policy)
+    before = latest(store.records)
     failed = [] if results.retry_failed else failed_before(lacking, before)
     todo = experiment.without(lacking, failed)
-    noun = experiment.form.noun
-    say_what_is_there(console, len(asked) - len(todo), len(asked), noun)
+    noun = experiment.noun
+    say_what_is_there(console, len(cases) - len(todo), len(cases), noun)
     say_failed_before(console, [one.told() for one in failed], noun)
     done = {one.identity for one in before if one.status == "done"}
     if again := sum(one.identity in done for one in todo):
@@ -247,38 +297,39 @@ def _todo(
 
 
 def _measure(
-    experiment: Experiment[C, R], todo: Sequence[C], file: RecordFile[R], bench: Bench
+    experiment: Experiment[C, R], todo: Sequence[C], store: RecordStore[R], bench: Bench
 ) -> None:
     """Run the cases until all are done or the user wants an end. InputError if a group of them
     cannot be run, after those of the others."""
     failed: dict[Hashable, InputError] = {}
-    steps = Steps(bench.console, experiment.form.noun, len(todo), transient=False)
-    bench.steps = bench.stack.enter_context(steps)
-    for one in todo:
-        if bench.interrupt.came:
-            return
-        group = experiment.group(one)
-        if group in failed:
-            continue
-        case = experiment.ready(one, file.records)
-        if isinstance(case, str):
-            steps.say(f"{one.told()}: left out, as {case}")
-            steps.skip()
-            continue
-        steps.begin(case.told())
-        began = time.monotonic()
-        try:
-            record = experiment.run(case, bench)
-        except Stopped:
-            return
-        except InputError as error:
-            failed[group] = error
-            if group is not None:
-                steps.say(str(error))
-            continue
-        file.add(record)
-        experiment.saved(record, file)
-        steps.end(time.monotonic() - began)
-        steps.say(f"{case.told()}: {experiment.outcome(record)}")
+    console = new_console(quiet=True) if experiment.shows_progress else bench.console
+    with Steps(console, experiment.noun, len(todo), transient=False) as steps:
+        bench.steps = steps
+        for one in todo:
+            if bench.interrupt.came:
+                return
+            group = experiment.group(one)
+            if group in failed:
+                continue
+            case = experiment.ready(one, store.records)
+            if isinstance(case, str):
+                steps.say(f"{one.told()}: left out, as {case}")
+                steps.skip()
+                continue
+            steps.begin(case.told())
+            began = time.monotonic()
+            try:
+                record = experiment.run(case, bench)
+            except Stopped:
+                return
+            except InputError as error:
+                failed[group] = error
+                if group is not None:
+                    steps.say(str(error))
+                continue
+            store.add(record)
+            experiment.saved(record, len(store.records), bench)
+            steps.end(time.monotonic() - began)
+            steps.say(f"{case.told()}: {experiment.outcome(record)}")
     if failed:
         raise next(iter(failed.values()))

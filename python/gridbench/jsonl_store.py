@@ -7,10 +7,11 @@ in one piece and flushed, so that a run that is cut off leaves at most a part of
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -77,6 +78,26 @@ class Form(Generic[R]):
     record: type[R]
 
 
+class PlannedCase:
+    """A measurement before it is made: a dataclass whose fields are its resume key.
+
+    Its record is a subclass that adds results, and has the same key.
+    """
+
+    __slots__ = ()
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """The resume key: the same of a planned case and of its record."""
+        return tuple(getattr(self, name) for name in _key_of(type(self)))
+
+
+@functools.cache
+def _key_of(kind: type[Any]) -> tuple[str, ...]:
+    planned = next(one for one in kind.__mro__ if PlannedCase in one.__bases__)
+    return tuple(one.name for one in fields(planned))
+
+
 class RecordFile(Generic[R]):
     """A file of records that is open to be added to."""
 
@@ -101,6 +122,10 @@ class RecordFile(Generic[R]):
     def new(self) -> list[R]:
         """The records that were added since the file was opened."""
         return self.records[self.earlier :]
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file."""

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from gridbench.datagrid import presets
 from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.engines.engine import Engine, find_engine
@@ -157,14 +155,14 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         """Options and hosts."""
         return self.work.record()
 
-    def prepare(self, console: Console) -> None:
+    def prepare(self, bench: Bench) -> None:
         """Build the engines that are not there, or not of these sources. InputError if none can be
         used."""
         for one, why in self._plan.skipped:
-            say(console, f"{one.told()}: left out, as {why}")
+            say(bench.console, f"{one.told()}: left out, as {why}")
 
         def tell(name: str, line: str) -> None:
-            say(console, f"{name}: {line}")
+            say(bench.console, f"{name}: {line}")
 
         engines = self.work.engines
         for engine in engines:
@@ -237,10 +235,10 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         self._cluster = None
         self._clusters.close()
 
-    def saved(self, record: DataGridCase, file: RecordFile[DataGridCase]) -> None:
+    def saved(self, record: DataGridCase, number: int, bench: Bench) -> None:
         """Write the timeline of the case."""
-        name = f"{len(file.records):03}-{record.engine}.parquet"
-        write_timeline(record, file.path.parent / TIMELINES / name)
+        name = f"{number:03}-{record.engine}.parquet"
+        write_timeline(record, bench.folder / TIMELINES / name)
 
     def outcome(self, record: DataGridCase) -> str:
         """Throughput, and whether it is valid."""

@@ -17,7 +17,6 @@ from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
 from gridbench.hosts.hosts_file import Host, place
 from gridbench.hosts.place import Member, Place, near, open_place
-from gridbench.jsonl_store import RecordFile
 from gridbench.machine.watch import Watch
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
@@ -130,9 +129,9 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
             return ""
         return reasons.pop().removeprefix(f"exit status {USAGE}: ")
 
-    def saved(self, record: Round, file: RecordFile[Round]) -> None:
+    def saved(self, record: Round, number: int, bench: Bench) -> None:
         """InputError if no task has begun in several rounds."""
-        del file
+        del number, bench
         self._useless = 0 if any(task.began for task in record.tasks) else self._useless + 1
         if self._useless >= _LEAST_FAILED:
             raise InputError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gridbench.formats import counted
-from gridbench.jsonl_store import ResultsForm
+from gridbench.jsonl_store import PlannedCase, ResultsForm
 
 FILE = "rounds.jsonl"
 """The file in the folder of results."""
@@ -159,7 +159,7 @@ class HostUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRound:
+class PlannedRound(PlannedCase):
     """A round before it is run."""
 
     workers: int
@@ -168,11 +168,6 @@ class PlannedRound:
     repeat: int = 0
     """From 0."""
     start: HoldPoint = "entry"
-
-    @property
-    def identity(self) -> tuple[int, str, HoldPoint, int]:
-        """Unique among the records of a file."""
-        return self.workers, self.parameter, self.start, self.repeat
 
     def told(self) -> str:
         """`56 workers, 4k`, without the repeat."""

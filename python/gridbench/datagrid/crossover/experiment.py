@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.compute import ComputeSide
 from gridbench.datagrid.crossover.grid import GridPlan, GridSide, plans_of
@@ -48,9 +46,9 @@ class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
         """How data grids have the data."""
         return record_of(self.parameters)
 
-    def prepare(self, console: Console) -> None:
+    def prepare(self, bench: Bench) -> None:
         """Build the data grids."""
-        self._plans = plans_of(self.parameters, console)
+        self._plans = plans_of(self.parameters, bench.console)
 
     def cases(self, bench: Bench | None = None) -> list[PlannedSharing]:
         """All measurements: each round in an order of its own, drawn from the seed, in which those

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gridbench.formats import compact_size, counted
-from gridbench.jsonl_store import ResultsForm
+from gridbench.jsonl_store import PlannedCase, ResultsForm
 
 FILE = "crossover.jsonl"
 
 Side = Literal["compute grid", "data grid"]
-Identity = tuple[Side, str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSharing:
+class PlannedSharing(PlannedCase):
     """Data of one size that is to be brought to so many readers, once."""
 
     side: Side
@@ -27,11 +26,6 @@ class PlannedSharing:
     bytes: int
     repeat: int
     """From 0."""
-
-    @property
-    def identity(self) -> Identity:
-        """Of all records of a file, one has it."""
-        return self.side, self.engine, self.readers, self.bytes, self.repeat
 
     def told(self) -> str:
         """In words."""
