@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from gridbench.advise.advice import advise
-from gridbench.advise.cases import calibrating
+from gridbench.advise.calibration import calibrating
 from gridbench.advise.page import render
 from gridbench.advise.prose import sentences, warnings
-from gridbench.advise.work import Work, parse_time
+from gridbench.advise.work import DivisibleWork, parse_time
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 from synthetic import MB
 
-WORK = Work(seconds=1.0, cores=16)
+WORK = DivisibleWork(seconds=1.0, cores=16)
 
 
 def test_no_other_split_is_much_better(model: PipelineModel) -> None:
     for work in (
         WORK,
-        Work(seconds=0.05, cores=16),
-        Work(seconds=20.0, cores=16, bytes_in_each=MB),
-        Work(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
-        Work(seconds=3.0, cores=7, warm=True),
+        DivisibleWork(seconds=0.05, cores=16),
+        DivisibleWork(seconds=20.0, cores=16, bytes_in_each=MB),
+        DivisibleWork(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
+        DivisibleWork(seconds=3.0, cores=7, warm=True),
     ):
         split = advise(model, work).split
         for cores in (1, work.cores // 2, work.cores):
@@ -39,7 +39,7 @@ def test_no_other_split_is_much_better(model: PipelineModel) -> None:
 
 def test_tasks_are_as_few_as_do_no_harm(model: PipelineModel) -> None:
     for seconds in (0.5, 2.0, 10.0):
-        work = Work(seconds=seconds, cores=16, bytes_in=64 * MB, bytes_out=16 * MB)
+        work = DivisibleWork(seconds=seconds, cores=16, bytes_in=64 * MB, bytes_out=16 * MB)
         split = advise(model, work).split
         totals = {
             blocks: model.total(work.divided(blocks * split.cores, split.cores))
@@ -52,8 +52,8 @@ def test_tasks_are_as_few_as_do_no_harm(model: PipelineModel) -> None:
 
 
 def test_short_work_is_cut_less_than_long_work(model: PipelineModel) -> None:
-    short = advise(model, Work(seconds=0.02, cores=16)).split
-    long = advise(model, Work(seconds=50.0, cores=16)).split
+    short = advise(model, DivisibleWork(seconds=0.02, cores=16)).split
+    long = advise(model, DivisibleWork(seconds=50.0, cores=16)).split
     assert short.cores < long.cores == 16
     assert short.tasks < long.tasks
 
@@ -72,7 +72,7 @@ def test_the_best_split_is_among_the_points(model: PipelineModel) -> None:
 
 
 def test_warm_workers_help_where_starting_them_is_the_limit(model: PipelineModel) -> None:
-    advice = advise(model, Work(seconds=0.1, cores=16))
+    advice = advise(model, DivisibleWork(seconds=0.1, cores=16))
     assert advice.limit[0] == "starting workers"
     assert advice.helps[0].what == "workers that are there already"
     told = " ".join(sentences(advice))
@@ -81,7 +81,7 @@ def test_warm_workers_help_where_starting_them_is_the_limit(model: PipelineModel
 
 
 def test_data_that_each_task_gets_is_better_shared(model: PipelineModel) -> None:
-    advice = advise(model, Work(seconds=5.0, cores=16, bytes_in_each=8 * MB))
+    advice = advise(model, DivisibleWork(seconds=5.0, cores=16, bytes_in_each=8 * MB))
     assert advice.sharing is not None
     assert advice.sharing.shared is not None
     assert advice.sharing.shared < advice.sharing.with_tasks
@@ -91,7 +91,7 @@ def test_data_that_each_task_gets_is_better_shared(model: PipelineModel) -> None
 
 
 def test_advice_beyond_what_was_measured_says_so(model: PipelineModel) -> None:
-    told = warnings(advise(model, Work(seconds=1e5, cores=200)))
+    told = warnings(advise(model, DivisibleWork(seconds=1e5, cores=200)))
     assert any("beyond what was measured" in text and "1 to 16" in text for text in told), told
 
 
@@ -109,7 +109,7 @@ def test_the_page_holds_advice_and_points(model: PipelineModel) -> None:
 
 @pytest.mark.parametrize("cores", [1, 2, 100, 5000])
 def test_runs_for_calibration_tell_all_terms(cores: int) -> None:
-    work = Work(seconds=9.0, cores=cores, bytes_in=MB, bytes_shared=MB, bytes_out_each=MB)
+    work = DivisibleWork(seconds=9.0, cores=cores, bytes_in=MB, bytes_shared=MB, bytes_out_each=MB)
     cases = calibrating(work)
     assert len({case.cores for case in cases}) == 3
     for name in ("bytes_in", "bytes_shared", "bytes_out"):

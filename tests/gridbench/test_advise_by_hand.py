@@ -10,20 +10,19 @@ from typing import cast
 import numpy as np
 import pytest
 
-from gridbench.advise.advice import Advice, Help, Point, Sharing, advise, parts_of
-from gridbench.advise.deadline_search import Within
+from gridbench.advise.advice import Advice, Help, SharedDataAdvice, TaskCountPoint, advise, parts_of
 from gridbench.advise.page import render
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
-from gridbench.advise.search import Split
+from gridbench.advise.search import Split, Within
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
 from gridbench.quantities import MOST_CORES
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class ByHand:
 
 
 COSTS = cast(PipelineModel, ByHand())
-WORK = Work(
+WORK = DivisibleWork(
     seconds=80.0, cores=4, bytes_in=60.0, bytes_in_each=3.0, bytes_shared=20.0, bytes_out=40.0,
     bytes_out_each=2.0,
 )  # fmt: skip
@@ -124,7 +123,7 @@ def test_each_change_helps_by_what_it_takes_away() -> None:
 
 
 def test_what_is_not_there_helps_nothing() -> None:
-    work = Work(seconds=80.0, cores=4, warm=True)
+    work = DivisibleWork(seconds=80.0, cores=4, warm=True)
     assert {one.what for one in advise(COSTS, work).helps} == {
         "handling tasks in half the time", "8 cores instead of 4",
     }  # fmt: skip
@@ -141,7 +140,7 @@ def test_what_is_not_there_helps_nothing() -> None:
 
 def test_twice_as_many_cores_are_no_more_than_there_can_be() -> None:
     free = cast(PipelineModel, ByHand(values={}))
-    work = Work(seconds=1e6, cores=MOST_CORES // 2, most_tasks=MOST_CORES)
+    work = DivisibleWork(seconds=1e6, cores=MOST_CORES // 2, most_tasks=MOST_CORES)
     found = {one.what: one.total for one in advise(free, work).helps}
     assert found == {
         f"{MOST_CORES:,} cores instead of {MOST_CORES // 2:,}": pytest.approx(1e6 / MOST_CORES)
@@ -181,7 +180,7 @@ def test_data_of_each_task_is_held_against_sharing_it() -> None:
 
 GIVEN = Advice(
     model=COSTS,
-    work=Work(seconds=80.0, cores=4),
+    work=DivisibleWork(seconds=80.0, cores=4),
     split=Split(8, 4, 25.0),
     expected=TotalPrediction(25.0, 22.0, 30.0, 20.0, ()),
     parts=(("computing", 20.0), ("task data", 1.0), ("starting workers", 4.0)),
@@ -191,8 +190,8 @@ GIVEN = Advice(
 )
 
 
-def point(tasks: int, total: float) -> Point:
-    return Point(tasks, TotalPrediction(total, 0.9 * total, 1.2 * total, 20.0, ()))
+def point(tasks: int, total: float) -> TaskCountPoint:
+    return TaskCountPoint(tasks, TotalPrediction(total, 0.9 * total, 1.2 * total, 20.0, ()))
 
 
 def told(advice: Advice, beginning: str) -> str:
@@ -293,7 +292,7 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
 def test_the_better_way_of_sending_what_all_tasks_need_is_told(
     with_tasks: float, shared: float | None, is_shared: bool, sentence: str
 ) -> None:
-    sharing = Sharing(2048.0, with_tasks, shared, is_shared)
+    sharing = SharedDataAdvice(2048.0, with_tasks, shared, is_shared)
     assert sentence in sentences(replace(GIVEN, sharing=sharing))
 
 
@@ -310,7 +309,7 @@ def test_changes_that_bring_two_hundredths_are_told() -> None:
 
 def test_pieces_that_deviate_even_out_within_a_task() -> None:
     uneven = Uneven(share=0.5, pieces=128)
-    work = Work(seconds=80.0, cores=4, most_tasks=100, uneven=uneven)
+    work = DivisibleWork(seconds=80.0, cores=4, most_tasks=100, uneven=uneven)
     given = replace(GIVEN, work=work)
     assert sentences(given)[-1] == (
         "The work is taken as 128 pieces whose times deviate by 50 %, each on its own: tasks of 16"
@@ -435,7 +434,7 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
         " task, 20 B of shared data, 40 B of output, divided, 2 B of output of each task, warm"
         " start"
     ) in page
-    computes = render(replace(given, work=Work(seconds=80.0, cores=4, body="spin")))
+    computes = render(replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin")))
     assert "80.00 s of work that computes, up to 4 cores, cold start" in computes
-    more = replace(given, work=Work(seconds=80.0, cores=4, body="spin", cores_asked=50))
+    more = replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin", cores_asked=50))
     assert "computes, up to 4 cores of the 50 asked for, cold start" in render(more)

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from gridbench.advise import calibration
-from gridbench.advise.model_cache import Kept
-from gridbench.advise.work import Work
+from gridbench.advise.model_cache import CachedModel
+from gridbench.advise.work import DivisibleWork
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
@@ -24,7 +24,7 @@ from gridbench.process.template import Template
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import PLACE
 
-WORK = Work(seconds=1.0, cores=4)
+WORK = DivisibleWork(seconds=1.0, cores=4)
 BEFORE = Observation("before", PLACE, Situation(cores=1, sleep=np.ones(1)), RunTimes(2, 1, 1, 0))
 
 
@@ -82,7 +82,9 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
         cases = iter(made.left)
 
         class Search:
-            def __init__(self, _work: Work, known: Sequence[Observation], _most: object) -> None:
+            def __init__(
+                self, _work: DivisibleWork, known: Sequence[Observation], _most: object
+            ) -> None:
                 self.left = made.left
                 self.known = self
                 self.values = {"submit": 1e-5}
@@ -126,7 +128,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
 
         participant = SimpleNamespace(name="made-up", facts=lambda *_, **__: None)
         monkeypatch.setattr(calibration, "Search", Search)
-        monkeypatch.setattr(calibration, "Runs", Runs)
+        monkeypatch.setattr(calibration, "CaseRunner", Runs)
         monkeypatch.setattr(calibration, "observe", observe)
         monkeypatch.setattr(calibration, "model_of", model_of)
         monkeypatch.setattr(calibration, "among", lambda one, _: one)
@@ -137,7 +139,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             lambda model, found: made.kept.append((model, [one.name for one in found])),
         )
         printed = io.StringIO()
-        before = Kept(cast(Any, None), (BEFORE,), 0.0) if kept else None
+        before = CachedModel(cast(Any, None), (BEFORE,), 0.0) if kept else None
         try:
             model = calibration.calibrate(
                 "made-up", WORK, Console(file=printed, width=width), Policy(accept=accept),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.work import Work
+from gridbench.advise.calibration import calibrating, first_cases
+from gridbench.advise.work import DivisibleWork
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import MB
 
 LONG, SHORT = 0.05, 0.002
 """Seconds of a task."""
-BARE = Work(seconds=1.0, cores=64)
+BARE = DivisibleWork(seconds=1.0, cores=64)
 
 Told = tuple[int, int, float]
 Data = tuple[int, int, int, int, int]
@@ -70,7 +70,7 @@ def test_calibrating_adds_one_two_and_six_tasks_for_each_core() -> None:
 def test_a_thousand_tasks_are_enough_unless_each_core_had_less_than_three(
     cores: int, tasks: int
 ) -> None:
-    assert _told(calibrating(Work(seconds=1.0, cores=cores)))[-1] == (cores, tasks, SHORT)
+    assert _told(calibrating(DivisibleWork(seconds=1.0, cores=cores)))[-1] == (cores, tasks, SHORT)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_sixteenth_a_quarter_and_all_of_the_cores_are_tried(
     cores: int, workers: int | None, numbers: tuple[int, int, int]
 ) -> None:
     few, some, many = numbers
-    found = _told(first_cases(Work(seconds=1.0, cores=cores), workers))
+    found = _told(first_cases(DivisibleWork(seconds=1.0, cores=cores), workers))
     assert found == list(
         dict.fromkeys(
             [
@@ -112,7 +112,7 @@ def test_a_sixteenth_a_quarter_and_all_of_the_cores_are_tried(
 
 
 def test_a_thousand_tasks_take_an_eighth_of_a_second_on_few_cores() -> None:
-    found = first_cases(Work(seconds=1.0, cores=2, bytes_in=MB))
+    found = first_cases(DivisibleWork(seconds=1.0, cores=2, bytes_in=MB))
     times = [one.sleep * one.tasks / one.cores for one in found if one.tasks == 1000]
     assert times == pytest.approx([0.125] * 3)
     on_many = [one for one in _told(first_cases(BARE)) if one[1] == 1000]
@@ -121,7 +121,7 @@ def test_a_thousand_tasks_take_an_eighth_of_a_second_on_few_cores() -> None:
 
 def test_data_is_tried_in_the_size_of_a_task_and_around_it() -> None:
     # On all 64 cores a task gets 10,000 of what is divided, and 5,000 of its own.
-    work = Work(seconds=1.0, cores=64, bytes_in=640_000, bytes_in_each=5000)
+    work = DivisibleWork(seconds=1.0, cores=64, bytes_in=640_000, bytes_in_each=5000)
     first = [
         (64, 64, 15_000, 0, 0),
         # What each task gets may be better shared.
@@ -141,12 +141,12 @@ def test_data_is_tried_in_the_size_of_a_task_and_around_it() -> None:
 
 
 def test_output_is_tried_as_input_is() -> None:
-    work = Work(seconds=1.0, cores=64, bytes_out=640_000, bytes_out_each=5000)
+    work = DivisibleWork(seconds=1.0, cores=64, bytes_out=640_000, bytes_out_each=5000)
     assert _data(first_cases(work)) == [(64, 64, 0, 0, 15_000), (4, 8, 0, 0, 60_000)]
 
 
 def test_shared_data_is_tried_with_each_task_as_well() -> None:
-    work = Work(seconds=1.0, cores=64, bytes_shared=50_000)
+    work = DivisibleWork(seconds=1.0, cores=64, bytes_shared=50_000)
     assert _data(first_cases(work)) == [
         (64, 64, 50_000, 0, 0),
         (64, 64, 0, 50_000, 0),
@@ -156,7 +156,7 @@ def test_shared_data_is_tried_with_each_task_as_well() -> None:
 
 
 def test_no_run_moves_more_than_100_mb() -> None:
-    work = Work(seconds=1.0, cores=64, bytes_in=64_000 * MB, bytes_shared=800 * MB)
+    work = DivisibleWork(seconds=1.0, cores=64, bytes_in=64_000 * MB, bytes_shared=800 * MB)
     assert _data(first_cases(work)) == [
         (64, 64, 100 * MB // 64, 0, 0),
         (64, 64, 0, 100 * MB, 0),
@@ -166,14 +166,14 @@ def test_no_run_moves_more_than_100_mb() -> None:
 
 
 def test_all_data_is_tried_among_a_thousand_short_tasks() -> None:
-    work = Work(
+    work = DivisibleWork(
         seconds=1.0, cores=64, bytes_in=20e6, bytes_in_each=3000, bytes_out=4e6, bytes_out_each=2000
     )
     (found,) = [one for one in first_cases(work) if one.bytes_in and one.bytes_out]
     assert (found.cores, found.tasks, found.sleep) == (64, 1000, SHORT)
     assert (found.bytes_in, found.bytes_out) == (23_000, 6000)
-    only_out = Work(seconds=1.0, cores=64, bytes_out=4e6, bytes_out_each=2000)
+    only_out = DivisibleWork(seconds=1.0, cores=64, bytes_out=4e6, bytes_out_each=2000)
     (found,) = [one for one in first_cases(only_out) if one.tasks == 1000 and one.bytes_out]
     assert (found.cores, found.bytes_in, found.bytes_out) == (64, 0, 6000)
-    shared = first_cases(Work(seconds=1.0, cores=64, bytes_shared=1e6))
+    shared = first_cases(DivisibleWork(seconds=1.0, cores=64, bytes_shared=1e6))
     assert all(one.bytes_in == 0 for one in shared if one.tasks == 1000)

@@ -18,11 +18,10 @@ from rich.console import Console
 from gridbench.advise import command
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model, give_advice
-from gridbench.advise.effort import Effort
-from gridbench.advise.model_cache import Kept
+from gridbench.advise.model_cache import CachedModel
 from gridbench.advise.options import advise as advise_options
-from gridbench.advise.trial import LeftOut, Trial, Tried
-from gridbench.advise.work import Work
+from gridbench.advise.trial import LeftOut, Trial, TrialEffort, TriedSplit
+from gridbench.advise.work import DivisibleWork
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.model.model import PipelineModel
@@ -32,7 +31,7 @@ from gridbench.printing import Printing
 from synthetic import MB
 from test_model_source import made_run
 
-WORK = Work(seconds=1.0, cores=8)
+WORK = DivisibleWork(seconds=1.0, cores=8)
 
 
 def _request(folder: Path, *models: PipelineModel, **more: object) -> AdviceRequest:
@@ -164,7 +163,7 @@ def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[di
     """What calibrations are asked for, none of which is really made."""
     asked: list[dict[str, Any]] = []
 
-    def calibrate(engine: str, work: Work, *_: object, **more: Any) -> PipelineModel:
+    def calibrate(engine: str, work: DivisibleWork, *_: object, **more: Any) -> PipelineModel:
         asked.append({"engine": engine, "work": work} | more)
         return model
 
@@ -177,7 +176,7 @@ def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[di
 def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
     model: PipelineModel, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(model, (), made=time.time() - 600)
+    kept = CachedModel(model, (), made=time.time() - 600)
     monkeypatch.setattr(command, "_kept", lambda *_: kept)
     request, quiet = AdviceRequest(work=WORK), Console(quiet=True)
     found, origin = find_model(request, quiet)
@@ -197,8 +196,8 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
 def _trial(*totals: float, **more: Any) -> Trial:
     """Of the advised split, which took so long each time, and another."""
     splits = (
-        Tried(tasks=8, cores=8, advised=True, expected=1.0, totals=totals),
-        Tried(tasks=10, cores=8, advised=False, expected=1.0, totals=totals),
+        TriedSplit(tasks=8, cores=8, advised=True, expected=1.0, totals=totals),
+        TriedSplit(tasks=10, cores=8, advised=False, expected=1.0, totals=totals),
     )
     return Trial(rounds=3, seed=1, tried=splits, **more)
 
@@ -235,7 +234,7 @@ def test_the_exit_status_says_how_trying_went(  # noqa: PLR0917
     status: int,
 ) -> None:
     looks = _tries(monkeypatch, trial)
-    request = _request(tmp_path, model, effort=Effort(), policy=Policy(accept=accept))
+    request = _request(tmp_path, model, effort=TrialEffort(), policy=Policy(accept=accept))
     assert give_advice(request) == status
     assert looks == [request.policy]
     assert "200.0 ms" in (tmp_path / "advice" / "report.html").read_text()
@@ -250,7 +249,7 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     forgotten: list[EnginePlace] = []
     monkeypatch.setattr(command, "forget", forgotten.append)
     monkeypatch.setattr(command, "find_model", lambda *_: (model, ""))
-    given = _request(tmp_path, model, effort=Effort())
+    given = _request(tmp_path, model, effort=TrialEffort())
     own = replace(given, source=None)
     told = (
         "The runs disagree with the model: it is kept no longer, and the next advice measures anew."

@@ -26,7 +26,7 @@ from gridbench.advise.advice import Advice, advise
 from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
 from gridbench.advise.prose import sentences
 from gridbench.advise.record import to_record
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.kept import Kept, keep, kept_of, load_kept
 from gridbench.datagrid.crossover.models import ComputeModel
@@ -36,7 +36,7 @@ from gridbench.model.saved import save_models
 from running import Run
 from synthetic import PLACE
 
-WORK = Work(seconds=20.0, cores=16, bytes_shared=100 * MB, warm=True)
+WORK = DivisibleWork(seconds=20.0, cores=16, bytes_shared=100 * MB, warm=True)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def known(engine: ComputeModel, **more: object) -> Kept:
     return replace(kept, compute={PLACE.engine: found})
 
 
-def advice_of(model: PipelineModel, kept: Kept | None, work: Work = WORK) -> Advice:
+def advice_of(model: PipelineModel, kept: Kept | None, work: DivisibleWork = WORK) -> Advice:
     found = advise(model, work)
     return replace(found, from_where=from_where(kept, model.fit.place, work, found.split))
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.advise.advice import COMPUTING, GROUPS
-from gridbench.advise.limits_map import SIZES, TIMES, limits_map
+from gridbench.advise.advice import COMPUTING, GROUPS, SIZES, TIMES, limits_map
 from gridbench.advise.profiled import Profiled
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
 from running import Run
 from synthetic import MB
 

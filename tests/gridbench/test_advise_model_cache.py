@@ -15,11 +15,10 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.model_cache import Kept, forget, keep, kept_path, load_kept, path_of
-from gridbench.advise.next_run import Search, covers, most_telling
+from gridbench.advise.calibration import Search, calibrating, covers, first_cases, most_telling
+from gridbench.advise.model_cache import CachedModel, forget, keep, kept_path, load_kept, path_of
 from gridbench.advise.search import best_split
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.cache import kept_file
 from gridbench.errors import InputError
 from gridbench.formats import longer, rough
@@ -30,7 +29,7 @@ from gridbench.scenario.grids import ScenarioCase
 from running import Run
 from synthetic import MB, PLACE, observations, situations
 
-WORK = Work(seconds=1.0, cores=16, bytes_in=4 * MB)
+WORK = DivisibleWork(seconds=1.0, cores=16, bytes_in=4 * MB)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +116,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(model: PipelineModel, cache:
     [(0.0, "1 s"), (600.0, "10 min"), (3 * 3600.0, "3 hours"), (50 * 3600.0, "2 days")],
 )
 def test_a_kept_model_tells_its_age(model: PipelineModel, age: float, told: str) -> None:
-    said = Kept(model, (), made=1e9).told(1e9 + age)
+    said = CachedModel(model, (), made=1e9).told(1e9 + age)
     assert said.startswith("This is from a model that was kept: of made-up 1 on here, fitted to")
     assert f"run {told} ago" in said
     assert "--renew" in said
@@ -196,7 +195,7 @@ def test_runs_that_all_fail_come_to_an_end() -> None:
 
 
 def test_the_next_run_has_the_data_that_the_work_has(model: PipelineModel) -> None:
-    work = Work(seconds=0.1, cores=16, bytes_out_each=8 * MB)
+    work = DivisibleWork(seconds=0.1, cores=16, bytes_out_each=8 * MB)
     cases = [
         replace(calibrating(work)[0], cores=16, tasks=16, bytes_in=0, bytes_out=size)
         for size in (0, 8 * MB)
@@ -206,7 +205,7 @@ def test_the_next_run_has_the_data_that_the_work_has(model: PipelineModel) -> No
 
 def test_beyond_what_was_measured_the_interval_is_wider(model: PipelineModel) -> None:
     def width(cores: int) -> float:
-        one = model.predict(Work(seconds=50.0 * cores, cores=cores).divided(cores, cores))
+        one = model.predict(DivisibleWork(seconds=50.0 * cores, cores=cores).divided(cores, cores))
         return math.log((one.high - one.ideal) / (one.low - one.ideal))
 
     assert width(16) < width(32) < width(160)

@@ -11,11 +11,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from gridbench.advise import next_run
-from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.next_run import Search, covers, most_telling
+from gridbench.advise import calibration as next_run
+from gridbench.advise.calibration import Search, calibrating, covers, first_cases, most_telling
 from gridbench.advise.search import Split
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
@@ -24,7 +23,7 @@ from gridbench.model.terms import Shape
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import MB
 
-WORK = Work(seconds=16.0, cores=16)
+WORK = DivisibleWork(seconds=16.0, cores=16)
 
 
 def _case(tasks: int, cores: int, **more: Any) -> ScenarioCase:
@@ -139,7 +138,7 @@ def test_a_model_covers_twice_the_data_that_was_measured(
     data: str, most: float, covered: bool
 ) -> None:
     # A megabyte of each task is tried up to four times as large.
-    work = Work(
+    work = DivisibleWork(
         seconds=1.0,
         cores=16,
         bytes_out_each=1.0 * MB if data == "bytes_out" else 0.0,

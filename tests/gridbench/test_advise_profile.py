@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import advise
-from gridbench.advise.expected import total_of
 from gridbench.advise.page import render
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.search import total_of
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.model.pipeline import Manager, WorkerStart
-from gridbench.simulate import work as simulated
+from gridbench.simulate import simulation as simulated
+from gridbench.simulate.profiles import SYSTEMS, system
 from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import SYSTEMS, system
 from running import Run
 from synthetic import MB
 
-WORK = Work(
+WORK = DivisibleWork(
     seconds=20_000.0,
     cores=100,
     bytes_in=200 * MB,
@@ -39,7 +39,7 @@ def test_totals_are_those_that_are_simulated(name: str, warm: bool) -> None:
     known = system(name)
     one = replace(WORK, warm=warm)
     for tasks, cores in ((100, 100), (400, 40)):
-        asked = simulated.Work(
+        asked = simulated.SimulatedWorkload(
             cores=cores,
             tasks=tasks,
             sleep=one.seconds / tasks,
@@ -55,9 +55,9 @@ def test_a_manager_short_of_memory_is_followed_too() -> None:
     known = system("symphony")
     assert known.throttling is not None
     short = replace(known, throttling=replace(known.throttling, memory=100.0 * MB))
-    work = Work(seconds=100.0, cores=10, bytes_in_each=10.0 * MB)
+    work = DivisibleWork(seconds=100.0, cores=10, bytes_in_each=10.0 * MB)
     total = total_of(Profiled(short), work, 100, 10)
-    asked = simulated.Work(cores=10, tasks=100, sleep=1.0, bytes_in=10.0 * MB)
+    asked = simulated.SimulatedWorkload(cores=10, tasks=100, sleep=1.0, bytes_in=10.0 * MB)
     assert total == pytest.approx(simulate(asked, short).total)
     assert total > 1.05 * total_of(Profiled(replace(known, throttling=None)), work, 100, 10)
 
@@ -65,7 +65,11 @@ def test_a_manager_short_of_memory_is_followed_too() -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_no_other_split_is_much_better(name: str) -> None:
     known = Profiled(system(name))
-    for work in (WORK, Work(seconds=500.0, cores=100), Work(seconds=1e6, cores=1000)):
+    for work in (
+        WORK,
+        DivisibleWork(seconds=500.0, cores=100),
+        DivisibleWork(seconds=1e6, cores=1000),
+    ):
         split = advise(known, work).split
         for cores in (1, work.cores // 4, work.cores // 2, work.cores):
             for blocks in (1, 2, 4, 10):
@@ -98,7 +102,7 @@ def test_a_start_of_its_own_is_scaled_and_left_out() -> None:
     profiled = Profiled(
         replace(known, parameters=own, start_up=replace(known.start_up, constant=0, per_worker=0))
     )
-    work = Work(seconds=10.0, cores=2)
+    work = DivisibleWork(seconds=10.0, cores=2)
     (situation,) = work.drawn(2, 2)
     cold = profiled.totals([situation])[0]
     assert cold == pytest.approx(2.0 + 2 * 0.5 + 1.0 + 5.0, rel=0.01)
@@ -109,7 +113,7 @@ def test_a_start_of_its_own_is_scaled_and_left_out() -> None:
 
 
 def test_no_interval_is_told_where_none_is_known() -> None:
-    advice = advise(Profiled(system("ninfg")), Work(seconds=1e5, cores=400))
+    advice = advise(Profiled(system("ninfg")), DivisibleWork(seconds=1e5, cores=400))
     told = " ".join(sentences(advice))
     assert "9 of 10" not in told
     assert "cores of ninfg" in told
@@ -117,19 +121,19 @@ def test_no_interval_is_told_where_none_is_known() -> None:
     assert "A profile does not tell how far it may be off" in warned
     assert "runs with at most 100 cores, and this has more" in warned
     assert "allocation, for each core" in render(advice)
-    few = advise(Profiled(system("ninfg")), Work(seconds=1e5, cores=50))
+    few = advise(Profiled(system("ninfg")), DivisibleWork(seconds=1e5, cores=50))
     assert not few.expected.extrapolated
 
 
 def test_uneven_tasks_have_an_interval_of_their_own() -> None:
-    work = Work(seconds=1e4, cores=50, uneven=Uneven(share=0.5))
+    work = DivisibleWork(seconds=1e4, cores=50, uneven=Uneven(share=0.5))
     expected = advise(Profiled(system("ninfg")), work).expected
     assert expected.low < expected.total < expected.high
 
 
 def test_how_many_cores_end_it_in_time() -> None:
     known = Profiled(system("ninfg"))
-    work = Work(seconds=1e4, cores=400)
+    work = DivisibleWork(seconds=1e4, cores=400)
     advice = advise(known, work, limit=300.0)
     found = advice.within
     assert found is not None
@@ -154,7 +158,7 @@ def test_the_command_takes_a_name_or_a_file(tmp_path: Path, gridbench: Run) -> N
     told = json.loads(named.stdout)
     assert told["engine"] == "ninfg"
     best = Profiled(system("ninfg"))
-    work = Work(seconds=36_000.0, cores=1000, body="spin")
+    work = DivisibleWork(seconds=36_000.0, cores=1000, body="spin")
     assert told["expected"]["total"] == pytest.approx(
         total_of(best, work, told["advised"]["tasks"], told["advised"]["cores"])
     )

@@ -11,9 +11,8 @@ import pytest
 from gridbench.advise.profiled import Profiled
 from gridbench.model.observation import Situation
 from gridbench.model.pipeline import Link, Manager, MessageCost, PipelineParameters, WorkerStart
-from gridbench.simulate.start_up import Batch, StartUp
-from gridbench.simulate.systems import System, system
-from gridbench.simulate.throttling import Throttling
+from gridbench.simulate.profiles import system
+from gridbench.simulate.systems import Batch, StartUp, System, Throttling
 
 BARE = PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager())
 ONE = Situation(cores=1, sleep=np.array([10.0]))

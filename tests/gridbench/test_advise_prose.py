@@ -15,19 +15,17 @@ import pytest
 from rich.console import Console
 
 from gridbench.advise import options
-from gridbench.advise.advice import COMPARED, Advice, Point
+from gridbench.advise.advice import COMPARED, Advice, LimitsCell, LimitsMap, TaskCountPoint
 from gridbench.advise.data_placement import LARGE, FromGrid, FromWhere
-from gridbench.advise.limits_map import Cell, LimitsMap
 from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms, _tried
 from gridbench.advise.prose import between, sentences, undetermined, warnings
 from gridbench.advise.record import to_record, trial_record
-from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split
 from gridbench.advise.terminal import print_advice, print_trial
-from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.advise.trial import LeftOut, Trial, TriedSplit
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
-from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.uneven import Recorded, Uneven
+from gridbench.advise.work import DivisibleWork
 from gridbench.formats import NOTHING
 from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.model import PipelineModel, TotalPrediction
@@ -53,7 +51,7 @@ FIT = PipelineFit(
 MODEL = PipelineModel(FIT, range_of([Situation(cores=4, sleep=np.ones(8))]))
 GIVEN = Advice(
     model=MODEL,
-    work=Work(seconds=80.0, cores=4),
+    work=DivisibleWork(seconds=80.0, cores=4),
     split=Split(8, 2, 25.0),
     expected=TotalPrediction(25.0, 22.0, 30.0, 20.0, ()),
     parts=(("computing", 20.0),),
@@ -234,9 +232,9 @@ def test_an_interval_without_width_is_none() -> None:
 # Splits that were tried, and the page.
 
 TRIED = (
-    Tried(tasks=2, cores=2, advised=False, expected=4.0, totals=(5.0, 4.8, 7.0)),
-    Tried(tasks=8, cores=2, advised=True, expected=4.0, totals=(4.0,)),
-    Tried(tasks=8, cores=4, advised=False, expected=4.0, totals=(3.0,)),
+    TriedSplit(tasks=2, cores=2, advised=False, expected=4.0, totals=(5.0, 4.8, 7.0)),
+    TriedSplit(tasks=8, cores=2, advised=True, expected=4.0, totals=(4.0,)),
+    TriedSplit(tasks=8, cores=4, advised=False, expected=4.0, totals=(3.0,)),
 )
 TRIAL = Trial(
     rounds=3,
@@ -271,8 +269,8 @@ def test_splits_on_the_advised_cores_are_drawn_apart_from_others() -> None:
 
 def test_a_map_is_drawn_by_what_limits() -> None:
     cells = (
-        Cell(0.001, 1024, "task data", 0.75, 0.1, True),
-        Cell(1.0, MB, "computing", 0.9, 0.9, False),
+        LimitsCell(0.001, 1024, "task data", 0.75, 0.1, True),
+        LimitsCell(1.0, MB, "computing", 0.9, 0.9, False),
     )
     kinds = {one["name"]: one for one in _map(LimitsMap("made-up", 4, 16, cells))}
     assert next(iter(kinds)) == "computing"
@@ -309,8 +307,8 @@ def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]
 
 def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
     points = (
-        Point(8, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())),
-        Point(1000, TotalPrediction(75.0, 70.0, 80.0, 20.0, ())),
+        TaskCountPoint(8, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())),
+        TaskCountPoint(1000, TotalPrediction(75.0, 70.0, 80.0, 20.0, ())),
     )
     lines = _shown(print_advice, replace(GIVEN, points=points))
     told = [[text] for text in (*sentences(GIVEN), *warnings(GIVEN))]
@@ -347,7 +345,9 @@ def test_a_trial_is_shown_with_what_was_left_out() -> None:
 
 
 def test_the_advised_number_of_tasks_stands_out() -> None:
-    points = tuple(Point(tasks, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9))
+    points = tuple(
+        TaskCountPoint(tasks, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9)
+    )
     printed = io.StringIO()
     console = Console(file=printed, width=200, force_terminal=True, color_system="standard")
     print_advice(console, replace(GIVEN, points=points))
@@ -402,8 +402,8 @@ def test_the_advised_split_stands_out_among_those_that_were_tried() -> None:
 
 def test_a_map_has_a_table_with_a_row_for_each_cell() -> None:
     cells = (
-        Cell(0.001, 1024, "task data", 0.75, 0.1, True),
-        Cell(1.0, MB, "computing", 0.9, 0.9, False),
+        LimitsCell(0.001, 1024, "task data", 0.75, 0.1, True),
+        LimitsCell(1.0, MB, "computing", 0.9, 0.9, False),
     )
     chart = _drawn(1, LimitsMap("made-up", 4, 1600, cells))
     assert chart.table is not None

@@ -12,11 +12,10 @@ import pytest
 
 from gridbench.advise.advice import DIFFERENCES, advise
 from gridbench.advise.asked import work_asked
-from gridbench.advise.expected import predict, total_of
 from gridbench.advise.prose import sentences
-from gridbench.advise.recorded import read_log
-from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.search import predict, total_of
+from gridbench.advise.uneven import Uneven, read_log
+from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
@@ -47,7 +46,7 @@ def log(
     return path
 
 
-def asked(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> Work:
+def asked(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> DivisibleWork:
     return work_asked(
         time=None,
         log=path,
@@ -145,13 +144,13 @@ def test_what_a_log_tells_cannot_be_given_besides(tmp_path: Path) -> None:
 def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
     sizes = {option: f"{number}KB" for number, option in enumerate(_OPTIONS, 1)}
 
-    def found(uneven: Uneven | None) -> Work:
+    def found(uneven: Uneven | None) -> DivisibleWork:
         return work_asked(
             time="2s", log=None, cores=4, sizes=sizes, uneven=uneven, most_tasks=100, warm=True,
             body="spin",
         )  # fmt: skip
 
-    assert found(None) == Work(
+    assert found(None) == DivisibleWork(
         seconds=2.0, cores=4, bytes_in=1024, bytes_in_each=2048, bytes_shared=3072, bytes_out=4096,
         bytes_out_each=5120, warm=True, most_tasks=100, body="spin",
     )  # fmt: skip

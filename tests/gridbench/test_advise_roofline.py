@@ -19,15 +19,13 @@ from rich.console import Console
 from gridbench.advise import memory
 from gridbench.advise.advice import MEMORY, Advice, advise
 from gridbench.advise.command import AdviceRequest, give_advice
-from gridbench.advise.machine_prose import kind_told, memory_told, rate_told
 from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, measured_here
 from gridbench.advise.options import advise as command
 from gridbench.advise.page import _asked, render
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.prose import sentences, warnings
-from gridbench.advise.roofline import MOST_TRAFFIC, Roofline, parse_roofline
+from gridbench.advise.prose import kind_told, memory_told, rate_told, sentences, warnings
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import MOST_TRAFFIC, DivisibleWork, Roofline, parse_roofline
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.machine.busiest import Look
@@ -38,11 +36,11 @@ from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import save_models
 from gridbench.printing import Printing
 from gridbench.quantities import MOST_CORES
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
 from synthetic import PLACE
 
 GB = 2**30
-WORK = Work(seconds=80.0, cores=64, body="spin")
+WORK = DivisibleWork(seconds=80.0, cores=64, body="spin")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +50,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def work(threads: int = 1, traffic: float = 0.0, bandwidth: float = 0.0, **more: object) -> Work:
+def work(
+    threads: int = 1, traffic: float = 0.0, bandwidth: float = 0.0, **more: object
+) -> DivisibleWork:
     """The work on 8 processors."""
     roofline = Roofline(threads=threads, traffic=traffic, bandwidth=bandwidth)
     changed: dict[str, object] = {"roofline": roofline, **more}
@@ -124,7 +124,7 @@ def test_tasks_that_differ_share_memory_too() -> None:
 # What is advised, and what is said of it.
 
 
-def given(model: PipelineModel, of: Work) -> Advice:
+def given(model: PipelineModel, of: DivisibleWork) -> Advice:
     """By a model of a machine with 8 processors."""
     place = replace(PLACE, processors=8)
     return advise(replace(model, fit=replace(model.fit, place=place)), of)
@@ -396,7 +396,7 @@ def test_other_files_are_no_bandwidth(tmp_path: Path, text: str) -> None:
 
 
 def _bandwidth(
-    of: Work,
+    of: DivisibleWork,
     place: EnginePlace,
     given: float | None = None,
     *,

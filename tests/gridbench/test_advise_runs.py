@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.advise import runs as made
-from gridbench.advise.runs import SCENARIO, Ran, Runs, _analysed, _looks
+from gridbench.advise.runs import SCENARIO, CaseRun, CaseRunner, _analysed, _looks
 from gridbench.machine.load import Load, Moment
 from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template
@@ -34,11 +34,11 @@ BUSY = Load(seconds=0.5, others=1.0, at_least=1.0)
 BEGAN = Moment(at=100.0, not_idle=5.0, own=1.0)
 
 
-def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> Ran:
+def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> CaseRun:
     """A short run that went well, while others did what `load` says."""
     status = "invalid" if load == BUSY else "done"
     answer = Answer(status=status, reason="it was busy" * (load == BUSY), load=load)
-    return Ran(CaseOutcome(answer=answer, began=BEGAN, took=took, load={}), folder)
+    return CaseRun(CaseOutcome(answer=answer, began=BEGAN, took=took, load={}), folder)
 
 
 def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPat
     facts = find_participant(ENGINE).facts(2, warm=False)
     with (
         Template(RUNS_CASES, ENGINE) as template,
-        Runs(ENGINE, template, warm=False, progress=Steps(console, "run", 2)) as runs,
+        CaseRunner(ENGINE, template, warm=False, progress=Steps(console, "run", 2)) as runs,
     ):
         done = runs.run(CASE, facts=facts, limit=60.0)
         answer = done.outcome.answer
@@ -160,14 +160,14 @@ def test_a_run_counts_or_is_disturbed_or_has_a_problem(  # noqa: PLR0917
 ) -> None:
     answer = Answer(status=status, reason="it is late", load=load)
     outcome = CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}, ended_for=ended_for)
-    one = Ran(outcome, tmp_path)
+    one = CaseRun(outcome, tmp_path)
     assert (one.disturbed, one.problem) == (disturbed, problem)
 
 
 def test_a_run_without_a_reason_has_its_status_as_one(tmp_path: Path) -> None:
     answer = Answer(status="failed")
     assert (
-        Ran(CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem
+        CaseRun(CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem
         == "failed"
     )
 
@@ -192,7 +192,7 @@ def test_runs_are_made_in_real_time_with_the_times_that_are_given(
     progress = Noted(Console(file=printed, width=200))
     with (
         Template(RUNS_CASES, ENGINE) as template,
-        Runs(ENGINE, template, warm=False, progress=progress) as runs,
+        CaseRunner(ENGINE, template, warm=False, progress=progress) as runs,
     ):
         times = np.array([0.02, 0.01, 0.01, 0.02, 0.03, 0.03])
         done = runs.run(CASE, facts=facts, limit=60.0, times=times)

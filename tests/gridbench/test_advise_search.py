@@ -13,13 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.advise import deadline_search as module
-from gridbench.advise import expected, options
-from gridbench.advise.deadline_search import within
-from gridbench.advise.expected import predict, total_of
-from gridbench.advise.search import Split, best_on, best_split, cores_tried, tasks_shown
+from gridbench.advise import options
+from gridbench.advise import search as expected
+from gridbench.advise import search as module
+from gridbench.advise.search import (
+    Split,
+    best_on,
+    best_split,
+    cores_tried,
+    predict,
+    tasks_shown,
+    total_of,
+    within,
+)
 from gridbench.advise.uneven import MOST_PIECES, Uneven, edges, parse_uneven
-from gridbench.advise.work import LONGEST, Work, parse_time
+from gridbench.advise.work import LONGEST, DivisibleWork, parse_time
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, TotalPrediction
@@ -27,7 +35,7 @@ from gridbench.model.observation import Situation
 from gridbench.quantities import LARGEST_KB, MOST_CORES
 from gridbench.workload.workload import MOST_TASKS
 
-WORK = Work(seconds=100.0, cores=100)
+WORK = DivisibleWork(seconds=100.0, cores=100)
 
 
 @dataclass(frozen=True)
@@ -228,7 +236,7 @@ def test_what_is_unsure_without_end_has_an_end() -> None:
 
 
 def test_work_is_divided_with_its_data() -> None:
-    work = Work(
+    work = DivisibleWork(
         seconds=100.0, cores=4, bytes_in=80.0, bytes_in_each=3.0, bytes_shared=7.0, bytes_out=40.0,
         bytes_out_each=2.0, warm=True,
     )  # fmt: skip

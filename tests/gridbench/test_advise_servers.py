@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gridbench.advise import on_servers
-from gridbench.advise.cases import calibrating, first_cases
-from gridbench.advise.next_run import Search
-from gridbench.advise.on_servers import among, host_of
-from gridbench.advise.trying import participant_of
-from gridbench.advise.work import Work
+from gridbench.advise import runs as on_servers
+from gridbench.advise.calibration import Search, calibrating, first_cases
+from gridbench.advise.runs import among, host_of
+from gridbench.advise.trial import participant_of
+from gridbench.advise.work import DivisibleWork
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
@@ -52,7 +51,7 @@ def grid(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 40])
 def test_no_run_has_more_workers_than_the_servers(cores: int) -> None:
-    work = Work(seconds=9.0, cores=cores, bytes_in=MB)
+    work = DivisibleWork(seconds=9.0, cores=cores, bytes_in=MB)
     every = calibrating(work)
     assert calibrating(work, 10_000) == every
     capped = calibrating(work, cores)

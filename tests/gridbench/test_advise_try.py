@@ -15,14 +15,12 @@ import psutil
 import pytest
 
 from browsing import drawn, opened
-from gridbench.advise.advice import COMPARED, Advice, advise
-from gridbench.advise.limits_map import limits_map
+from gridbench.advise.advice import COMPARED, Advice, advise, limits_map
 from gridbench.advise.page import write_advice
-from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.advise.trial import LeftOut, Trial, TriedSplit, candidates
 from gridbench.advise.trial_prose import row, trial_sentences, trial_warnings
-from gridbench.advise.trying import candidates
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from gridbench.statistics.interval import ratio_bounds
@@ -51,24 +49,26 @@ def saved(model: PipelineModel, tmp_path: Path) -> Path:
     return tmp_path / "model.json"
 
 
-def tried(tasks: int, *totals: float, cores: int = 4, advised: bool = False) -> Tried:
-    return Tried(tasks=tasks, cores=cores, advised=advised, expected=1.0, totals=totals)
+def tried(tasks: int, *totals: float, cores: int = 4, advised: bool = False) -> TriedSplit:
+    return TriedSplit(tasks=tasks, cores=cores, advised=advised, expected=1.0, totals=totals)
 
 
-def trial(*splits: Tried, left_out: tuple[LeftOut, ...] = ()) -> Trial:
+def trial(*splits: TriedSplit, left_out: tuple[LeftOut, ...] = ()) -> Trial:
     return Trial(rounds=3, seed=1, tried=splits, left_out=left_out)
 
 
 @pytest.mark.parametrize(
     "work",
     [
-        Work(seconds=0.02, cores=16),
-        Work(seconds=50.0, cores=16),
-        Work(seconds=3.0, cores=1),
-        Work(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
+        DivisibleWork(seconds=0.02, cores=16),
+        DivisibleWork(seconds=50.0, cores=16),
+        DivisibleWork(seconds=3.0, cores=1),
+        DivisibleWork(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
     ],
 )
-def test_round_numbers_are_tried_beside_the_advised_split(model: PipelineModel, work: Work) -> None:
+def test_round_numbers_are_tried_beside_the_advised_split(
+    model: PipelineModel, work: DivisibleWork
+) -> None:
     advice = advise(model, work)
     found = candidates(advice)
     splits = [(one.case.tasks, one.case.cores) for one in found]
@@ -405,7 +405,7 @@ def some_trial(advice: Advice) -> Trial:
         rounds=3,
         seed=1,
         tried=tuple(
-            Tried(
+            TriedSplit(
                 tasks=one.case.tasks,
                 cores=one.case.cores,
                 advised=one.advised,
@@ -418,7 +418,7 @@ def some_trial(advice: Advice) -> Trial:
 
 
 def test_what_was_measured_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    advice = advise(model, Work(seconds=0.02, cores=16))
+    advice = advise(model, DivisibleWork(seconds=0.02, cores=16))
     assert advice.split.cores < 16
     found = some_trial(advice)
     path = tmp_path / "report.html"
@@ -474,7 +474,7 @@ def test_the_tasks_of_a_log_are_tried_with_their_times(
 
 
 def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: PipelineModel) -> None:
-    work = Work(seconds=4.0, cores=16)
+    work = DivisibleWork(seconds=4.0, cores=16)
     few = advise(model, work, limit=1.0)
     assert few.split.cores < 8
     assert {one.case.cores for one in candidates(few)} <= set(range(1, few.split.cores + 1))
@@ -484,7 +484,7 @@ def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: PipelineModel
 def test_the_map_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "report.html"
     found = limits_map(model, 8, warm=False)
-    write_advice(advise(model, Work(seconds=1.0, cores=8)), path, maps=[found])
+    write_advice(advise(model, DivisibleWork(seconds=1.0, cores=8)), path, maps=[found])
     opened(driver, path)
     assert drawn(driver)["limits"]["marks"] >= len(found.cells)
     legend = driver.execute_script(

@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gridbench.advise import trying
+from gridbench.advise import trial as trying
 from gridbench.advise.advice import COMPARED, Advice, advise
-from gridbench.advise.effort import Effort, effort_of
-from gridbench.advise.trial import Tried
-from gridbench.advise.trying import Candidate, candidates, try_out
+from gridbench.advise.trial import (
+    Candidate,
+    TrialEffort,
+    TriedSplit,
+    candidates,
+    effort_of,
+    try_out,
+)
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.columns import Floats
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
@@ -31,8 +36,8 @@ from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.plan import Judge
 
-WORK = Work(seconds=0.02, cores=3, most_tasks=12)
-EFFORT = Effort(rounds=3)
+WORK = DivisibleWork(seconds=0.02, cores=3, most_tasks=12)
+EFFORT = TrialEffort(rounds=3)
 
 Splits = list[tuple[int, int]]
 
@@ -90,11 +95,11 @@ def tried(advice: Advice, monkeypatch: pytest.MonkeyPatch) -> Trying:
     def found(
         made: Made,
         of: Advice = advice,
-        effort: Effort = EFFORT,
+        effort: TrialEffort = EFFORT,
         policy: Policy = Policy(),  # noqa: B008
         servers: Servers | None = None,
     ) -> Any:
-        monkeypatch.setattr(trying, "Runs", made)
+        monkeypatch.setattr(trying, "CaseRunner", made)
         printed = io.StringIO()
         engine = find_participant("gridrpc-native")
         console = Console(file=printed, width=200)
@@ -152,7 +157,7 @@ def test_the_two_to_compare_are_run_again_unless_they_hardly_differ(
 
 def test_one_round_tells_nothing_of_how_runs_differ(advice: Advice, tried: Trying) -> None:
     made = Made(_seconds)
-    trial, _ = tried(made, effort=Effort(rounds=1))
+    trial, _ = tried(made, effort=TrialEffort(rounds=1))
     assert sorted(len(one.again) for one in trial.tried)[-2:] == [2, 2]
     assert len(made.cases) == len(_splits(advice)) + 4
 
@@ -234,10 +239,10 @@ def test_disturbed_runs_count_if_that_is_accepted(advice: Advice, tried: Trying)
 def test_what_is_expected_to_take_too_long_is_left_out(advice: Advice, tried: Trying) -> None:
     longest = max(candidates(advice), key=lambda one: one.expected * (one.case.tasks <= 12))
     assert longest.expected < 60
-    trial, _ = tried(Made(_seconds), effort=Effort(rounds=1, limit=longest.expected))
+    trial, _ = tried(Made(_seconds), effort=TrialEffort(rounds=1, limit=longest.expected))
     assert len(trial.tried) == len(_splits(advice))
     made = Made(_seconds)
-    trial, _ = tried(made, effort=Effort(rounds=1, limit=longest.expected * 0.999))
+    trial, _ = tried(made, effort=TrialEffort(rounds=1, limit=longest.expected * 0.999))
     assert longest.case not in made.cases
     reasons = {(one.tasks, one.cores): one.reason for one in trial.left_out}
     assert reasons[longest.case.tasks, longest.case.cores].startswith("time: ")
@@ -251,7 +256,7 @@ def test_the_memory_of_servers_is_not_that_of_this_machine(
         (None, "memory: "),
         (Servers(Path("grid.toml"), (), (Host("node1", "lab", 4, "TCP"),)), "the work cannot be"),
     ):
-        trial, _ = tried(Made(_seconds), large, Effort(rounds=1, limit=1e9), servers=servers)
+        trial, _ = tried(Made(_seconds), large, TrialEffort(rounds=1, limit=1e9), servers=servers)
         assert trial.left_out[0].reason.startswith(begin)
 
 
@@ -260,7 +265,7 @@ def test_one_task_alone_has_nothing_to_be_compared_with(
 ) -> None:
     alone = advise(model, replace(WORK, cores=1, most_tasks=1))
     made = Made(_seconds)
-    trial, printed = tried(made, alone, Effort(rounds=1))
+    trial, printed = tried(made, alone, TrialEffort(rounds=1))
     assert [(one.tasks, one.cores) for one in made.cases] == [(1, 1)]
     assert "trying 1 split of the work, 1 time each: about " in printed
     assert trial.rival is None
@@ -268,14 +273,14 @@ def test_one_task_alone_has_nothing_to_be_compared_with(
 
 def test_where_nothing_can_be_tried_nothing_is_said(tried: Trying) -> None:
     made = Made(_seconds)
-    trial, printed = tried(made, effort=Effort(limit=1e-9))
+    trial, printed = tried(made, effort=TrialEffort(limit=1e-9))
     assert (made.cases, trial.tried, printed) == ([], (), "")
 
 
 def test_uneven_tasks_are_drawn_anew_in_each_round(model: PipelineModel, tried: Trying) -> None:
     uneven = Uneven(share=0.5)
     made = Made(_seconds)
-    tried(made, advise(model, replace(WORK, uneven=uneven)), Effort(rounds=2))
+    tried(made, advise(model, replace(WORK, uneven=uneven)), TrialEffort(rounds=2))
     for number in (0, 1):
         expected = uneven.times(WORK.seconds, 10, number)
         same = [
@@ -303,7 +308,7 @@ def test_a_split_is_as_it_was_run() -> None:
     )
     chosen = [Candidate(case, True, 2.5), Candidate(replace(case, tasks=5), False, 3.0)]
     (found,) = trying._tried(chosen, {case: (2.0, 3.0)}, {case: (4.0,)})
-    assert found == Tried(
+    assert found == TriedSplit(
         tasks=4, cores=2, advised=True, expected=2.5, totals=(2.0, 3.0), again=(4.0,)
     )
     # What is shown is what is compared.
@@ -313,9 +318,9 @@ def test_a_split_is_as_it_was_run() -> None:
 
 def test_what_is_tried_is_three_rounds_of_up_to_a_minute_unless_said_otherwise() -> None:
     assert effort_of(trying=False, rounds=None, limit=None) is None
-    assert effort_of(trying=True, rounds=None, limit=None) == Effort(rounds=3, limit=60.0)
-    assert effort_of(trying=True, rounds=1, limit=None) == Effort(rounds=1, limit=60.0)
-    assert effort_of(trying=True, rounds=None, limit=1e-3) == Effort(rounds=3, limit=1e-3)
+    assert effort_of(trying=True, rounds=None, limit=None) == TrialEffort(rounds=3, limit=60.0)
+    assert effort_of(trying=True, rounds=1, limit=None) == TrialEffort(rounds=1, limit=60.0)
+    assert effort_of(trying=True, rounds=None, limit=1e-3) == TrialEffort(rounds=3, limit=1e-3)
     for wrong in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(InputError, match="--try-limit must be a number of seconds above 0"):
             effort_of(trying=True, rounds=None, limit=wrong)
@@ -350,8 +355,12 @@ def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
     assert told == [pytest.approx(2.0 * (3 * splits + 12))]
     assert trial.seed == 1
     # One split alone is compared with none.
-    tried(Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=1)), Effort(rounds=1))
+    tried(
+        Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=1)), TrialEffort(rounds=1)
+    )
     assert (planned[1], told[1]) == (1, 2.0)
     # Two are compared with each other.
-    tried(Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=10)), Effort(rounds=1))
+    tried(
+        Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=10)), TrialEffort(rounds=1)
+    )
     assert planned[2] == 2 * (1 + 2)

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import DIFFERENCES, advise
-from gridbench.advise.expected import predict, total_of
 from gridbench.advise.prose import sentences
-from gridbench.advise.trying import candidates
-from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, _drawn, parse_uneven
-from gridbench.advise.work import Work
+from gridbench.advise.search import predict, total_of
+from gridbench.advise.trial import candidates
+from gridbench.advise.uneven import DISTRIBUTIONS, TimeDistribution, Uneven, _drawn, parse_uneven
+from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 
-EVEN = Work(seconds=100.0, cores=16)
+EVEN = DivisibleWork(seconds=100.0, cores=16)
 HALF = Uneven(share=0.5)
 WORK = replace(EVEN, uneven=HALF)
 
@@ -36,7 +36,7 @@ def costless(model: PipelineModel) -> PipelineModel:
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("share", [0.1, 0.3])
-def test_times_deviate_as_they_should(distribution: Distribution, share: float) -> None:
+def test_times_deviate_as_they_should(distribution: TimeDistribution, share: float) -> None:
     uneven = Uneven(share=share, distribution=distribution)
     times = np.concatenate([uneven.times(500.0, 5000, draw) for draw in range(40)])
     assert times.mean() == pytest.approx(0.1)
@@ -89,7 +89,7 @@ def test_the_same_pieces_are_divided_in_each_split() -> None:
 
 def test_without_costs_a_total_is_the_longest_task(model: PipelineModel) -> None:
     free = costless(model)
-    work = Work(seconds=100.0, cores=100, uneven=HALF, warm=True)
+    work = DivisibleWork(seconds=100.0, cores=100, uneven=HALF, warm=True)
     drawn = [HALF.times(100.0, 100, draw) for draw in range(HALF.draws(100))]
     total = total_of(free, work, 100, 100)
     assert total == pytest.approx(np.mean([one.max() for one in drawn]))
@@ -102,7 +102,7 @@ def test_without_costs_a_total_is_the_longest_task(model: PipelineModel) -> None
 
 def test_the_interval_holds_what_other_draws_take(model: PipelineModel) -> None:
     free = costless(model)
-    work = Work(seconds=100.0, cores=100, uneven=HALF, warm=True)
+    work = DivisibleWork(seconds=100.0, cores=100, uneven=HALF, warm=True)
     expected = predict(free, work, 100, 100)
     totals = [HALF.times(100.0, 100, draw).max() for draw in range(1000, 3000)]
     held = np.mean([expected.low <= one <= expected.high for one in totals])
@@ -154,9 +154,9 @@ def test_where_the_time_goes_tells_what_differences_take(model: PipelineModel) -
 
 def test_what_limits_may_be_the_differences(model: PipelineModel) -> None:
     heavy = Uneven(share=3.0, distribution="pareto")
-    told = " ".join(sentences(advise(model, Work(seconds=50.0, cores=16, uneven=heavy))))
+    told = " ".join(sentences(advise(model, DivisibleWork(seconds=50.0, cores=16, uneven=heavy))))
     assert "on average" in told
-    few = Work(seconds=50.0, cores=16, most_tasks=16, uneven=heavy)
+    few = DivisibleWork(seconds=50.0, cores=16, most_tasks=16, uneven=heavy)
     assert "The bottleneck is uneven tasks" in " ".join(sentences(advise(model, few)))
 
 
@@ -205,7 +205,7 @@ def test_deviations_are_shares() -> None:
 
 def test_more_tasks_than_pieces_are_refused() -> None:
     with pytest.raises(InputError, match="10 pieces cannot be divided into 11 tasks"):
-        Work(seconds=1.0, cores=1, most_tasks=11, uneven=Uneven(share=0.5, pieces=10))
+        DivisibleWork(seconds=1.0, cores=1, most_tasks=11, uneven=Uneven(share=0.5, pieces=10))
 
 
 def test_the_command_takes_a_deviation(

@@ -21,7 +21,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.datagrid.record import DataGridCase, WarmUp
 from gridbench.formats import amount
-from gridbench.published.data_grid import data_grid_slides
+from gridbench.published.figures import data_grid_slides
 from gridbench.quantities import parse_size
 from running import REPOSITORY
 

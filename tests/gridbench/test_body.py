@@ -14,7 +14,7 @@ import pytest
 
 from gridbench.advise.advice import advise
 from gridbench.advise.prose import warnings
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.summary import ideal_time
 from gridbench.engines.default import default_engine
 from gridbench.errors import InputError
@@ -196,7 +196,7 @@ def test_records_tell_the_kind(record: dict[str, Any], kind: Kind) -> None:
 def test_work_that_computes_gets_no_more_cores_than_there_are_processors(
     model: PipelineModel,
 ) -> None:
-    work = Work(seconds=9.0, cores=100, body="spin")
+    work = DivisibleWork(seconds=9.0, cores=100, body="spin")
     limited = work.on_processors(2)
     assert (limited.cores, limited.cores_asked) == (2, 100)
     assert replace(work, body="sleep").on_processors(2).cores == 100

@@ -45,7 +45,7 @@ from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.errors import InputError
 from gridbench.formats import amount
 from gridbench.pages.table import Table
-from gridbench.published.data_grid import data_grid_slides
+from gridbench.published.figures import data_grid_slides
 from gridbench.result_kind import Measure, kind_of
 from gridbench.results.compare import compared
 from gridbench.results.table import measures_of

@@ -9,22 +9,20 @@ from pathlib import Path
 import pytest
 
 from gridbench.advise.advice import advise
-from gridbench.advise.deadline_search import within
-from gridbench.advise.expected import predict
 from gridbench.advise.prose import sentences
-from gridbench.advise.search import best_on
+from gridbench.advise.search import best_on, predict, within
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
 from running import Run
 from synthetic import MB
 
-WORK = Work(seconds=2.0, cores=16)
+WORK = DivisibleWork(seconds=2.0, cores=16)
 BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25)
 
 
-def brute(model: PipelineModel, work: Work, limit: float) -> tuple[int | None, int | None]:
+def brute(model: PipelineModel, work: DivisibleWork, limit: float) -> tuple[int | None, int | None]:
     """The fewest cores with which it is expected to end in time, and of which the interval is."""
     splits = [(cores, cores * blocks) for cores in range(1, work.cores + 1) for blocks in BLOCKS]
     expected = {split: predict(model, work, split[1], split[0]) for split in splits}
@@ -37,11 +35,11 @@ def brute(model: PipelineModel, work: Work, limit: float) -> tuple[int | None, i
     "work",
     [
         WORK,
-        Work(seconds=0.5, cores=16, bytes_in=16 * MB, bytes_out_each=MB),
-        Work(seconds=2.0, cores=16, warm=True),
+        DivisibleWork(seconds=0.5, cores=16, bytes_in=16 * MB, bytes_out_each=MB),
+        DivisibleWork(seconds=2.0, cores=16, warm=True),
     ],
 )
-def test_no_fewer_cores_end_in_time(model: PipelineModel, work: Work) -> None:
+def test_no_fewer_cores_end_in_time(model: PipelineModel, work: DivisibleWork) -> None:
     answers = set()
     for limit in (3.0, 1.0, 0.6, 0.35, 0.25, 0.21, 0.18, 0.15, 0.1):
         found = within(model, work, limit)
@@ -80,7 +78,7 @@ def test_uneven_work_needs_more_cores(model: PipelineModel) -> None:
 
 def test_cores_that_only_cost_are_not_asked_for(model: PipelineModel) -> None:
     # Starting 16 workers takes longer than the work on a few.
-    work = Work(seconds=0.05, cores=16)
+    work = DivisibleWork(seconds=0.05, cores=16)
     best = advise(model, work).split
     assert best.cores < 8
     assert best_on(model, work, 16, 1.0).total > best.total * 1.01
@@ -113,7 +111,7 @@ def test_what_is_likely_only_is_told_as_that(model: PipelineModel) -> None:
 
 
 def test_what_limits_is_told_where_no_number_of_cores_is_enough(model: PipelineModel) -> None:
-    told = sentences(advise(model, Work(seconds=0.1, cores=16), limit=0.02))[0]
+    told = sentences(advise(model, DivisibleWork(seconds=0.1, cores=16), limit=0.02))[0]
     assert "With no number of cores up to 16 does the work end within 0.02 s" in told
     assert "what limits then is starting workers" in told
 

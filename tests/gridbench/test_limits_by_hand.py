@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from gridbench.model.pipeline import Link, Manager, MessageCost, PipelineParameters, WorkerStart
-from gridbench.simulate.limits import Gain, Use, gains, limit, uses
-from gridbench.simulate.simulation import Simulation, simulate
-from gridbench.simulate.start_up import Batch
-from gridbench.simulate.systems import System
-from gridbench.simulate.throttling import Pressure
-from gridbench.simulate.work import Work
+from gridbench.simulate.account import Gain, Use, gains, limit, uses
+from gridbench.simulate.simulation import SimulatedWorkload, Simulation, simulate
+from gridbench.simulate.systems import Batch, Pressure, System
 
 
 def _system(parameters: PipelineParameters, ready: float = 0.0) -> System:
@@ -39,7 +36,9 @@ def test_one_client_submits_and_takes_results_and_both_links_carry_data() -> Non
             take_output=MessageCost(fixed=1.0, per_byte=0.1),
         )
     )
-    work = Work(cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0, bytes_shared=80.0)
+    work = SimulatedWorkload(
+        cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0, bytes_shared=80.0
+    )
     done = simulate(work, one)
     assert _busy(done) == {
         "the client, submitting and taking results": pytest.approx(4 * (2 + 3 + 1 + 60 * 0.1)),
@@ -62,7 +61,7 @@ MANAGED = PipelineParameters(
     retrieve_cost=3.0,
     take_output=MessageCost(fixed=1.0, per_byte=0.1),
 )
-DATA = Work(cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0)
+DATA = SimulatedWorkload(cores=2, tasks=4, sleep=100.0, bytes_in=30.0, bytes_out=60.0)
 
 
 @pytest.mark.parametrize("lock", [False, True])
@@ -127,11 +126,11 @@ def test_a_manager_that_pages_keeps_its_disk_busy() -> None:
 # What would be gained.
 
 
-def _gains(work: Work, one: System) -> dict[str, tuple[float, float]]:
+def _gains(work: SimulatedWorkload, one: System) -> dict[str, tuple[float, float]]:
     return {gain.without: (gain.total, gain.saved) for gain in gains(simulate(work, one))}
 
 
-ONE = Work(cores=1, tasks=1, sleep=10.0)
+ONE = SimulatedWorkload(cores=1, tasks=1, sleep=10.0)
 BARE = PipelineParameters(to_workers=Link(), from_workers=Link(), manager=Manager())
 
 

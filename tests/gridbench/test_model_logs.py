@@ -17,9 +17,8 @@ from gridbench.model.observation import Observation, Situation
 from gridbench.model.pipeline import Stamps
 from gridbench.model.sources import PLACE, observe_log, read_source
 from gridbench.model.terms import Shape, run
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import system
-from gridbench.simulate.work import Work
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.tasklog import Header, TaskLogWriter
 from running import Run
 from test_tasklog import SAMPLE
@@ -171,7 +170,7 @@ def test_clocks_of_hosts_say_when_workers_began_if_they_are_sure_enough(tmp_path
 def test_a_worker_that_is_there_long_before_all_others_says_nothing_of_theirs(
     tmp_path: Path,
 ) -> None:
-    work = Work(cores=10, tasks=40, sleep=2.0)
+    work = SimulatedWorkload(cores=10, tasks=40, sleep=2.0)
     stamps = simulate(work, system("symphony")).stamps
     situation = Situation(cores=10, sleep=np.full(40, 2.0))
     one = observed(write_log(tmp_path / "a.log", situation, stamps))

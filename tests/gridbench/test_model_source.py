@@ -14,13 +14,12 @@ from gridbench.errors import InputError
 from gridbench.model.observation import observe
 from gridbench.model.sources import read_source
 from gridbench.scenario.results import CaseResult, open_cases
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.timeline import table_of, write_folder
-from gridbench.simulate.work import Work
 from scenario_results import all_done, header_of
 
-WORK = Work(cores=4, tasks=8, sleep=0.1, bytes_in=1024.0)
+WORK = SimulatedWorkload(cores=4, tasks=8, sleep=0.1, bytes_in=1024.0)
 
 
 def made_run(folder: Path, **changed: object) -> Path:

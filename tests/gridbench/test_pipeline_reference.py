@@ -21,7 +21,7 @@ from gridbench.model.pipeline import (
     evaluate,
     figures,
 )
-from gridbench.simulate.throttling import Throttling, follow_throttled
+from gridbench.simulate.systems import Throttling, follow_throttled
 from pipeline_reference.run import Run
 from pipeline_reference.throttling import ThrottledRun
 

@@ -10,19 +10,22 @@ from pathlib import Path
 import pytest
 
 from gridbench.analysis.transfer import bytes_per_second
-from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
-from gridbench.published import catalogue, command
-from gridbench.published.catalogue import TABLES, chosen
-from gridbench.published.figures import Figure, Predicted, Reproduced
-from gridbench.published.markdown import markdown
-from gridbench.published.printed import (
+from gridbench.published import command
+from gridbench.published import command as catalogue
+from gridbench.published.command import TABLES, chosen
+from gridbench.published.figures import (
     Computed,
+    PredictedTable,
     Printed,
+    RecomputedFigure,
+    RecomputedTable,
     computed,
     figure_in_text,
     megabytes,
     table,
 )
+from gridbench.published.present import markdown
+from gridbench.simulate.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
 from running import REPOSITORY, Run
 
 FIGURES = {
@@ -52,15 +55,15 @@ WITHIN_INPUTS = {("5.5.4-2", "100 KB, 100 tasks", "rate")}
 """740 from 1.08 ms, which gives 741: from 1.081 ms it is 740."""
 
 
-def reproduced(name: str) -> Reproduced:
+def reproduced(name: str) -> RecomputedTable:
     made = TABLES[name]()
-    assert isinstance(made, Reproduced)
+    assert isinstance(made, RecomputedTable)
     return made
 
 
-def predicted(name: str) -> Predicted:
+def predicted(name: str) -> PredictedTable:
     made = TABLES[name]()
-    assert isinstance(made, Predicted)
+    assert isinstance(made, PredictedTable)
     return made
 
 
@@ -104,7 +107,7 @@ def test_every_exception_is_a_figure() -> None:
     ],
 )
 def test_the_verdict(theirs: str, ours: Computed, exception: str, verdict: str) -> None:
-    assert Figure("", "", "", Printed(theirs), ours, exception).verdict == verdict
+    assert RecomputedFigure("", "", "", Printed(theirs), ours, exception).verdict == verdict
 
 
 def test_what_is_rounded_off_the_inputs_makes_a_range() -> None:

@@ -12,10 +12,9 @@ from gridbench.scenario.cells import cells_of
 from gridbench.scenario.logs import results_of_runs
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.results import CaseResult
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.timeline import table_of, write_folder
-from gridbench.simulate.work import Work
 from gridbench.statistics.interval import Interval
 from scenario_results import all_done
 
@@ -111,7 +110,8 @@ def test_logs_of_symphony_show_the_rate_of_its_manager(tmp_path: Path, cores: in
     logs = []
     for size in (0, MB // 10, MB):
         done = simulate(
-            Work(cores=cores, tasks=cores, sleep=30.0, bytes_in=size), system("symphony")
+            SimulatedWorkload(cores=cores, tasks=cores, sleep=30.0, bytes_in=size),
+            system("symphony"),
         )
         (folder := tmp_path / f"{size}").mkdir()
         write_folder(folder, done, table_of(done))

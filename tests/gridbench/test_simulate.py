@@ -15,20 +15,25 @@ from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration
 from gridbench.model.pipeline import Link, Manager, PipelineParameters, evaluate
-from gridbench.simulate.account import account, notices
-from gridbench.simulate.limits import gains, limit, uses
+from gridbench.simulate.account import account, gains, limit, notices, uses
+from gridbench.simulate.comparison import against_published
 from gridbench.simulate.profile_file import profile_text, read_profile
-from gridbench.simulate.published_runs import against_published
-from gridbench.simulate.simulation import Simulation, case_of, cautions_of, simulate
-from gridbench.simulate.start_up import Waves
-from gridbench.simulate.systems import SYSTEMS, system
-from gridbench.simulate.throttling import Level, Pressure, Throttling
+from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.simulation import (
+    SimulatedWorkload,
+    Simulation,
+    case_of,
+    cautions_of,
+    simulate,
+)
+from gridbench.simulate.systems import Level, Pressure, Throttling, Waves
 from gridbench.simulate.timeline import summary_of, table_of
-from gridbench.simulate.work import Work
 
 REPOSITORY = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
-WORK = Work(cores=40, tasks=160, sleep=1.0, stddev=0.2, bytes_in=MEGABYTE, bytes_out=MEGABYTE / 2)
+WORK = SimulatedWorkload(
+    cores=40, tasks=160, sleep=1.0, stddev=0.2, bytes_in=MEGABYTE, bytes_out=MEGABYTE / 2
+)
 names = pytest.mark.parametrize("name", list(SYSTEMS))
 
 
@@ -71,7 +76,7 @@ def test_symphony_starts_as_it_was_measured() -> None:
 
 
 def test_the_first_instance_does_all_the_work_of_tasks_that_take_no_time() -> None:
-    done = simulate(Work(cores=100, tasks=1000, sleep=0.0), system("symphony"))
+    done = simulate(SimulatedWorkload(cores=100, tasks=1000, sleep=0.0), system("symphony"))
     assert set(done.stamps.worker) == {0}
     assert done.total < 5.0
 
@@ -95,7 +100,7 @@ def test_rates_are_as_large_a_part_of_any_link(name: str) -> None:
 
 
 def test_a_slower_link_makes_transfers_as_much_longer() -> None:
-    work = Work(cores=20, tasks=20, sleep=0.0, bytes_in=100 * MEGABYTE)
+    work = SimulatedWorkload(cores=20, tasks=20, sleep=0.0, bytes_in=100 * MEGABYTE)
 
     def transfers(link: float) -> float:
         ninfg = system("ninfg").on_link(link)
@@ -106,7 +111,7 @@ def test_a_slower_link_makes_transfers_as_much_longer() -> None:
 
 
 def test_workers_behind_slow_links_of_their_own_get_their_data_later() -> None:
-    work = Work(cores=4, tasks=4, sleep=1.0, bytes_in=100 * MEGABYTE)
+    work = SimulatedWorkload(cores=4, tasks=4, sleep=1.0, bytes_in=100 * MEGABYTE)
     slow = system("ninfg").behind(1e8)
     done = simulate(work, slow, start_up=0.0)
     # All at once at 100 Mbit/s each, which is less than the client's link has.
@@ -116,7 +121,7 @@ def test_workers_behind_slow_links_of_their_own_get_their_data_later() -> None:
 
 def test_condor_sends_shared_data_with_every_task() -> None:
     condor = system("condor")
-    work = Work(cores=2, tasks=6, sleep=1.0, bytes_in=10.0, bytes_shared=30.0)
+    work = SimulatedWorkload(cores=2, tasks=6, sleep=1.0, bytes_in=10.0, bytes_shared=30.0)
     case = case_of(work, condor, 0.0, work.times())
     assert (case.bytes_in, case.bytes_shared) == (40.0, 0.0)
     case = case_of(work, system("ninfg"), 0.0, work.times())
@@ -182,7 +187,7 @@ def test_every_task_comes_back_however_short_the_memory(
     memory: float, disk: float, slower: float, sizes: tuple[float, float], sleep: float
 ) -> None:
     throttling = Throttling(memory=memory * MEGABYTE, disk=disk * MEGABYTE, slower=slower)
-    work = Work(
+    work = SimulatedWorkload(
         cores=7,
         tasks=30,
         sleep=sleep,
@@ -214,22 +219,22 @@ def test_absurd_throttling_is_refused(wrong: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("name", "work", "told"),
     [
-        ("symphony", Work(cores=10, tasks=100, sleep=100.0), "The tasks themselves"),
+        ("symphony", SimulatedWorkload(cores=10, tasks=100, sleep=100.0), "The tasks themselves"),
         (
             "symphony",
-            Work(cores=100, tasks=1000, sleep=0.5, bytes_in=5 * MEGABYTE),
+            SimulatedWorkload(cores=100, tasks=1000, sleep=0.5, bytes_in=5 * MEGABYTE),
             "The link from the client to the manager",
         ),
-        ("ninfg", Work(cores=100, tasks=100, sleep=1.0), "Start-up"),
+        ("ninfg", SimulatedWorkload(cores=100, tasks=100, sleep=1.0), "Start-up"),
         (
             "ninfg",
-            Work(cores=50, tasks=1000, sleep=1.0, bytes_in=10 * MEGABYTE),
+            SimulatedWorkload(cores=50, tasks=1000, sleep=1.0, bytes_in=10 * MEGABYTE),
             "The link to the workers",
         ),
-        ("condor", Work(cores=100, tasks=5000, sleep=1.0), "The client"),
+        ("condor", SimulatedWorkload(cores=100, tasks=5000, sleep=1.0), "The client"),
     ],
 )
-def test_what_limits_is_told(name: str, work: Work, told: str) -> None:
+def test_what_limits_is_told(name: str, work: SimulatedWorkload, told: str) -> None:
     done = simulate(work, system(name))
     assert limit(done, uses(done), gains(done)).startswith(told)
 
@@ -261,7 +266,7 @@ def test_what_would_be_gained_is_what_a_run_without_it_takes() -> None:
 def test_throttling_does_not_change_the_published_predictions() -> None:
     # 1,000 tasks of 1 MB are far from what made the manager short of memory.
     symphony = system("symphony")
-    work = Work(cores=100, tasks=1000, sleep=0.1, bytes_in=MEGABYTE)
+    work = SimulatedWorkload(cores=100, tasks=1000, sleep=0.1, bytes_in=MEGABYTE)
     done = simulate(work, symphony)
     assert done.total == evaluate(done.case, symphony.parameters).total
 
@@ -289,7 +294,7 @@ MINIMAL += "constant = 1\nper_worker = 0\n"
 def test_what_a_profile_leaves_out_costs_nothing(tmp_path: Path) -> None:
     path = tmp_path / "bare.toml"
     path.write_text(MINIMAL)
-    work = Work(cores=3, tasks=9, sleep=2.0, bytes_in=1e9)
+    work = SimulatedWorkload(cores=3, tasks=9, sleep=2.0, bytes_in=1e9)
     assert simulate(work, read_profile(path)).total == 7.0
     assert read_profile(path).name == "bare"
 
@@ -351,7 +356,9 @@ UNDISTURBED = {
 @pytest.mark.parametrize("name", [*SHORT_OF_MEMORY, *UNTOLD, *UNDISTURBED])
 def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     cores, tasks, sleep, bytes_in, bytes_out = (SHORT_OF_MEMORY | UNTOLD | UNDISTURBED)[name]
-    work = Work(cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out)
+    work = SimulatedWorkload(
+        cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out
+    )
     done = simulate(work, system("symphony"))
     pressure = done.pressure
     assert pressure is not None
@@ -380,7 +387,7 @@ def test_a_manager_is_near_to_throttling_from_70_percent_of_its_bound_on(
 ) -> None:
     # It begins with half of its memory.
     bounded = replace(system("symphony"), throttling=Throttling(memory=100.0, disk=1.0))
-    case = simulate(Work(cores=2, tasks=4, sleep=1.0), bounded).case
+    case = simulate(SimulatedWorkload(cores=2, tasks=4, sleep=1.0), bounded).case
     found = cautions_of(case, bounded, Pressure(most=most))
     assert len(found) == told
     assert all(f"{most * 2:.0f} % of the 50 B with which it begins" in text for text in found)
@@ -394,7 +401,9 @@ def test_less_memory_does_not_tell_which_runs_were_short_of_it() -> None:
     short, totals = set(), {}
     runs = SHORT_OF_MEMORY | UNTOLD | UNDISTURBED
     for name, (cores, tasks, sleep, bytes_in, bytes_out) in runs.items():
-        work = Work(cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out)
+        work = SimulatedWorkload(
+            cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out
+        )
         done = simulate(work, small)
         assert done.pressure is not None
         if done.pressure.worst >= Level.PROACTIVE:
@@ -418,7 +427,7 @@ def test_data_is_kept_until_its_task_is_done() -> None:
             parameters=parts,
             throttling=Throttling(memory=1000.0, disk=1.0, until_done=until_done),
         )
-        work = Work(cores=3, tasks=3, sleep=100.0, bytes_in=10.0)
+        work = SimulatedWorkload(cores=3, tasks=3, sleep=100.0, bytes_in=10.0)
         pressure = simulate(work, one, start_up=0.0).pressure
         assert pressure is not None
         held.append(pressure.most)

@@ -15,7 +15,7 @@ from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
 from gridbench.model.model_kind import parameters as of_tasks
 from gridbench.model.spans import Span
 from gridbench.simulate import cases
-from gridbench.simulate.cases import Predicted, Prediction, print_prediction
+from gridbench.simulate.cases import CasePrediction, CasePredictions, print_prediction
 
 PARAMETERS = (ModelParameter("cores", "cores"), ModelParameter("size", "data", "bytes"))
 CASE = {"cores": 2000.0, "size": 2048.0}
@@ -43,10 +43,10 @@ def _expected(total: float, *outside: str) -> CaseEstimate:
     return CaseEstimate(total=total, low=total / 2, high=total * 2, parts=parts, outside=outside)
 
 
-def _printed(*rows: Predicted) -> list[list[str]]:
+def _printed(*rows: CasePrediction) -> list[list[str]]:
     """The cells of each line that is not empty."""
     text = io.StringIO()
-    print_prediction(Console(file=text, width=150), Prediction(PARAMETERS, rows))
+    print_prediction(Console(file=text, width=150), CasePredictions(PARAMETERS, rows))
     assert text.getvalue().endswith("\n\n")  # the table of another model may follow
     lines = [line.strip() for line in text.getvalue().splitlines()]
     return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
@@ -56,9 +56,9 @@ def test_cases_are_printed_by_model_with_two_digits() -> None:
     near = {"cores": 4.0, "size": 2048.0}
     head = ["cores", "data", "expected", "90 % range", "ideal", "overhead"]
     assert _printed(
-        Predicted(ONE, near, _expected(1.234)),
-        Predicted(ONE, CASE, _expected(12.34, *FAR)),
-        Predicted(OTHER, near, _expected(1.5)),
+        CasePrediction(ONE, near, _expected(1.234)),
+        CasePrediction(ONE, CASE, _expected(12.34, *FAR)),
+        CasePrediction(OTHER, near, _expected(1.5)),
     ) == [
         ["one on here"],
         ["Predicted: the total time."],

@@ -22,14 +22,16 @@ from gridbench.run.load import load_run
 from gridbench.run.recorder import prepare
 from gridbench.simulate import command
 from gridbench.simulate.command import SimulationRequest, run_simulation
-from gridbench.simulate.compared import Comparison, against_runs
-from gridbench.simulate.fitted import Fitted
-from gridbench.simulate.published_runs import against_published
-from gridbench.simulate.simulation import simulate
+from gridbench.simulate.comparison import (
+    FittedSystems,
+    SimulatedFigure,
+    against_published,
+    against_runs,
+)
+from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import parse_sweep
-from gridbench.simulate.systems import SYSTEMS, system
 from gridbench.simulate.timeline import table_of, write_folder
-from gridbench.simulate.work import Work
 from gridbench.tasklog import read_task_log
 from running import Run
 from synthetic import PLACE
@@ -297,7 +299,7 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     for name, status in (("cold", "complete"), ("warm", "complete"), ("cut", "interrupted")):
         done = simulate(
-            Work(cores=4, tasks=20, sleep=0.1, stddev=0.02),
+            SimulatedWorkload(cores=4, tasks=20, sleep=0.1, stddev=0.02),
             system("gridrpc"),
             start_up=0.0 if name == "warm" else None,
         )
@@ -349,7 +351,7 @@ def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
     with pytest.raises(InputError) as refused:
         against_runs(
             results,
-            Fitted(Path("model.json"), [elsewhere]),
+            FittedSystems(Path("model.json"), [elsewhere]),
             "gridrpc-native",
             lambda _name, _tasks: pytest.fail("it is simulated"),
         )
@@ -376,7 +378,7 @@ def test_the_simulator_against_the_published_tables() -> None:
     assert ninfg.errors()["total, median"] < 0.15
 
 
-def _largest_error(rows: Sequence[Comparison], *sizes: str) -> float:
+def _largest_error(rows: Sequence[SimulatedFigure], *sizes: str) -> float:
     found = [abs(row.error) for row in rows if row.what.split(",")[0] in sizes]
     assert len(found) >= 3
     return max(found)

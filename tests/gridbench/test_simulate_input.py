@@ -24,9 +24,9 @@ from gridbench.simulate.command import SimulationRequest
 from gridbench.simulate.options import simulate as options
 from gridbench.simulate.page import _data, render
 from gridbench.simulate.profile_file import profile_text, read_profile, system_of
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import MOST_CORES, MOST_TASKS, SimulatedWorkload
 from gridbench.simulate.sweep import Swept, parse_sweep
-from gridbench.simulate.systems import system
-from gridbench.simulate.work import MOST_CORES, MOST_TASKS, Work
 from test_simulate_shown import ACCOUNT
 
 ASKED = SimulationRequest(profile="gridrpc", cores=4)
@@ -37,7 +37,7 @@ NINFG = system("ninfg")
 
 
 def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
-    work = Work(cores=4, tasks=40, sleep=30.0)
+    work = SimulatedWorkload(cores=4, tasks=40, sleep=30.0)
     assert command._work(ASKED) == work
     assert (work.stddev, work.bytes_in, work.bytes_shared, work.bytes_out) == (0, 0, 0, 0)
     assert work.seed == 1
@@ -84,7 +84,7 @@ def test_a_sweep_of_links_varies_the_system_alone() -> None:
         )
 
 
-ONE = Work(cores=1, tasks=1, sleep=1.0)
+ONE = SimulatedWorkload(cores=1, tasks=1, sleep=1.0)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_more_than_ten_times_beyond_the_measured_nothing_is_predicted(
 
 def test_a_predicted_case_as_json() -> None:
     case = {"cores": 4.0, "sleep": 1.0, "input": 0.0}
-    told = cases.Predicted(MODEL, case, MODEL.expect(case)).to_dict()
+    told = cases.CasePrediction(MODEL, case, MODEL.expect(case)).to_dict()
     assert json.loads(json.dumps(told)) == {
         "model": "made-up on here",
         "case": case,

@@ -23,25 +23,26 @@ from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
 from gridbench.quantities import LONGEST_TIME
-from gridbench.simulate.account import Account, account, notices
-from gridbench.simulate.compared import Against, Comparison
-from gridbench.simulate.fitted import Fitted, read_fitted
-from gridbench.simulate.limits import Gain, Use
+from gridbench.simulate.account import Account, Gain, Use, account, notices
+from gridbench.simulate.comparison import (
+    FittedSystems,
+    SimulatedFigure,
+    SimulationComparison,
+    read_fitted,
+)
 from gridbench.simulate.page import render
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.start_up import Batch, OneByOne
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import MOST_VALUES, Swept, parse_sweep
-from gridbench.simulate.systems import System, system
+from gridbench.simulate.systems import Batch, Level, OneByOne, Pressure, System
 from gridbench.simulate.terminal import print_account, print_against, print_swept, sweep_rows
-from gridbench.simulate.throttling import Level, Pressure
 from gridbench.simulate.timeline import described, table_of
-from gridbench.simulate.work import Work
 from synthetic import PLACE
 
 MB = 2**20
 
 ACCOUNT = Account(
-    work=Work(cores=4, tasks=16, sleep=2.0, bytes_in=MB),
+    work=SimulatedWorkload(cores=4, tasks=16, sleep=2.0, bytes_in=MB),
     system=system("ninfg"),
     total=20.0,
     ideal=8.0,
@@ -56,22 +57,22 @@ ACCOUNT = Account(
     limit="Data: without it the total would be 15 s, 25 % less.",
     pressure=Pressure(most=3 * MB, worst=Level.SEVERE, paged=1234),
 )
-ONE = Work(cores=1, tasks=1, sleep=1.0)
+ONE = SimulatedWorkload(cores=1, tasks=1, sleep=1.0)
 SWEPT = Swept(
     parse_sweep("cores=4,1000"),
     [ACCOUNT, replace(ACCOUNT, uses=[], work=replace(ACCOUNT.work, cores=1000, tasks=4000))],
 )
-AGAINST = Against(
-    "Spans", "How it was done.", [Comparison("a", 10.0, 11.0), Comparison("b", 10.0, 7.0)]
+AGAINST = SimulationComparison(
+    "Spans", "How it was done.", [SimulatedFigure("a", 10.0, 11.0), SimulatedFigure("b", 10.0, 7.0)]
 )
-TOTALS = Against(
+TOTALS = SimulationComparison(
     "Totals",
     "How it was done.",
     [
-        Comparison("a", 10.0, 11.0, 5.0),
-        Comparison("b", 10.0, 9.5, 9.0),
-        Comparison("c", 10.0, 10.0, 7.0),
-        Comparison("none", 0.0, 1.0, 0.0),
+        SimulatedFigure("a", 10.0, 11.0, 5.0),
+        SimulatedFigure("b", 10.0, 9.5, 9.0),
+        SimulatedFigure("c", 10.0, 10.0, 7.0),
+        SimulatedFigure("none", 0.0, 1.0, 0.0),
     ],
     ["1 run: it is not complete or not valid"],
 )
@@ -153,7 +154,7 @@ def test_what_there_is_none_of_is_not_shown() -> None:
 
 
 def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
-    wide = Work(cores=10, tasks=100, sleep=1.0, stddev=1.0)
+    wide = SimulatedWorkload(cores=10, tasks=100, sleep=1.0, stddev=1.0)
     # Of a normal distribution whose edge is one deviation off: 0.24197 / 0.84134.
     assert wide.raised() == pytest.approx(0.2876, abs=1e-4)
     assert wide.times().mean() == pytest.approx(1 + wide.raised(), abs=0.2)
@@ -217,7 +218,7 @@ def test_real_figures_and_simulated_ones_are_shown_side_by_side() -> None:
 
 @pytest.mark.parametrize(("ideal", "compared"), [(7.99, True), (8.01, False)])
 def test_overhead_is_compared_from_a_fifth_of_the_total_on(ideal: float, compared: bool) -> None:
-    error = Comparison("a", 10.0, 11.0, ideal).overhead_error
+    error = SimulatedFigure("a", 10.0, 11.0, ideal).overhead_error
     assert math.isfinite(error) == compared
 
 
@@ -252,7 +253,7 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
         measured_cores=2,
     )
     # Workers are there after 2 and 3 s; the first does two of three tasks.
-    done = simulate(Work(cores=2, tasks=3, sleep=0.75), one)
+    done = simulate(SimulatedWorkload(cores=2, tasks=3, sleep=0.75), one)
     told = account(done, table_of(done))
     assert (told.total, told.ideal) == (3.75, 1.5)
     assert told.efficiency == pytest.approx(0.4)
@@ -261,7 +262,7 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     # What they wait until they are there is start-up, of which a run has none that begins warm.
     assert told.parts["start-up"] == pytest.approx(2.5)
     # A worker begins once, whatever it does after its first task.
-    longer = simulate(Work(cores=2, tasks=3, sleep=2.0), one)
+    longer = simulate(SimulatedWorkload(cores=2, tasks=3, sleep=2.0), one)
     assert longer.stamps.calc_in.tolist() == [2.0, 3.0, 4.0]
     assert account(longer, table_of(longer)).last_start == 3.0
     assert told.notices == []
@@ -293,12 +294,14 @@ def test_what_is_assumed_is_said() -> None:
 
 def test_stamps_are_rounded_down_to_what_is_known() -> None:
     coarse = replace(system("ninfg"), resolution=0.5)
-    done = simulate(Work(cores=1, tasks=1, sleep=1.2, bytes_in=1024.4), coarse, start_up=0.0)
+    done = simulate(
+        SimulatedWorkload(cores=1, tasks=1, sleep=1.2, bytes_in=1024.4), coarse, start_up=0.0
+    )
     (row,) = table_of(done).to_pylist()
     assert (row["submit"], row["calc_in"], row["calc_out"], row["retrieve"]) == (0, 0, 1, 1)
     assert math.isnan(row["queued"])
     assert (row["tid"], row["worker"], row["bytes_in"]) == (1, "w1", 1024)
-    exact = simulate(Work(cores=1, tasks=1, sleep=1.2), system("ninfg"), start_up=0.0)
+    exact = simulate(SimulatedWorkload(cores=1, tasks=1, sleep=1.2), system("ninfg"), start_up=0.0)
     (row,) = table_of(exact).to_pylist()
     # It is sent off after it was submitted, however soon.
     assert 0 < row["queued"] < 1e-9
@@ -347,7 +350,7 @@ def _model(place: EnginePlace) -> PipelineModel:
 
 
 def test_a_model_is_a_system_with_its_terms() -> None:
-    one = Fitted(Path("model.json"), [_model(PLACE)]).only()
+    one = FittedSystems(Path("model.json"), [_model(PLACE)]).only()
     assert one.name == "made-up"
     assert one.title == "made-up, fitted to 30 runs on one host, 2 processors"
     assert (one.one_host, one.link, one.measured_cores) == (True, 1e9, 16)
@@ -362,7 +365,7 @@ def test_a_model_is_a_system_with_its_terms() -> None:
 def test_a_run_is_simulated_by_the_model_of_its_place() -> None:
     links = replace(PLACE, transport="links", nodes=3, link_rate=1e8)
     network = replace(PLACE, transport="network")
-    fitted = Fitted(Path("model.json"), [_model(PLACE), _model(links), _model(network)])
+    fitted = FittedSystems(Path("model.json"), [_model(PLACE), _model(links), _model(network)])
     situation = Situation(cores=2, sleep=np.ones(2), warm=True)
     found = fitted.for_run(links, situation)
     assert found is not None
@@ -401,7 +404,7 @@ def test_a_file_may_have_models_of_several_engines_and_places(tmp_path: Path) ->
 @pytest.mark.parametrize(("stddev", "told"), [(0.41, False), (0.43, True)])
 def test_a_mean_that_is_raised_by_a_hundredth_is_told(stddev: float, told: bool) -> None:
     # By 0.0084 s and 0.0116 s of a second.
-    work = Work(cores=10, tasks=100, sleep=1.0, stddev=stddev)
+    work = SimulatedWorkload(cores=10, tasks=100, sleep=1.0, stddev=stddev)
     assert work.raised() == pytest.approx(0.0116 if told else 0.0084, abs=5e-5)
     assert any("negative" in one for one in replace(ACCOUNT, work=work).notices) == told
     assert replace(work, stddev=0.0).raised() == 0

@@ -11,18 +11,17 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.model.pipeline import WorkerStart
-from gridbench.simulate import published_runs
-from gridbench.simulate.published_runs import against_published
-from gridbench.simulate.simulation import Simulation, simulate
-from gridbench.simulate.start_up import Batch, OneByOne
-from gridbench.simulate.systems import SYSTEMS, system
+from gridbench.simulate import comparison as published_runs
+from gridbench.simulate.comparison import against_published
+from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.simulation import SimulatedWorkload, Simulation, simulate
+from gridbench.simulate.systems import Batch, OneByOne
 from gridbench.simulate.terminal import heading, links, listing
-from gridbench.simulate.work import Work
 
 MB = 2**20
 MBIT = 2**20 / 8
 """Bytes, as the report counts them."""
-ONE = Work(cores=1, tasks=1, sleep=10.0)
+ONE = SimulatedWorkload(cores=1, tasks=1, sleep=10.0)
 
 
 def _given(name: str) -> dict[str, float]:
@@ -30,7 +29,7 @@ def _given(name: str) -> dict[str, float]:
     return {one.name: one.value for one in system(name).given}
 
 
-def _overhead(name: str, work: Work, start_up: float | None = 0.0) -> float:
+def _overhead(name: str, work: SimulatedWorkload, start_up: float | None = 0.0) -> float:
     done = simulate(work, system(name), start_up=start_up)
     return done.total - done.ideal
 
@@ -94,7 +93,7 @@ def test_one_task_on_condor_is_matched_and_started() -> None:
     known = _given("condor")
     exact = replace(system("condor"), resolution=0.0)
 
-    def overhead(work: Work, start_up: float | None = 0.0) -> float:
+    def overhead(work: SimulatedWorkload, start_up: float | None = 0.0) -> float:
         return simulate(work, exact, start_up=start_up).total - 10.0
 
     each = known["start of a task, one after another"] + known["process of a task"]
@@ -161,7 +160,9 @@ def test_the_listing_has_a_line_for_each_system() -> None:
 
 
 def test_the_heading_says_what_was_asked_for() -> None:
-    work = Work(cores=1000, tasks=2000, sleep=1.5, stddev=0.25, bytes_in=MB, bytes_shared=2048)
+    work = SimulatedWorkload(
+        cores=1000, tasks=2000, sleep=1.5, stddev=0.25, bytes_in=MB, bytes_shared=2048
+    )
     assert heading(work) == (
         "2,000 tasks of 1.5 +- 0.25 s on 1,000 cores, input 1MB, shared 2KB, output 0"
     )
@@ -202,9 +203,9 @@ def test_the_published_runs_are_simulated_with_their_own_work() -> None:
 
 
 def test_published_spans_are_of_data_that_goes_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    works: list[Work] = []
+    works: list[SimulatedWorkload] = []
 
-    def noted(work: Work, *arguments: Any, **more: Any) -> Simulation:
+    def noted(work: SimulatedWorkload, *arguments: Any, **more: Any) -> Simulation:
         works.append(work)
         return simulate(work, *arguments, **more)
 

@@ -13,15 +13,14 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.run.runner import RECORD_FORMAT
 from gridbench.simulate import timeline
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import System, system
-from gridbench.simulate.throttling import Throttling
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
+from gridbench.simulate.systems import System, Throttling
 from gridbench.simulate.timeline import described, table_of, write_log
-from gridbench.simulate.work import Work
 from gridbench.tasklog import read_task_log
 
 KB = 1024.0
-WORK = Work(
+WORK = SimulatedWorkload(
     cores=2, tasks=4, sleep=1.5, stddev=0.25, bytes_in=3 * KB, bytes_shared=5 * KB, bytes_out=7 * KB
 )
 

@@ -9,14 +9,12 @@ import pytest
 from gridbench.advise.advice import advise
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import warnings
-from gridbench.advise.work import Work as AdviseWork
+from gridbench.advise.work import DivisibleWork as AdviseWork
 from gridbench.model.pipeline import Link, Manager, PipelineParameters
-from gridbench.simulate.limits import Gain, gains
-from gridbench.simulate.simulation import Simulation, cautions_of, simulate
-from gridbench.simulate.start_up import Batch
-from gridbench.simulate.systems import System, system
-from gridbench.simulate.throttling import Level, Throttling
-from gridbench.simulate.work import Work
+from gridbench.simulate.account import Gain, gains
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, Simulation, cautions_of, simulate
+from gridbench.simulate.systems import Batch, Level, System, Throttling
 
 
 def run(*, tasks: int, sleep: float, size: float, disk: float) -> Simulation:
@@ -34,7 +32,7 @@ def run(*, tasks: int, sleep: float, size: float, disk: float) -> Simulation:
         start_up=Batch(constant=0.0, per_worker=0.0),
         throttling=Throttling(memory=100.0, disk=disk),
     )
-    return simulate(Work(cores=1, tasks=tasks, sleep=sleep, bytes_in=size), one)
+    return simulate(SimulatedWorkload(cores=1, tasks=tasks, sleep=sleep, bytes_in=size), one)
 
 
 def test_what_waits_is_written_and_read_again_before_it_is_sent() -> None:
@@ -94,7 +92,7 @@ def test_what_symphony_is_assumed_to_do_is_what_is_told() -> None:
 
 
 def told_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -> tuple[str, ...]:
-    work = Work(
+    work = SimulatedWorkload(
         cores=cores, tasks=tasks, sleep=sleep, bytes_in=mb_in * 2**20, bytes_out=mb_out * 2**20
     )
     done = simulate(work, system("symphony"))
@@ -128,7 +126,9 @@ def test_tasks_that_ask_for_70_percent_of_the_link_are_told() -> None:
 
 
 def test_only_a_manager_that_throttles_is_told() -> None:
-    done = simulate(Work(cores=10, tasks=20, sleep=0.1, bytes_in=2.0**20), system("ninfg"))
+    done = simulate(
+        SimulatedWorkload(cores=10, tasks=20, sleep=0.1, bytes_in=2.0**20), system("ninfg")
+    )
     assert cautions_of(done.case, done.system, done.pressure) == ()
 
 

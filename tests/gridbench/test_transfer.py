@@ -24,9 +24,8 @@ from gridbench.analysis.transfer import (
     transfer_time,
 )
 from gridbench.errors import InputError
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import system
-from gridbench.simulate.work import Work
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.tasklog import read_task_log
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
@@ -192,7 +191,7 @@ def test_the_manager_of_symphony_has_its_rate(cores: int, size: float) -> None:
     """830 Mbit/s, as in its profile, with a first worker and waves as the report saw them."""
     paces = []
     for megabytes in (0.0, size):
-        work = Work(cores=cores, tasks=cores, sleep=30.0, bytes_in=megabytes * 2**20)
+        work = SimulatedWorkload(cores=cores, tasks=cores, sleep=30.0, bytes_in=megabytes * 2**20)
         stamps = simulate(work, system("symphony")).stamps
         paces.append(arrivals(stamps.calc_in, cores, wait=0.5))
     empty, full = paces

@@ -91,7 +91,7 @@ pub struct Case<'py> {
     bytes_shared: f64,
 }
 
-/// `gridbench.simulate.throttling.Throttling`.
+/// `gridbench.simulate.systems.Throttling`.
 #[derive(FromPyObject)]
 pub struct Throttling {
     memory: f64,

@@ -20,13 +20,11 @@ from rich.console import Console
 from benchmarks.runner import save_record
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model
-from gridbench.advise.effort import Effort
 from gridbench.advise.record import trial_record
 from gridbench.advise.search import Split, best_split
-from gridbench.advise.trial import Trial
+from gridbench.advise.trial import Trial, TrialEffort, participant_of, try_out
 from gridbench.advise.trial_prose import left_out, trial_warnings
-from gridbench.advise.trying import participant_of, try_out
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration
 from gridbench.machine.policy import WAIT, Policy
@@ -35,22 +33,26 @@ from gridbench.quantities import KB, MB
 from gridbench.run.machine import machine_facts, versions
 
 WORKS = {
-    "1 s on 100 cores": Work(seconds=1, cores=100),
-    "0.1 s on 100 cores": Work(seconds=0.1, cores=100),
-    "100 s on 100 cores": Work(seconds=100, cores=100),
-    "10 s on 100 cores, 100 KB for each task": Work(seconds=10, cores=100, bytes_in_each=100 * KB),
-    "5 s on 20 cores, 1 MB for each task": Work(seconds=5, cores=20, bytes_in_each=MB),
-    "2 s on 10 cores, 100 MB of input": Work(seconds=2, cores=10, bytes_in=100 * MB),
-    "3 s on 50 cores, 20 MB of input, 5 MB of output": Work(
+    "1 s on 100 cores": DivisibleWork(seconds=1, cores=100),
+    "0.1 s on 100 cores": DivisibleWork(seconds=0.1, cores=100),
+    "100 s on 100 cores": DivisibleWork(seconds=100, cores=100),
+    "10 s on 100 cores, 100 KB for each task": DivisibleWork(
+        seconds=10, cores=100, bytes_in_each=100 * KB
+    ),
+    "5 s on 20 cores, 1 MB for each task": DivisibleWork(seconds=5, cores=20, bytes_in_each=MB),
+    "2 s on 10 cores, 100 MB of input": DivisibleWork(seconds=2, cores=10, bytes_in=100 * MB),
+    "3 s on 50 cores, 20 MB of input, 5 MB of output": DivisibleWork(
         seconds=3, cores=50, bytes_in=20 * MB, bytes_out=5 * MB
     ),
-    "20 s on 100 cores, 1 MB of output of each task": Work(
+    "20 s on 100 cores, 1 MB of output of each task": DivisibleWork(
         seconds=20, cores=100, bytes_out_each=MB
     ),
-    "60 s on 100 cores, 1 MB in and out of each task": Work(
+    "60 s on 100 cores, 1 MB in and out of each task": DivisibleWork(
         seconds=60, cores=100, bytes_in_each=MB, bytes_out_each=MB
     ),
-    "30 s on 200 cores, 10 MB of shared data": Work(seconds=30, cores=200, bytes_shared=10 * MB),
+    "30 s on 200 cores, 10 MB of shared data": DivisibleWork(
+        seconds=30, cores=200, bytes_shared=10 * MB
+    ),
 }
 SHORT, LONG = 1.0, 10_000.0
 """Seconds of two works whose advice must differ; the long one is not run."""
@@ -63,7 +65,7 @@ def main() -> int:
     nothing can be claimed, as other programs used the machine."""
     chosen = options()
     console = Console(stderr=True, highlight=False)
-    effort = Effort(rounds=chosen.rounds, limit=chosen.try_limit)
+    effort = TrialEffort(rounds=chosen.rounds, limit=chosen.try_limit)
     record: dict[str, Any] = {
         "machine": machine_facts(),
         "versions": versions(),
@@ -138,7 +140,7 @@ def options() -> argparse.Namespace:
 
 def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy) -> dict[str, Any]:
     """What is advised for both, by one model: calibration does not depend on the time."""
-    work = Work(seconds=SHORT, cores=CORES)
+    work = DivisibleWork(seconds=SHORT, cores=CORES)
     request = AdviceRequest(
         work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
     )

@@ -23,12 +23,11 @@ from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Situation
 from gridbench.model.saved import errors_of
 from gridbench.model.sources import read_source
-from gridbench.published.printed import table, tasks_of
+from gridbench.published.figures import table, tasks_of
 from gridbench.run.machine import machine_facts
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.systems import system
+from gridbench.simulate.profiles import system
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.timeline import table_of, write_log
-from gridbench.simulate.work import Work
 
 MB = 2**20
 PUBLISHED = {"symphony": ("5.5.6-1", "5.5.6-2"), "ninfg": ("5.5.6-3", "5.5.6-4")}
@@ -73,17 +72,21 @@ def simulated(name: str) -> dict[str, Any]:
     }
 
 
-def works() -> list[Work]:
+def works() -> list[SimulatedWorkload]:
     """What a user might have logs of."""
     found = []
     for cores in (10, 50, MOST):
-        found += [Work(cores=cores, tasks=cores * blocks, sleep=2.0) for blocks in (1, 4)]
-        found.append(Work(cores=cores, tasks=cores * 10, sleep=0.5))
+        found += [
+            SimulatedWorkload(cores=cores, tasks=cores * blocks, sleep=2.0) for blocks in (1, 4)
+        ]
+        found.append(SimulatedWorkload(cores=cores, tasks=cores * 10, sleep=0.5))
         for size, blocks, sleep in ((MB / 10, 2, 2.0), (MB, 2, 2.0), (10 * MB, 1, 20.0)):
             tasks = cores * blocks
-            found.append(Work(cores=cores, tasks=tasks, sleep=sleep, bytes_in=size))
-            found.append(Work(cores=cores, tasks=tasks, sleep=sleep, bytes_out=size))
-            found.append(Work(cores=cores, tasks=cores, sleep=sleep, bytes_shared=size))
+            found.append(SimulatedWorkload(cores=cores, tasks=tasks, sleep=sleep, bytes_in=size))
+            found.append(SimulatedWorkload(cores=cores, tasks=tasks, sleep=sleep, bytes_out=size))
+            found.append(
+                SimulatedWorkload(cores=cores, tasks=cores, sleep=sleep, bytes_shared=size)
+            )
     return found
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from gridbench.advise.costs import Costs
 from gridbench.advise.data_placement import FromWhere
-from gridbench.advise.deadline_search import Within, within
-from gridbench.advise.expected import predict, total_of
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.recorded import Recorded
-from gridbench.advise.search import Split, best_split, tasks_shown
-from gridbench.advise.work import Work
+from gridbench.advise.search import (
+    PredictionModel,
+    Split,
+    Within,
+    best_split,
+    predict,
+    tasks_shown,
+    total_of,
+    within,
+)
+from gridbench.advise.uneven import Recorded
+from gridbench.advise.work import DivisibleWork
 from gridbench.model.model import PipelineModel, TotalPrediction
-from gridbench.quantities import MOST_CORES
+from gridbench.quantities import KB, MB, MOST_CORES
 
 GROUPS = (
     ("starting workers", ("start.",)),
@@ -34,7 +42,7 @@ COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TaskCountPoint:
     """A number of tasks on the advised cores, or on as many as tasks."""
 
     tasks: int
@@ -51,7 +59,7 @@ class Help:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedDataAdvice:
     """Data that all tasks need, sent with each task or shared."""
 
     size: float
@@ -69,16 +77,16 @@ class Advice:
     """The answer."""
 
     model: PipelineModel | Profiled
-    work: Work
+    work: DivisibleWork
     split: Split
     expected: TotalPrediction
     parts: tuple[tuple[str, float], ...]
     """Where the time goes: the parts add up to the total."""
-    points: tuple[Point, ...]
+    points: tuple[TaskCountPoint, ...]
     """Totals over the number of tasks."""
     helps: tuple[Help, ...]
     """The most helpful first; none of them makes it longer."""
-    sharing: Sharing | None
+    sharing: SharedDataAdvice | None
     within: Within | None = None
     """How many cores end the work within a time, if that was asked for."""
     origin: str = ""
@@ -98,13 +106,16 @@ class Advice:
         return max(parts.items(), key=lambda part: part[1])
 
     @property
-    def compared(self) -> tuple[Point, ...]:
+    def compared(self) -> tuple[TaskCountPoint, ...]:
         """Points of round numbers of tasks."""
         return tuple(point for point in self.points if point.tasks in COMPARED)
 
 
 def advise(
-    model: PipelineModel | Profiled, work: Work, origin: str = "", limit: float | None = None
+    model: PipelineModel | Profiled,
+    work: DivisibleWork,
+    origin: str = "",
+    limit: float | None = None,
 ) -> Advice:
     """Find the best split and look at it from all sides. With a `limit`, in seconds, the split is
     the one on the fewest cores that ends within it, if there is one."""
@@ -117,7 +128,7 @@ def advise(
         expected=predict(model, work, split.tasks, split.cores),
         parts=parts_of(model, work, split),
         points=tuple(
-            Point(tasks, predict(model, work, tasks, min(tasks, split.cores)))
+            TaskCountPoint(tasks, predict(model, work, tasks, min(tasks, split.cores)))
             for tasks in tasks_shown(split, work.most_tasks)
         ),
         # Of the fewest cores that do, twice as many are a step; else of all that there are.
@@ -133,12 +144,14 @@ def advise(
     )
 
 
-def _named(costs: Costs, beginnings: Sequence[str]) -> list[str]:
+def _named(costs: PredictionModel, beginnings: Sequence[str]) -> list[str]:
     names = costs.values
     return [name for name in names if name.startswith(tuple(beginnings))]
 
 
-def parts_of(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
+def parts_of(
+    costs: PredictionModel, work: DivisibleWork, split: Split
+) -> tuple[tuple[str, float], ...]:
     """What the total loses when one group of terms after the other costs nothing, and at last the
     tasks are alike."""
     changed: dict[str, float] = {}
@@ -162,7 +175,7 @@ def parts_of(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float],
     return ((COMPUTING, before), *((what, max(0.0, part)) for what, part in parts))
 
 
-def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
+def _helps(costs: PredictionModel, work: DivisibleWork, split: Split) -> tuple[Help, ...]:
     """What each change alone would bring, if the work is divided as advised."""
     now = _total(costs, work, split)
     found = []
@@ -203,16 +216,21 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
 
 
 def _total(
-    costs: Costs, work: Work, split: Split, changed: Mapping[str, float] | None = None
+    costs: PredictionModel,
+    work: DivisibleWork,
+    split: Split,
+    changed: Mapping[str, float] | None = None,
 ) -> float:
     return total_of(costs, work, split.tasks, split.cores, changed)
 
 
-def _cheaper(costs: Costs, work: Work, split: Split, names: Sequence[str]) -> float:
+def _cheaper(
+    costs: PredictionModel, work: DivisibleWork, split: Split, names: Sequence[str]
+) -> float:
     return _total(costs, work, split, {name: costs.values[name] / 2 for name in names})
 
 
-def _sharing(costs: Costs, work: Work, split: Split) -> Sharing | None:
+def _sharing(costs: PredictionModel, work: DivisibleWork, split: Split) -> SharedDataAdvice | None:
     """For data that each task gets, or that is shared: the other way of sending it."""
     is_shared = work.bytes_shared > 0
     size = work.bytes_shared or work.bytes_in_each
@@ -222,9 +240,81 @@ def _sharing(costs: Costs, work: Work, split: Split) -> Sharing | None:
     together = replace(work, bytes_in_each=0.0, bytes_shared=size)
     known = bool(_named(costs, ("shared.",)))
     shared = work if is_shared else together
-    return Sharing(
+    return SharedDataAdvice(
         size=size,
         with_tasks=_total(costs, each, split),
         shared=_total(costs, shared, split) if known else None,
         is_shared=is_shared,
+    )
+
+
+TIMES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Seconds of a task."""
+SIZES = (0, KB, 10 * KB, 100 * KB, MB, 10 * MB, 100 * MB)
+"""Bytes of input of a task."""
+BLOCKS = 4
+"""Tasks for each core."""
+_MOST_CORES = 1000
+"""With more, a map takes longer than a user waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsCell:
+    """Tasks of one time and size."""
+
+    seconds: float
+    """Of a task; the next is its input."""
+    bytes_in: int
+    limits: str
+    """The largest of the parts of the total."""
+    share: float
+    """Of the total, that it takes."""
+    efficiency: float
+    """Ideal by total."""
+    measured: bool
+    """Within what was measured of the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsMap:
+    """Of an engine or a system."""
+
+    name: str
+    cores: int
+    tasks: int
+    cells: tuple[LimitsCell, ...]
+    """For each size all times."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def limits_map(costs: PredictionModel, cores: int, *, warm: bool) -> LimitsMap:
+    """On that many cores, or the most that are looked at, with `BLOCKS` tasks for each."""
+    cores = min(cores, _MOST_CORES)
+    split = Split(tasks=BLOCKS * cores, cores=cores, total=math.nan)
+    cells = tuple(
+        _cell(costs, split, seconds, size, warm=warm) for size in SIZES for seconds in TIMES
+    )
+    return LimitsMap(costs.name, split.cores, split.tasks, cells)
+
+
+def _cell(
+    costs: PredictionModel, split: Split, seconds: float, size: int, *, warm: bool
+) -> LimitsCell:
+    work = DivisibleWork(
+        seconds=seconds * split.tasks, cores=split.cores, bytes_in_each=float(size), warm=warm
+    )
+    parts = parts_of(costs, work, split)
+    what, part = max(parts, key=lambda one: one[1])
+    situation = work.divided(split.tasks, split.cores)
+    (total,) = costs.totals([situation]).tolist()
+    return LimitsCell(
+        seconds=seconds,
+        bytes_in=size,
+        limits=what,
+        share=part / total,
+        efficiency=situation.ideal / total,
+        measured=not costs.outside(situation),
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gridbench.advise.recorded import read_log
-from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import Work, parse_time
+from gridbench.advise.uneven import Uneven, read_log
+from gridbench.advise.work import DivisibleWork, parse_time
 from gridbench.errors import InputError
 from gridbench.quantities import parse_size
 
@@ -22,7 +21,7 @@ def work_asked(
     most_tasks: int,
     warm: bool,
     body: str,
-) -> Work:
+) -> DivisibleWork:
     """A work of one time (`--work`), or of the tasks of a log (`--work-from`). `sizes` are those of
     the options, by their names. InputError for what does not go together."""
     if (time is None) == (log is None):
@@ -33,7 +32,7 @@ def work_asked(
     if log is None:
         seconds = parse_time("--work", time or "")
         known = {name: parse_size(name, text) for name, text in sizes.items()}
-        return Work(
+        return DivisibleWork(
             seconds=seconds,
             cores=cores,
             bytes_in=known["--input"],
@@ -54,7 +53,7 @@ def work_asked(
             remedy="leave it out: the log tells times and sizes",
         )
     found = read_log(log)
-    return Work(
+    return DivisibleWork(
         seconds=found.seconds,
         cores=cores,
         bytes_in=found.bytes_in,

@@ -11,22 +11,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.advise.advice import Advice, advise
-from gridbench.advise.calibration import calibrate
-from gridbench.advise.costs import Costs
+from gridbench.advise.advice import Advice, LimitsMap, advise, limits_map
+from gridbench.advise.calibration import calibrate, covers
 from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
-from gridbench.advise.effort import Effort
-from gridbench.advise.limits_map import LimitsMap, limits_map
 from gridbench.advise.memory import no_single_memory, with_bandwidth
-from gridbench.advise.model_cache import Kept, forget, kept_path, load_kept
-from gridbench.advise.next_run import covers
-from gridbench.advise.on_servers import servers_for
+from gridbench.advise.model_cache import CachedModel, forget, kept_path, load_kept
 from gridbench.advise.page import write_advice
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.record import to_record
+from gridbench.advise.runs import servers_for
+from gridbench.advise.search import PredictionModel
 from gridbench.advise.terminal import print_advice, print_trial
-from gridbench.advise.trying import participant_of, try_out
-from gridbench.advise.work import Work
+from gridbench.advise.trial import TrialEffort, participant_of, try_out
+from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.kept import Kept as Crossover
 from gridbench.engines.default import default_engine
 from gridbench.engines.servers import Servers
@@ -55,7 +52,7 @@ _PAGE = "report.html"
 class AdviceRequest:
     """What the user asked for."""
 
-    work: Work
+    work: DivisibleWork
     engine: str | None = None
     """None: the only one of `source`; without that, the default engine."""
     source: Path | None = None
@@ -66,7 +63,7 @@ class AdviceRequest:
     """A grid.toml, on whose servers the work is to run."""
     servers: tuple[str, ...] = ()
     """Servers of that file, or URLs; none: all of the file."""
-    effort: Effort | None = None
+    effort: TrialEffort | None = None
     """How the advice is tried; None: not at all."""
     folder: Path | None = None
     """None: one below `runs`, named after the time."""
@@ -166,7 +163,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     return request.policy.exit_status(claims=claims)
 
 
-def _refuse_to_try(work: Work) -> None:
+def _refuse_to_try(work: DivisibleWork) -> None:
     """InputError for work that tasks of ours are not like."""
     if keeps_time(work.body) and (work.roofline.threads > 1 or work.roofline.traffic):
         raise InputError(
@@ -201,7 +198,7 @@ def _maps(request: AdviceRequest, advice: Advice) -> list[LimitsMap]:
     """Of all models in the file that was given, if it was one, else of what the advice is of."""
     if not request.maps:
         return []
-    several: Sequence[Costs] = [advice.model]
+    several: Sequence[PredictionModel] = [advice.model]
     if request.source is not None and request.source.is_file():
         several = load_models(request.source)
     work = advice.work
@@ -267,7 +264,7 @@ def find_model(
     return _given(request, request.source, console), ""
 
 
-def _kept(engine: str, work: Work) -> Kept | None:
+def _kept(engine: str, work: DivisibleWork) -> CachedModel | None:
     """The model of an engine on this machine, if one was kept."""
     facts = find_participant(engine).facts(work.cores, warm=work.warm)
     version, processors = facts.description["version"], usable_processors()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.advise.search import Split
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.kept import Kept, KeptCompute, KeptGrid, kept_of, load_kept
 from gridbench.errors import InputError
 from gridbench.model.observation import EnginePlace
@@ -53,7 +53,7 @@ class FromWhere:
         return self.size > self.most_bytes or self.cores > self.most_readers
 
 
-def crossover_in(folder: Path, work: Work, engine: str) -> Kept:
+def crossover_in(folder: Path, work: DivisibleWork, engine: str) -> Kept:
     """The crossover in a folder of results. InputError if it does not tell anything of this work
     on the engine."""
     from gridbench.datagrid.crossover.answer import answer_of
@@ -85,7 +85,9 @@ def crossover_here(place: EnginePlace) -> Kept | None:
     return load_kept(here, usable_processors())
 
 
-def from_where(kept: Kept | None, place: EnginePlace, work: Work, split: Split) -> FromWhere | None:
+def from_where(
+    kept: Kept | None, place: EnginePlace, work: DivisibleWork, split: Split
+) -> FromWhere | None:
     """What both ways take; None if there is no shared data, or nothing to compare."""
     if not work.bytes_shared:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from gridbench import formats
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.atomic_write import write_file
 from gridbench.cache import kept_file
 from gridbench.errors import InputError
@@ -137,14 +137,14 @@ def bandwidth_path() -> Path:
 
 
 def with_bandwidth(
-    work: Work,
+    work: DivisibleWork,
     place: EnginePlace,
     given: float | None,
     policy: Policy,
     console: Console,
     *,
     renew: bool,
-) -> Work:
+) -> DivisibleWork:
     """The work with the bandwidth of the memory that its tasks share, if it has memory traffic:
     what was `given`, or kept of this machine, or is measured now; `renew`: not what was kept.
 

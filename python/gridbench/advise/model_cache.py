@@ -31,7 +31,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedModel:
     """A model of an engine on this machine."""
 
     model: PipelineModel
@@ -56,7 +56,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _CachedRun:
     """A run whose tasks are all alike; seconds and bytes."""
 
     cores: int
@@ -71,11 +71,11 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _CacheFile:
     kind: str
     format: int
     made: float
-    runs: tuple[_Run, ...]
+    runs: tuple[_CachedRun, ...]
 
 
 def kept_path(engine: str, version: str, host: str, processors: int) -> Path:
@@ -88,11 +88,11 @@ def path_of(place: EnginePlace) -> Path:
     return kept_path(place.engine, place.version, place.host, place.processors)
 
 
-def load_kept(path: Path) -> Kept | None:
+def load_kept(path: Path) -> CachedModel | None:
     """The model in a file; None if there is none, or none that this version can read."""
     try:
         record = json.loads(path.read_bytes())
-        file = from_record(_File, record)
+        file = from_record(_CacheFile, record)
         (model,) = pipeline_models(record["model"])
     except (OSError, ValueError, RecursionError, KeyError, RecordError):
         return None
@@ -100,7 +100,7 @@ def load_kept(path: Path) -> Kept | None:
         return None
     place = model.fit.place
     runs = tuple(_observation(number, place, one) for number, one in enumerate(file.runs, 1))
-    return Kept(model, runs, file.made)
+    return CachedModel(model, runs, file.made)
 
 
 def keep(model: PipelineModel, observations: Sequence[Observation]) -> None:
@@ -108,7 +108,7 @@ def keep(model: PipelineModel, observations: Sequence[Observation]) -> None:
     are alike and all their figures are known. That it cannot be written is no error: nothing
     but time is lost."""
     runs = [_run(one) for one in observations if _can_be_kept(one)]
-    file = _File(kind=_KIND, format=_FORMAT, made=time.time(), runs=tuple(runs))
+    file = _CacheFile(kind=_KIND, format=_FORMAT, made=time.time(), runs=tuple(runs))
     record: dict[str, Any] = asdict(file) | {"model": pipeline_record([model])}
     path = path_of(model.fit.place)
     with suppress(OSError, InputError):
@@ -127,9 +127,9 @@ def _can_be_kept(one: Observation) -> bool:
     return bool(np.ptp(sleep) == 0) and all(map(math.isfinite, astuple(one.measured)))
 
 
-def _run(one: Observation) -> _Run:
+def _run(one: Observation) -> _CachedRun:
     its = one.situation
-    return _Run(
+    return _CachedRun(
         cores=its.cores,
         tasks=its.tasks,
         sleep=float(its.sleep.max()),
@@ -142,7 +142,7 @@ def _run(one: Observation) -> _Run:
     )
 
 
-def _observation(number: int, place: EnginePlace, run: _Run) -> Observation:
+def _observation(number: int, place: EnginePlace, run: _CachedRun) -> Observation:
     situation = Situation(
         cores=run.cores,
         sleep=np.full(run.tasks, run.sleep),

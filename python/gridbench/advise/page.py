@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gridbench.advise.advice import COMPUTING, GROUPS, Advice
-from gridbench.advise.limits_map import LimitsMap
-from gridbench.advise.machine_prose import rate_told
+from gridbench.advise.advice import COMPUTING, GROUPS, Advice, LimitsMap
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.prose import between, sentences, total_told, warnings
-from gridbench.advise.trial import Trial, Tried
+from gridbench.advise.prose import between, rate_told, sentences, total_told, warnings
+from gridbench.advise.trial import Trial, TriedSplit
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, as_given, counted, duration, percent, rough, size
 from gridbench.model.model import PipelineModel
@@ -79,7 +77,7 @@ def _data(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _asked(work: Work) -> str:
+def _asked(work: DivisibleWork) -> str:
     known = work.roofline
     kind = "computes" if work.computes else "waits"
     units = "cores"
@@ -146,7 +144,7 @@ def _groups(advice: Advice, trial: Trial) -> list[dict[str, Any]]:
     ]
 
 
-def _group(name: str, splits: Sequence[Tried]) -> dict[str, Any]:
+def _group(name: str, splits: Sequence[TriedSplit]) -> dict[str, Any]:
     return {
         "name": name,
         "tasks": [one.tasks for one in splits],

@@ -18,9 +18,8 @@ from gridbench.model.pipeline import (
     PipelineParameters,
     figures,
 )
-from gridbench.simulate.simulation import case_of, cautions_for, total_of
+from gridbench.simulate.simulation import SimulatedWorkload, case_of, cautions_for, total_of
 from gridbench.simulate.systems import System
-from gridbench.simulate.work import Work
 
 _START, _SHARED, _IN, _OUT, _HANDLING = "start.all", "shared.all", "in.all", "out.all", "submit"
 _LINKS = "way"
@@ -90,7 +89,7 @@ class Profiled:
 
 
 def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> PipelineCase:
-    work = Work(
+    work = SimulatedWorkload(
         cores=situation.cores,
         tasks=situation.tasks,
         sleep=0.0,  # The times are given, and may be longer than those that `simulate` takes.

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gridbench.advise.advice import Advice
-from gridbench.advise.limits_map import LimitsMap
+from gridbench.advise.advice import Advice, LimitsMap
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, undetermined, warnings
-from gridbench.advise.recorded import Recorded
-from gridbench.advise.trial import Trial, Tried
+from gridbench.advise.trial import Trial, TriedSplit
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
-from gridbench.advise.work import Work
+from gridbench.advise.uneven import Recorded
+from gridbench.advise.work import DivisibleWork
 from gridbench.provisional import answer_record
 
 
@@ -46,7 +45,7 @@ def to_record(
     }
 
 
-def _work(work: Work) -> dict[str, Any]:
+def _work(work: DivisibleWork) -> dict[str, Any]:
     """Without the time of each task of a log."""
     found = asdict(work)
     if isinstance(work.uneven, Recorded):
@@ -76,6 +75,6 @@ def trial_record(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _split(one: Tried) -> dict[str, Any]:
+def _split(one: TriedSplit) -> dict[str, Any]:
     names = ("median", "smallest", "largest", "difference")
     return asdict(one) | {name: getattr(one, name) for name in names}

@@ -1,7 +1,8 @@
-"""Running an engine on one case after the other, in folders that go away with them."""
+"""Short runs of an engine, on this machine or on servers, in folders that are deleted."""
 
 from __future__ import annotations
 
+import platform
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -11,15 +12,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from rich.console import Console
+
 from gridbench.analysis.columns import Floats
-from gridbench.engines.servers import Servers
+from gridbench.engines.limit_workers import spread
+from gridbench.engines.servers import Servers, ask
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.machine.load import Moment
 from gridbench.machine.rule import judged
+from gridbench.model.observation import Observation
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.template import Template
 from gridbench.progress import Steps
+from gridbench.report.source import place
 from gridbench.run.client import EngineFacts
 from gridbench.run.load import read_record
 from gridbench.scenario.analysed import analysed
@@ -27,7 +34,56 @@ from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.messages import Answer, CaseOrder
 from gridbench.scenario.one import CaseOutcome, run_case
 from gridbench.scenario.workloads import TIMES, Times, setup_of, write_workload
+from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
+
+_PATIENCE = 180.0
+"""Seconds that servers may take to bring their workers."""
+
+
+_LEAST = 2
+"""Workers that tell what more of them cost."""
+
+
+def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Console) -> Servers:
+    """The servers that options name, when their workers have come once. InputError if they cannot
+    be used, have fewer workers than the work is to have cores, or cannot be told to have fewer."""
+    say(console, "asking the servers for their workers")
+    given = ask(file, tuple(names), patience=_PATIENCE)
+    for host in given.hosts:
+        say(console, host.told())
+    if cores > given.workers:
+        raise InputError(
+            f"--cores asks for {cores:,}, and the servers have {counted(given.workers, 'worker')}",
+            remedy="lower --cores, or raise `workers` of the servers",
+        )
+    if given.workers < _LEAST:
+        raise InputError(
+            "the servers have one worker, and advice compares runs on one with runs on several",
+            remedy="raise `workers` of the servers",
+        )
+    try:
+        spread(given, 1)  # runs on fewer cores tell what more of them cost
+    except InputError as error:
+        raise InputError(
+            error.what,
+            remedy="name the servers in a file, for --grid FILE",
+        ) from None
+    return given
+
+
+def host_of(servers: Servers | None) -> str:
+    """The host of a model's place: the client's, and where the workers are if that is elsewhere."""
+    own = platform.node()
+    return own if servers is None else f"{own}, workers {place({'grid': servers.record()})}"
+
+
+def among(one: Observation, servers: Servers) -> Observation:
+    """A run on as many of the servers' hosts as it had workers for, as one of all runs on these
+    servers, which have one model. It deals workers to hosts in turn, as such runs do."""
+    found = replace(one.place, host=host_of(servers), nodes=len(servers.hosts))
+    return replace(one, place=found)
+
 
 SCENARIO = 0
 """Of the cases: they are of none of the six."""
@@ -36,7 +92,7 @@ _RECENT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CaseRun:
     """A case that was run."""
 
     outcome: CaseOutcome
@@ -60,7 +116,7 @@ class Ran:
         return "" if sound else answer.reason or answer.status
 
 
-class Runs:
+class CaseRunner:
     """While active, it runs what it is asked to, and shows how far that is. The first signal ends
     the run, its processes, and with them the program."""
 
@@ -114,7 +170,7 @@ class Runs:
 
     def run(
         self, case: ScenarioCase, *, facts: EngineFacts, limit: float, times: Floats | None = None
-    ) -> Ran:
+    ) -> CaseRun:
         """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself;
         `times`: of its tasks, in seconds, if they differ."""
         self._number += 1
@@ -150,12 +206,12 @@ class Runs:
         self._progress.end(outcome.took)
         if self._interrupt.came:
             sys.exit(self._interrupt.exit_status)
-        ran = _analysed(Ran(outcome, order.folder), case)
+        ran = _analysed(CaseRun(outcome, order.folder), case)
         self._looks = _looks(self._looks, ran)
         return ran
 
 
-def _analysed(ran: Ran, case: ScenarioCase) -> Ran:
+def _analysed(ran: CaseRun, case: ScenarioCase) -> CaseRun:
     answer = ran.outcome.answer
     if answer.status not in ("done", "invalid"):
         return ran
@@ -166,7 +222,7 @@ def _analysed(ran: Ran, case: ScenarioCase) -> Ran:
     return replace(ran, outcome=replace(ran.outcome, answer=found))
 
 
-def _looks(before: Sequence[Moment], ran: Ran) -> list[Moment]:
+def _looks(before: Sequence[Moment], ran: CaseRun) -> list[Moment]:
     """When looks at what others do began that count for the next run too: that of this run, and
     those `before` it that are recent. Short runs tell too little of others by themselves, and so
     need not wait for more. Nothing where the processes of this one, which are gone, may be taken

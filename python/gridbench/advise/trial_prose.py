@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
+from gridbench.advise.trial import CLOSE, LeftOut, Trial, TriedSplit
 from gridbench.formats import NOTHING, counted, duration, fixed, percent, signed_percent
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
@@ -11,7 +11,7 @@ HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio
 """Of the columns of `row`: medians, smallest and largest total, ratio to the best."""
 
 
-def row(trial: Trial, one: Tried) -> list[str]:
+def row(trial: Trial, one: TriedSplit) -> list[str]:
     """A split as cells."""
     return [
         f"{one.tasks:,}",
@@ -73,12 +73,12 @@ def left_out(trial: Trial) -> list[str]:
     return [f"{split_told(one)}: {one.reason}" for one in trial.left_out]
 
 
-def split_told(one: Tried | LeftOut) -> str:
+def split_told(one: TriedSplit | LeftOut) -> str:
     """In words."""
     return f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')}"
 
 
-def _noise(trial: Trial, advised: Tried) -> list[str]:
+def _noise(trial: Trial, advised: TriedSplit) -> list[str]:
     noise, close, bounds = trial.noise, trial.close, trial.bounds
     if noise is None:
         return ["Each was run only once: how far runs of the same split differ is not known."]

@@ -1,23 +1,26 @@
-"""How far the tasks of a work differ in time, and what that becomes when the work is divided."""
+"""Task times that differ: drawn from a distribution, or recorded in a log."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
-from gridbench.analysis.columns import Floats
+from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.errors import InputError
 from gridbench.formats import plain, share_given
 from gridbench.quantities import parse_seconds, parse_stddev
+from gridbench.report.source import Run, load_runs
 from gridbench.workload.numbers import shown
 from gridbench.workload.task_times import draw_task_times
 
-Distribution = Literal["normal", "log-normal", "pareto"]
-DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+TimeDistribution = Literal["normal", "log-normal", "pareto"]
+DISTRIBUTIONS: tuple[TimeDistribution, ...] = get_args(TimeDistribution)
 MOST_PIECES = 100_000
 """Of more, no task that is worth its handling notices a single one."""
 _MOST_DRAWS, _FEWEST_DRAWS = 32, 8
@@ -40,7 +43,7 @@ class Uneven:
 
     share: float
     """Standard deviation, as share of the mean."""
-    distribution: Distribution = "normal"
+    distribution: TimeDistribution = "normal"
     pieces: int = 0
     """What the work consists of, and what deviates so; 0: its tasks do."""
 
@@ -142,3 +145,93 @@ def _drawn(uneven: Uneven, count: int, draw: int) -> Floats:
         # Of this exponent: the deviation of a Pareto distribution depends on it alone.
         return 1 + random.pareto(1 + math.sqrt(1 + share**-2), count)
     return draw_task_times(count, 1.0, share, draw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Pieces of known times, in the order in which they are put together to tasks."""
+
+    source: str
+    """Where they are from."""
+    pieces: int
+    share: float
+    """Standard deviation of their times, as share of the mean."""
+    done: Floats = field(repr=False, compare=False)
+    """Seconds of all pieces before each, and of all, shape (pieces + 1,)."""
+    longest_first: bool = False
+    """The tasks that they are put together to begin with the longest."""
+
+    def told(self) -> str:
+        """In words, after the mean: `deviating by 50 %, as in FILE`."""
+        return f"deviating by {plain(self.share * 100)} %, as in {self.source}"
+
+    def draws(self, _tasks: int) -> int:
+        """Nothing is drawn: there is one."""
+        return 1
+
+    def times(self, total: float, tasks: int, _draw: int) -> Floats:
+        """Of `tasks` tasks of pieces that follow each other, so that together they take `total`
+        seconds, shape (tasks,)."""
+        ends = self.done[edges(self.pieces, tasks)] * (total / float(self.done[-1]))
+        times = ends[1:] - ends[:-1]
+        return -np.sort(-times) if self.longest_first else times
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWork:
+    """What a log tells of a work. Sizes are in bytes, of all tasks together."""
+
+    recorded: Recorded
+    seconds: float
+    bytes_in: float
+    bytes_shared: float
+    """The same for all tasks."""
+    bytes_out: float
+
+
+def read_log(path: Path) -> RecordedWork:
+    """The tasks of a task log or a run's folder, in the order of their numbers. InputError if it is
+    neither, holds several runs, or lacks the time of a task: the work would be another."""
+    runs = load_runs([path])
+    if len(runs) > 1:
+        raise InputError(
+            f"holds {len(runs)} runs, and a work is one", file=path, remedy="give one of them"
+        )
+    (run,) = runs
+    table = run.table.sort_by("tid")
+    times = _times(run, table)
+    return RecordedWork(
+        recorded=Recorded(
+            source=path.name,
+            pieces=len(times),
+            share=float(times.std() / times.mean()),
+            done=np.concatenate(([0.0], np.cumsum(times))),
+        ),
+        seconds=float(times.sum()),
+        bytes_in=float(seconds(table, "bytes_in").sum()),
+        bytes_shared=float(seconds(table, "bytes_shared").max()),
+        bytes_out=float(seconds(table, "bytes_out").sum()),
+    )
+
+
+def _times(run: Run, table: pa.Table) -> Floats:
+    """Seconds that each task took on its worker, shape (tasks,). InputError if that is not known of
+    all of them."""
+    lost = run.ntasks - int(succeeded(table).sum())
+    if lost:
+        raise InputError(
+            f"{lost:,} of its {run.ntasks:,} tasks have no result, so that their times are not"
+            " known",
+            file=run.path,
+            remedy="give a log of a run in which no task was lost",
+        )
+    times = seconds(table, "slept")
+    if not (times > 0).any():  # of tasks that did not sleep
+        times = seconds(table, "calc_out") - seconds(table, "calc_in")
+    if not (times >= 0).all() or not times.sum() > 0:
+        raise InputError(
+            "it does not tell how long its tasks computed",
+            file=run.path,
+            remedy="a log needs sleep times, or calc-in and calc-out, none of them below 0",
+        )
+    return times

@@ -1,19 +1,102 @@
-"""A published figure beside ours."""
+"""Published figures as printed, and a recomputed or predicted figure beside each."""
 
 from __future__ import annotations
 
+import csv
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from itertools import product
 from typing import Any, Literal
 
-from gridbench.model.profiles import Given
-from gridbench.published.printed import Computed, Printed
+from gridbench.simulate.systems import SourcedFigure
+
+Row = dict[str, str]
+
+BINARY, DECIMAL = 1024, 1000
+"""KB in a MB. The sources take 10 KB for 10/1024 MB in some tables, for 10/1000 MB in others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number as it stands in a table: what was rounded off is not known."""
+
+    text: str
+
+    @property
+    def value(self) -> float:
+        """As a number."""
+        return float(self.text)
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point."""
+        return len(self.text.partition(".")[2])
+
+    @property
+    def half_unit(self) -> float:
+        """The largest difference that rounding makes: half of a unit in the last digit."""
+        return 0.5 * 10.0**-self.digits
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A number worked out from printed ones."""
+
+    value: float
+    low: float
+    """Smallest and largest value that it can have, as the inputs are rounded."""
+    high: float
+
+    @classmethod
+    def exactly(cls, value: float) -> Computed:
+        """Of inputs that are exact, or have many more digits than what follows from them."""
+        return cls(value, value, value)
+
+
+def computed(function: Callable[..., float], *inputs: Printed) -> Computed:
+    """The value of a function that rises or falls with each of its inputs, and its range."""
+    ends = [(given.value - given.half_unit, given.value + given.half_unit) for given in inputs]
+    corners = [function(*corner) for corner in product(*ends)]
+    return Computed(function(*(given.value for given in inputs)), min(corners), max(corners))
+
+
+@cache
+def table(name: str) -> tuple[Row, ...]:
+    """The rows of a table of the report, such as `5.5.1-1`, as they are printed."""
+    path = resources.files("gridbench.published").joinpath("data", f"{name}.csv")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def figure_in_text(key: str, system: str = "") -> Row:
+    """The row of a figure that stands in the sources' text."""
+    return next(r for r in table("text") if r["key"] == key and r["system"] in (system, ""))
+
+
+def tasks_of(row: Row) -> str:
+    """The number of tasks of a row, in words."""
+    return "1 task" if row["tasks"] == "1" else f"{row['tasks']} tasks"
+
+
+def without_data(rows: Iterable[Row], column: str) -> dict[str, Printed]:
+    """The column's values at 0 KB, by number of tasks if the table has them, else by nothing."""
+    return {row.get("tasks", ""): Printed(row[column]) for row in rows if row["size"] == "0 KB"}
+
+
+def megabytes(size: str, kilobytes_in_one: int) -> float:
+    """A size such as `100 KB` or `1 MB`, in MB."""
+    number, unit = size.split()
+    return float(number) / (1 if unit == "MB" else kilobytes_in_one)
+
 
 Verdict = Literal["agrees", "agrees within the inputs", "exception", "differs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class RecomputedFigure:
     """One figure, worked out again from its inputs."""
 
     row: str
@@ -62,7 +145,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class PredictedFigure:
     """A measured figure, what the report expected of it, and what the pipeline model does."""
 
     row: str
@@ -104,7 +187,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Reproduced:
+class RecomputedTable:
     """A table of figures that follow from others."""
 
     name: str
@@ -112,7 +195,7 @@ class Reproduced:
     title: str
     how: str
     """The arithmetic, in a sentence or two."""
-    figures: tuple[Figure, ...]
+    figures: tuple[RecomputedFigure, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -125,14 +208,14 @@ class Reproduced:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class PredictedTable:
     """A table of figures that the pipeline model predicts."""
 
     name: str
     title: str
     how: str
-    predictions: tuple[Prediction, ...]
-    parameters: tuple[Given, ...] = ()
+    predictions: tuple[PredictedFigure, ...]
+    parameters: tuple[SourcedFigure, ...] = ()
     """What the model was given, with sources."""
     variants: tuple[Variant, ...] = ()
     comparable: bool = True
@@ -170,3 +253,33 @@ class Predicted:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class DataGridSlides:
+    """Of Coherence on 8 data nodes. They are not recomputed: nothing follows from them."""
+
+    update_per_mb: Printed
+    """Seconds of 100 updates for each MB of an object; 10 clients."""
+    update_constant: Printed
+    """Seconds of 100 updates beside that."""
+    unloaded: Printed
+    """Seconds of 1,000 operations on objects of 1 KB; 1 or 10 clients."""
+
+    def update_time(self, size: float) -> float:
+        """Seconds of 100 updates of objects of so many MB."""
+        return self.update_per_mb.value * size + self.update_constant.value
+
+
+FIT_OPERATIONS, UNLOADED_OPERATIONS = 100, 1000
+"""Operations of the tasks that the figures are of."""
+
+
+def data_grid_slides() -> DataGridSlides:
+    """As they are printed."""
+    found = {row["key"]: Printed(row["value"]) for row in table("data-grid")}
+    return DataGridSlides(
+        update_per_mb=found["update_time_per_mb"],
+        update_constant=found["update_time_offset"],
+        unloaded=found["unloaded_time"],
+    )

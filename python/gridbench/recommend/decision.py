@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from gridbench.advise.advice import Advice, advise
-from gridbench.advise.work import Work
+from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Situation
@@ -261,9 +261,9 @@ def _names(folders: Sequence[Path]) -> str:
     return ", ".join(dict.fromkeys(str(folder) for folder in folders))
 
 
-def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> Work:
+def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> DivisibleWork:
     place = model.fit.place
-    work = Work(
+    work = DivisibleWork(
         seconds=planned.seconds,
         cores=cores or max(1, int(model.measured.cores.high)),
         most_tasks=planned.tasks or 100_000,

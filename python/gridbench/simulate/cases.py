@@ -35,7 +35,7 @@ _PARSE: Mapping[Unit, Callable[[str, str], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class CasePrediction:
     """What a model says of a case."""
 
     model: FittedModel
@@ -57,14 +57,14 @@ class Predicted:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class CasePredictions:
     """The cases that are asked for, by each model of a file."""
 
     parameters: Sequence[ModelParameter]
-    rows: Sequence[Predicted]
+    rows: Sequence[CasePrediction]
 
 
-def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) -> Prediction:
+def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) -> CasePredictions:
     """All combinations of the values that are asked for, by each model of the file, or those of
     `engine` alone.
 
@@ -84,11 +84,11 @@ def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) 
         for case in _cases(model, kind.parameters, given):
             if not far:
                 _refuse_far(model, kind.parameters, case)
-            rows.append(Predicted(model, case, model.expect(case)))
-    return Prediction(kind.parameters, rows)
+            rows.append(CasePrediction(model, case, model.expect(case)))
+    return CasePredictions(kind.parameters, rows)
 
 
-def print_prediction(console: Console, found: Prediction) -> None:
+def print_prediction(console: Console, found: CasePredictions) -> None:
     """A table for each model, and what of it lies outside of what was measured."""
     for model in dict.fromkeys((one.model.name, one.model.told) for one in found.rows):
         rows = [one for one in found.rows if (one.model.name, one.model.told) == model]

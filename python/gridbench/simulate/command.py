@@ -24,13 +24,18 @@ from gridbench.run.machine import available_memory
 from gridbench.run.recorder import prepare
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.cases import predict, print_prediction
-from gridbench.simulate.compared import Against, against_runs
-from gridbench.simulate.fitted import Fitted, read_fitted
+from gridbench.simulate.comparison import (
+    PUBLISHED,
+    FittedSystems,
+    SimulationComparison,
+    against_published,
+    against_runs,
+    read_fitted,
+)
 from gridbench.simulate.page import write_sweep
 from gridbench.simulate.profile_file import profile_text, system_of
-from gridbench.simulate.published_runs import PUBLISHED, against_published
-from gridbench.simulate.simulation import simulate
-from gridbench.simulate.sweep import STDDEV_SHARE, Sweep, Swept, parse_sweep
+from gridbench.simulate.simulation import SimulatedWorkload, simulate
+from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep
 from gridbench.simulate.systems import System
 from gridbench.simulate.terminal import (
     heading,
@@ -39,7 +44,6 @@ from gridbench.simulate.terminal import (
     print_swept,
 )
 from gridbench.simulate.timeline import table_of, write_folder
-from gridbench.simulate.work import Work
 
 _TASKS_PER_CORE = 10
 _BYTES_PER_TASK = 1_500
@@ -150,14 +154,14 @@ def _watched(request: SimulationRequest, do: Callable[[Progress, Interrupt], int
             return interrupt.exit_status
 
 
-def _fitted(request: SimulationRequest) -> Fitted | None:
+def _fitted(request: SimulationRequest) -> FittedSystems | None:
     """What `gridbench model` has written, if that is asked for."""
     if not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)
 
 
-def _work(request: SimulationRequest, cores: int | None = None) -> Work:
+def _work(request: SimulationRequest, cores: int | None = None) -> SimulatedWorkload:
     if request.tasks is not None and request.tasks_per_core is not None:
         raise InputError(
             "--tasks and --tasks-per-core cannot both be given", remedy="leave one of them out"
@@ -165,7 +169,7 @@ def _work(request: SimulationRequest, cores: int | None = None) -> Work:
     cores = request.cores if cores is None else cores
     per_core = request.tasks_per_core or _TASKS_PER_CORE
     seconds, share = parse_stddev("--stddev", request.stddev)
-    return Work(
+    return SimulatedWorkload(
         cores=cores,
         tasks=cores * per_core if request.tasks is None else request.tasks,
         sleep=request.sleep,
@@ -177,7 +181,7 @@ def _work(request: SimulationRequest, cores: int | None = None) -> Work:
     )
 
 
-def _check(request: SimulationRequest, works: Sequence[Work]) -> None:
+def _check(request: SimulationRequest, works: Sequence[SimulatedWorkload]) -> None:
     """Refuse what cannot be done, before anything is begun."""
     start_up = request.start_up
     if start_up is not None and not 0 <= start_up <= LONGEST_TIME:
@@ -220,7 +224,7 @@ def _single(request: SimulationRequest, chosen: System, progress: Progress) -> i
 def _sweep(
     request: SimulationRequest,
     chosen: System,
-    sweep: Sweep,
+    sweep: SimulationSweep,
     progress: Progress,
     interrupt: Interrupt,
 ) -> int:
@@ -252,8 +256,8 @@ def _sweep(
 
 
 def _varied(
-    request: SimulationRequest, chosen: System, sweep: Sweep, value: float
-) -> tuple[Work, System]:
+    request: SimulationRequest, chosen: System, sweep: SimulationSweep, value: float
+) -> tuple[SimulatedWorkload, System]:
     """The work and the system with this value."""
     name = sweep.axis.name
     if name == "link":
@@ -302,9 +306,9 @@ def _sweep_folder(request: SimulationRequest) -> Path:
 # Reality.
 
 
-def _compare(request: SimulationRequest, chosen: System | Fitted, progress: Progress) -> int:
+def _compare(request: SimulationRequest, chosen: System | FittedSystems, progress: Progress) -> int:
     assert request.against is not None
-    found: list[Against]
+    found: list[SimulationComparison]
     if request.against == PUBLISHED:
         found = against_published(progress.begin, progress.watch)
     else:

@@ -18,9 +18,8 @@ from gridbench.formats import as_given
 from gridbench.model.pipeline import PipelineParameters
 from gridbench.read_config import read_text
 from gridbench.records import RecordError, from_record
-from gridbench.simulate.start_up import KINDS, StartUp
-from gridbench.simulate.systems import GIGABIT, SYSTEMS, System, system
-from gridbench.simulate.throttling import Throttling
+from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.systems import GIGABIT, KINDS, StartUp, System, Throttling
 from gridbench.workload.numbers import shown
 
 _REMEDY = "`gridbench simulate --profile symphony --show` prints one to begin with"
@@ -29,7 +28,7 @@ _DIVISORS = ("link", "rate", "shared_rate", "most_at_once", "processors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _ProfileFile:
     """What a file says; see `System`."""
 
     name: str = ""
@@ -54,7 +53,7 @@ def read_profile(path: Path) -> System:
     """The system that a file describes. InputError says what in it is wrong."""
     table = _load(path)
     try:
-        read = from_record(_File, table)
+        read = from_record(_ProfileFile, table)
         kind = read.start_up.pop("kind", None)
         if not isinstance(kind, str) or kind not in KINDS:
             known = ", ".join(KINDS)
@@ -76,7 +75,7 @@ def read_profile(path: Path) -> System:
         raise InputError(error.what, file=path, remedy=error.remedy or _REMEDY) from None
     own = {
         field.name: getattr(read, field.name)
-        for field in dataclasses.fields(_File)
+        for field in dataclasses.fields(_ProfileFile)
         if field.name not in parts
     }
     own["name"] = read.name or path.stem
@@ -90,7 +89,7 @@ def profile_text(system: System) -> str:
     for given in system.given:
         lines.append(f"# {given.name}: {as_given(given.value, given.unit)} ({given.source})")
     lines.append("")
-    for field in dataclasses.fields(_File):
+    for field in dataclasses.fields(_ProfileFile):
         value = getattr(system, field.name)
         if isinstance(value, bool | int | float | str):
             lines.append(f"{field.name} = {_toml(value)}")

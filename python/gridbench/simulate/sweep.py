@@ -18,7 +18,7 @@ from gridbench.quantities import (
     parse_stddev,
 )
 from gridbench.simulate.account import Account
-from gridbench.simulate.work import MOST_TASKS
+from gridbench.simulate.simulation import MOST_TASKS
 from gridbench.workload.numbers import shown
 
 OPTION = "--sweep"
@@ -52,7 +52,7 @@ def _parse_share(option: str, text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweepAxis:
     """Something that can be varied."""
 
     name: str
@@ -63,32 +63,32 @@ class Axis:
 AXES = {
     axis.name: axis
     for axis in (
-        Axis("cores", parse_count, whole),
-        Axis("tasks", parse_count, whole),
-        Axis("tasks-per-core", parse_count, whole),
-        Axis("sleep", parse_time, as_given),
-        Axis("stddev", parse_time, as_given),
-        Axis("input", parse_size, compact_size),
-        Axis("shared", parse_size, compact_size),
-        Axis("output", parse_size, compact_size),
-        Axis("link", parse_rate, bit_rate),
-        Axis("node-link", parse_rate, bit_rate),
+        SweepAxis("cores", parse_count, whole),
+        SweepAxis("tasks", parse_count, whole),
+        SweepAxis("tasks-per-core", parse_count, whole),
+        SweepAxis("sleep", parse_time, as_given),
+        SweepAxis("stddev", parse_time, as_given),
+        SweepAxis("input", parse_size, compact_size),
+        SweepAxis("shared", parse_size, compact_size),
+        SweepAxis("output", parse_size, compact_size),
+        SweepAxis("link", parse_rate, bit_rate),
+        SweepAxis("node-link", parse_rate, bit_rate),
     )
 }
 
-_SHARES = Axis(STDDEV_SHARE, _parse_share, lambda share: as_given(share * 100, "%"))
+_SHARES = SweepAxis(STDDEV_SHARE, _parse_share, lambda share: as_given(share * 100, "%"))
 """Deviations of times, where they are given as shares of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SimulationSweep:
     """What is varied, and its values."""
 
-    axis: Axis
+    axis: SweepAxis
     values: Sequence[float]
 
 
-def parse_sweep(text: str) -> Sweep:
+def parse_sweep(text: str) -> SimulationSweep:
     """From `cores=1000,10000`. Raises InputError."""
     name, equals, values = text.partition("=")
     if not equals or name not in AXES:
@@ -100,14 +100,14 @@ def parse_sweep(text: str) -> Sweep:
     parsed = parse_list(OPTION, values, axis.parse)
     if len(parsed) > MOST_VALUES:
         raise InputError(f"{OPTION} has {len(parsed):,} values, more than {MOST_VALUES}")
-    return Sweep(axis, parsed)
+    return SimulationSweep(axis, parsed)
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
     """What came of a sweep, as far as it got."""
 
-    sweep: Sweep
+    sweep: SimulationSweep
     accounts: Sequence[Account]
     """Of the first values, or all."""
 

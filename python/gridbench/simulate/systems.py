@@ -1,18 +1,212 @@
-"""The systems that can be simulated without a file of one's own.
-
-Every parameter is told with its source, and what nobody has measured is called an assumption.
-"""
+"""A system that can be simulated: its parameters, start-up, and the memory of its manager."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
+import numpy as np
+
+from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Link, Manager, PipelineParameters
-from gridbench.model.profiles import Given, ninfg, symphony
-from gridbench.simulate.start_up import Batch, OneByOne, StartUp, Waves
-from gridbench.simulate.throttling import Throttling
+from gridbench.formats import percent, size
+from gridbench.model.pipeline import (
+    Link,
+    Manager,
+    PipelineCase,
+    PipelineParameters,
+    Stamps,
+    TaskWatch,
+    stamps_of,
+)
+from gridrpc import _native
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedFigure:
+    """A figure that a profile is made of."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waves:
+    """A scheduler that looks at its queue now and then, and starts some workers each time."""
+
+    first: float
+    """Seconds until the first worker, which is there before the others."""
+    second: float
+    """Seconds until the second."""
+    step: float
+    """Seconds from one wave of further workers to the next."""
+    most_at_once: float = math.inf
+    """Workers of a wave."""
+
+    def ready(self, workers: int) -> Floats:
+        """Seconds until each worker has started, shape (workers,)."""
+        times = np.full(workers, self.first)
+        if workers > 1:
+            times[1] = self.second
+            wave = np.floor(np.arange(workers - 2) / self.most_at_once) + 1
+            times[2:] = self.second + self.step * wave
+        return times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch system that hands over all workers together, later the more there are."""
+
+    constant: float
+    per_worker: float
+
+    def ready(self, workers: int) -> Floats:
+        """Seconds until each worker has started, shape (workers,)."""
+        return np.full(workers, self.constant + self.per_worker * workers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneByOne:
+    """Workers that come one after another."""
+
+    constant: float
+    per_worker: float
+
+    def ready(self, workers: int) -> Floats:
+        """Seconds until each worker has started, shape (workers,)."""
+        return self.constant + self.per_worker * np.arange(1, workers + 1, dtype=np.float64)
+
+
+StartUp = Waves | Batch | OneByOne
+KINDS: dict[str, type[StartUp]] = {"waves": Waves, "batch": Batch, "one by one": OneByOne}
+"""What they are called in files."""
+
+
+NEAR = 0.7
+"""Share from which on a reader is told: of what the client's link gives, and of the memory with
+which a manager begins to throttle."""
+SEEN = 0.78
+"""Of the link, that tasks asked for in the run with the least of those whose manager was short of
+memory (docs/simulate.md); in those whose manager was not, 21 % at most."""
+
+
+class Level(IntEnum):
+    """How short of memory the manager is."""
+
+    NORMAL = 0
+    PROACTIVE = 1
+    SEVERE = 2
+    CRITICAL = 3
+    HALT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """When a manager takes which step; the steps are shares of its memory that are in use."""
+
+    memory: float
+    """Bytes."""
+    disk: float
+    """Bytes per second, written or read."""
+    slower: float = 2.0
+    """Factor by which a new request takes longer, in each of the first two steps."""
+    proactive: float = 0.5
+    severe: float = 0.6
+    critical: float = 0.75
+    halt: float = 0.85
+    until_done: bool = False
+    """A task's data is kept until the manager has its result, not only until a worker has it."""
+
+    def __post_init__(self) -> None:
+        steps = self.steps
+        if not (self.memory > 0 and self.disk > 0 and self.slower >= 1):
+            raise InputError("throttling needs memory and disk above 0, and `slower` of 1 or more")
+        if not all(0 < low <= high for low, high in itertools.pairwise(steps)):
+            raise InputError("the four steps of throttling must rise, and be above 0")
+
+    @property
+    def steps(self) -> tuple[float, float, float, float]:
+        """The shares, in order."""
+        return self.proactive, self.severe, self.critical, self.halt
+
+    def level(self, used: float) -> Level:
+        """The step to be taken with so many bytes in use."""
+        return Level(sum(used >= share * self.memory for share in self.steps))
+
+
+@dataclass(slots=True)
+class Pressure:
+    """What became of the manager's memory in a run."""
+
+    most: float = 0.0
+    """Bytes, the most that were held at one time."""
+    paged: int = 0
+    """Tasks whose data was written to disk."""
+    disk_busy: float = 0.0
+    """Seconds."""
+    worst: Level = Level.NORMAL
+
+
+def follow_throttled(
+    case: PipelineCase,
+    parameters: PipelineParameters,
+    throttling: Throttling,
+    watch: TaskWatch | None = None,
+) -> tuple[Stamps, Pressure]:
+    """Follow all tasks of the case through a manager whose memory has bounds."""
+    if parameters.manager is None or parameters.ahead:
+        raise InputError(
+            "only a manager can throttle, and only one that sends no tasks ahead",
+            remedy="leave throttling out of the profile, or give it a manager",
+        )
+    arrays, pressure = _native.follow_pipeline(case, parameters, throttling, watch)
+    assert pressure is not None
+    most, paged, disk_busy, worst = pressure
+    return stamps_of(arrays), Pressure(most, paged, disk_busy, Level(worst))
+
+
+def cautions(
+    case: PipelineCase,
+    parameters: PipelineParameters,
+    throttling: Throttling,
+    pressure: Pressure | None,
+) -> tuple[str, ...]:
+    """What a reader must know of a run in which the manager throttles, or comes near to it: as
+    sentences. What tasks ask of the client's link tells that too, in runs that were seen to be
+    short of memory, though the model does not know why."""
+    found = []
+    asked = _asked_of_link(case, parameters)
+    if asked >= NEAR:
+        how = percent(asked, 0) if math.isfinite(asked) else "all"
+        found.append(
+            f"Tasks ask for {how} of what the client's link gives: where it was"
+            f" {percent(SEEN, 0)} and more, managers were seen to throttle, also with memory left,"
+            " and the run may take longer than is told here."
+        )
+    begins = throttling.proactive * throttling.memory
+    if pressure and pressure.most >= NEAR * begins:
+        found.append(
+            f"The manager holds up to {size(pressure.most)},"
+            f" {percent(pressure.most / begins, 0)}"
+            f" of the {size(begins)} with which it begins to throttle."
+        )
+    return tuple(found)
+
+
+def _asked_of_link(case: PipelineCase, parameters: PipelineParameters) -> float:
+    """What the workers' tasks move in the time of a task, as share of what the link between client
+    and manager moves meanwhile, in the busier direction."""
+    manager, time = parameters.manager, float(case.sleep.mean())
+    if manager is None or not (case.bytes_in or case.bytes_out):
+        return 0.0
+    count = min(len(case.ready), len(case.sleep))
+    share = max(case.bytes_in / manager.inward.rate, case.bytes_out / manager.outward.rate)
+    return count * share / time if time > 0 else math.inf
+
 
 GIGABIT = 1e9
 """Bits per second, of the links of those days."""
@@ -41,7 +235,7 @@ class System:
     """How its manager defends its memory."""
     measured_cores: int | None = None
     """The most cores with which its parameters were measured; None: not known."""
-    given: tuple[Given, ...] = ()
+    given: tuple[SourcedFigure, ...] = ()
     """The figures that it is made of, with their sources."""
 
     def on_link(self, link: float) -> System:
@@ -85,201 +279,3 @@ class System:
 
 def _faster(link: Link, factor: float) -> Link:
     return replace(link, rate=link.rate * factor)
-
-
-def system(name: str) -> System:
-    """The built-in system of this name. InputError if there is none."""
-    if name not in SYSTEMS:
-        raise InputError(
-            f"there is no profile `{name}`",
-            remedy=f"take one of {', '.join(SYSTEMS)}, or the name of a file (.toml)",
-        )
-    return SYSTEMS[name]()
-
-
-# Platform Symphony. The second instance comes after the balance interval, and others in steps.
-
-_FIRST = 0.479117
-_SECOND = 5.08
-_STEP = 0.5
-_WAVE = 100
-_MEMORY = 3.0 * 2**30
-_DISK = 60.0 * 2**20
-_PROACTIVE = 0.5
-_SLOWER = 1.1
-
-
-def _symphony() -> System:
-    profile = symphony()
-    return System(
-        name="symphony",
-        title="Platform Symphony: a central manager, data by two hops",
-        parameters=profile.parameters,
-        start_up=Waves(first=_FIRST, second=_SECOND, step=_STEP, most_at_once=_WAVE),
-        throttling=Throttling(
-            memory=_MEMORY, disk=_DISK, slower=_SLOWER, proactive=_PROACTIVE, until_done=True
-        ),
-        measured_cores=400,
-        given=(
-            *profile.given,
-            Given("second instance", _SECOND, "s", "5.5.6-1: starts of 10 tasks, less a step"),
-            Given(
-                "instances in a step",
-                _WAVE,
-                "",
-                f"{ASSUMPTION}; all but two of 100 come in one, and 400 need more than one (5.5.4)",
-            ),
-            Given(
-                "memory of the manager",
-                _MEMORY / 2**30,
-                "GB",
-                f"{ASSUMPTION}: the address space of a process of 32 bits, as which it ran (5.4.1 "
-                "(10)); the undisturbed 1,200 tasks of 1 MB fill 1.2 GB of it",
-            ),
-            Given(
-                "throttling begins at",
-                _PROACTIVE,
-                "of memory",
-                f"{ASSUMPTION}; then 0.6, 0.75 and 0.85 of it in use, as in application profiles "
-                "of Symphony (50, 40, 25 and 15 % of the address space left)",
-            ),
-            Given("disk for paging", _DISK / 2**20, "MB/s", f"{ASSUMPTION}: a disk of those days"),
-            Given(
-                "slower, in each of the first steps",
-                _SLOWER,
-                "x",
-                f"{ASSUMPTION}: 570 Mbit/s of single tasks against 519 of 300 of 10 MB (slides)",
-            ),
-        ),
-    )
-
-
-# Ninf-G with Grid Engine: allocation by the batch system, then client and nodes alone.
-
-
-def _ninfg() -> System:
-    profile = ninfg()
-    return System(
-        name="ninfg",
-        title="Ninf-G with Grid Engine: batch allocation, then client to node",
-        parameters=profile.parameters,
-        start_up=Batch(constant=4.2, per_worker=0.15),
-        measured_cores=100,
-        given=(
-            *profile.given,
-            Given("allocation", 4.2, "s", "text of 5.5.3"),
-            Given("allocation, for each core", 0.15, "s", "text of 5.5.3"),
-        ),
-    )
-
-
-# Condor. Of its own figures the sources give none but the resolution of its log; what it does is
-# theirs: matching, then for each task a process and all files, from one machine to all others.
-
-_MATCHING = 10.0
-_MATCH = 0.01
-_JOB = 0.08
-_PROCESS = 0.5
-
-
-def _condor() -> System:
-    star = Link(rate=ninfg().parameters.to_workers.rate, sharing="evenly")
-    return System(
-        name="condor",
-        title="Condor: matching, then a process and all files for each task",
-        parameters=PipelineParameters(
-            to_workers=star,
-            from_workers=star,
-            shared_rate=star.rate,
-            submit_cost=_JOB,
-            start_latency=_PROCESS,
-        ),
-        start_up=OneByOne(constant=_MATCHING, per_worker=_MATCH),
-        files_per_task=True,
-        resolution=1.0,
-        given=(
-            Given(
-                "matching",
-                _MATCHING,
-                "s",
-                f"{ASSUMPTION}: half of the 20 s that lie between two negotiation cycles at least "
-                "(manual of condor_reschedule); the report says seconds",
-            ),
-            Given("matching, for each core", _MATCH, "s", ASSUMPTION),
-            Given(
-                "start of a task, one after another",
-                _JOB,
-                "s",
-                "HTCondor 23.9 on two cores: 100 tasks of 2 s take 20 s, of which 10 s matching",
-            ),
-            Given("process of a task", _PROCESS, "s", ASSUMPTION),
-            Given(
-                "all transfers together, from one machine",
-                835.0,
-                "Mbit/s",
-                f"{ASSUMPTION}: as Ninf-G on the same network",
-            ),
-            Given("stamps", 1.0, "s", "its log (report)"),
-        ),
-    )
-
-
-# gridrpc, with native workers. What calls cost is from this project's own measurements on one
-# machine (docs/performance.md); that many nodes behave as that one is not known.
-
-_FRAME = 1448 / 1538
-_ETHERNET = _FRAME * GIGABIT / 8
-_CALL = 1.5e-6
-_LATENCY = 1e-4
-_START, _START_EACH = 0.012, 0.00043
-
-
-def _gridrpc() -> System:
-    link = Link(rate=_ETHERNET, sharing="evenly")
-    return System(
-        name="gridrpc",
-        title="gridrpc with native workers over TCP: client to worker",
-        parameters=PipelineParameters(
-            manager=Manager(inward=Link(), outward=Link()),
-            to_workers=link,
-            from_workers=link,
-            shared_rate=_ETHERNET,
-            submit_cost=_CALL,
-            retrieve_cost=_CALL,
-            start_latency=_LATENCY,
-            return_latency=_LATENCY,
-        ),
-        start_up=OneByOne(constant=_START, per_worker=_START_EACH),
-        measured_cores=100,
-        given=(
-            Given(
-                "all transfers in one direction",
-                _ETHERNET * 8 / 1e6,
-                "Mbit/s (of 1,000,000 bits)",
-                "1 Gbit/s, of which frames of 1,500 bytes leave 1448/1538 for data",
-            ),
-            Given(
-                "client submits a task, and takes its result",
-                2 * _CALL,
-                "s",
-                "docs/performance.md: 333,000 calls per second, on one machine",
-            ),
-            Given("on the way, there and back", 2 * _LATENCY, "s", f"{ASSUMPTION}: Ethernet"),
-            Given("first worker", _START, "s", "docs/performance.md: 2 native workers in 13 ms"),
-            Given(
-                "each further worker",
-                _START_EACH,
-                "s",
-                "docs/performance.md: 100 native workers in 55 ms; all of them on one machine",
-            ),
-        ),
-    )
-
-
-SYSTEMS: dict[str, Callable[[], System]] = {
-    "symphony": _symphony,
-    "ninfg": _ninfg,
-    "condor": _condor,
-    "gridrpc": _gridrpc,
-}
-"""By the name that one asks for them with."""

@@ -10,18 +10,18 @@ from rich.text import Text
 
 from gridbench.formats import as_given, bit_rate, compact_size, duration, percent, signed_percent
 from gridbench.simulate.account import Account
-from gridbench.simulate.compared import Against
+from gridbench.simulate.comparison import SimulationComparison
+from gridbench.simulate.profiles import SYSTEMS
+from gridbench.simulate.simulation import SimulatedWorkload
 from gridbench.simulate.sweep import Swept
-from gridbench.simulate.systems import SYSTEMS, System
-from gridbench.simulate.throttling import Level
-from gridbench.simulate.work import Work
+from gridbench.simulate.systems import Level, System
 from gridbench.terminal import new_table
 
 _SHOWN_PART = 0.0005
 """Parts below this share of the total are left out."""
 
 
-def heading(work: Work) -> str:
+def heading(work: SimulatedWorkload) -> str:
     """What was asked for, in a line."""
     spread = f" +- {as_given(work.stddev, '')}" if work.stddev else ""
     parts = [
@@ -126,7 +126,7 @@ def sweep_rows(swept: Swept) -> list[tuple[str, ...]]:
     ]
 
 
-def print_against(console: Console, found: Against) -> None:
+def print_against(console: Console, found: SimulationComparison) -> None:
     """Real and simulated, side by side."""
     console.print(Text(found.title, style="bold"))
     console.print(Text(found.how))

@@ -1,11 +1,11 @@
-"""The twin of a manager that runs short of memory: see gridbench.simulate.throttling."""
+"""The twin of a manager that runs short of memory: see gridbench.simulate.systems."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from gridbench.model.pipeline import PipelineCase, PipelineParameters
-from gridbench.simulate.throttling import Level, Pressure, Throttling
+from gridbench.simulate.systems import Level, Pressure, Throttling
 from pipeline_reference.run import Run
 from pipeline_reference.stages import InTurn
 

@@ -27,7 +27,7 @@ from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
-from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
+from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.interval import Interval
 

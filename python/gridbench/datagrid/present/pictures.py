@@ -18,7 +18,7 @@ from gridbench.datagrid.sweeps import Axis, Sweep
 from gridbench.formats import amount, plain, rounded, whole
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.curves import Curve, Line, Place, Point
-from gridbench.published.data_grid import FIT_OPERATIONS, UNLOADED_OPERATIONS, data_grid_slides
+from gridbench.published.figures import FIT_OPERATIONS, UNLOADED_OPERATIONS, data_grid_slides
 from gridbench.statistics.interval import Interval
 
 _MOST_LINES = 12

@@ -12,7 +12,7 @@ from gridbench.datagrid.present.cells import mark_of, measured_cell
 from gridbench.datagrid.sweeps import Axis, Sweep
 from gridbench.formats import NOTHING, as_given, counted, digits, times, whole
 from gridbench.pages.table import Cell, Table
-from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
+from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
 from gridbench.statistics.interval import Interval
 
 SLIDES = "Coherence, slides"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gridbench.formats import NOTHING, duration
 from gridbench.pages.table import Table
-from gridbench.published.printed import BINARY, Row, megabytes, table
+from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import size_name
